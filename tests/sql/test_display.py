@@ -20,7 +20,7 @@ pytestmark = pytest.mark.alarm(0)
 
 
 def first_digit(x):
-    """The exponent of the first digit of a rational number above 0."""
+    """Returns the power of ten of the first digit of a positive rational number."""
     return decimal.Decimal(float(x)).adjusted()
 
 
@@ -75,7 +75,8 @@ def test_examples_of_the_rules(value, low, high, positive, text):
 
 
 def shown_by_ledger(path, kind, rows, lo=None):
-    """dp_value.display of rows (value, low, high) in the place of the values of a release of this kind."""
+    """Edits the ledger: replaces the values of a release of this kind by rows (value, low, high). Returns dp_value.display of
+    these rows."""
     with contextlib.closing(ledger_of(path)) as ledger:
         ledger.execute("UPDATE dp_release SET kind = ?, lo = ?", (kind, lo))
         ledger.execute("BEGIN")
@@ -97,7 +98,8 @@ def book(tmp_path_factory):
 
 
 def random_rows(seed, count):
-    """Values and intervals of all sizes, on ties and next to them, symmetric and not."""
+    """Returns values with intervals of all sizes. Some are on ties of the rounding or next to them. Some intervals are
+    symmetric."""
     draw = random.Random(seed)
     rows = []
     for _ in range(count):

@@ -1,9 +1,9 @@
 """Runs the commands of README.md and sql/*.md, and compares the output with the documents.
 
-In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"), "-- noisy" or
-"-- noisy: ..." any single row of finite numbers, "-- error: ..." the message the statement fails with. Numbers agree to 1e-9.
-A document's blocks share one database that holds the table star. README.md's commands are run twice, because a reader may do
-so.
+In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"). "-- noisy" or
+"-- noisy: ..." stands for any single row of finite numbers. "-- error: ..." is the error message of the statement. Numbers must
+agree to a relative 1e-9. All blocks of a document share one database, which has the table star. The commands of README.md run
+twice, because a reader may run them twice.
 """
 
 import json
@@ -24,7 +24,7 @@ DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "
 
 
 def blocks(document, language):
-    """The fenced blocks of one language, in order."""
+    """Returns the fenced blocks of one language in a document, in order."""
     found, lines = [], None
     for line in (ROOT / document).read_text().splitlines():
         if lines is not None and line.startswith("```"):
@@ -124,7 +124,7 @@ def test_shell_of_reference(tmp_path):
 
 
 def test_page_of_reporting(tmp_path, monkeypatch):
-    """Makes the page of sql/reporting.md in the shell, as it says, and reads the data back, as it says."""
+    """Makes a report and reads its data back, with the shell commands of sql/reporting.md."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(BUILD / "star.db", tmp_path / "star.db")
     db = connect(tmp_path / "star.db")
@@ -142,18 +142,19 @@ def test_page_of_reporting(tmp_path, monkeypatch):
 
 
 def place_build(folder):
-    """The snippets load build/diffuse from where they are."""
+    """Gives the snippets a folder with build/diffuse, which they load by this relative path."""
     (folder / "build").mkdir()
     shutil.copy(BUILD / "diffuse.so", folder / "build")
 
 
-# README's examples draw from 10,000 visits of 15 to 44 minutes. Their noise exceeds 4 times the printed 95% interval (7.8
-# standard deviations) in one run of 10^14.
+# The examples of README.md use 10,000 visits of 15 to 44 minutes. Their noise exceeds 4 times the half-width of the printed 95%
+# interval (7.8 standard deviations) once in 10^14 runs.
 FAR = 4
 
 
 def printed_twice(command, folder, **options):
-    """Returns the number and the half-width that an example prints. Both are the same when the example runs again."""
+    """Returns the number and the half-width that an example prints. The function runs the example twice and checks that both are
+    the same the second time."""
     place_build(folder)
     outputs = set()
     for _ in range(2):
@@ -184,7 +185,7 @@ def test_node_of_readme(tmp_path):
 
 
 def boxes(lines):
-    """Returns the tables that .mode box has drawn, as (header, rows) with texts."""
+    """Reads the tables that the shell draws in the mode box. Returns each as (header, rows) of texts."""
     found = []
     for line in lines:
         if line.startswith("┌"):
@@ -195,7 +196,7 @@ def boxes(lines):
 
 
 def steps(output):
-    """The tables of each numbered step."""
+    """Returns the tables that each numbered step of the demo prints."""
     found = []
     for line in output.splitlines():
         if re.match(r"\d+\. ", line):
@@ -207,7 +208,7 @@ def steps(output):
 
 
 def run_demo(folder):
-    """Runs the demo in a copy of its files."""
+    """Runs the demo on a copy of its files."""
     shutil.copy(BUILD / "star.db", folder / "demo.db")
     place_build(folder)
     shell = os.environ.get("SQLITE3", "sqlite3")
@@ -219,14 +220,14 @@ def run_demo(folder):
 
 TIERS = ["school", "district", "public"]
 EXACT = {"small: students": 1796, "small: average": 590.4, "reg": 579.8, "reg+A": 582.5, "small": 590.4, "spread": 123.0}
-HALF = {  # half-widths of the 95% interval of a count and of an average at the rates of the tiers
+HALF = {  # half-widths of the 95% intervals of a count and of an average, at the rate of each tier
     ("small: students", "school"): 6.3, ("small: students", "district"): 14.8, ("small: students", "public"): 40.6,
     ("small: average", "school"): 1.05, ("small: average", "district"): 2.5, ("small: average", "public"): 6.8,
 }
 
 
 def is_near(value, exact, half):
-    """Returns whether a value is within 4 half-widths of the exact value, allowing for one decimal of rounding."""
+    """Returns whether a value is within 4 half-widths of the exact value. Allows for rounding to one decimal."""
     return abs(float(value) - exact) < FAR * half + 0.1
 
 
@@ -237,7 +238,7 @@ def test_every_step_of_the_demo(tmp_path):
     assert one == [(["children", "average"], [["215", "586.5349"], ["214", "586.4206"]]), (["her_score"], [["611.0"]])]
 
     assert [table[0] for table in two] == [["ledger"], ["protected"], ["tier"], ["tier", "epsilon", "releases_left"]]
-    path = "".join(line for (line,) in two[0][1])  # the shell breaks it
+    path = "".join(line for (line,) in two[0][1])  # the shell breaks the line
     assert path.endswith("demo.db-ledger") and [tier for (tier,) in two[2][1]] == TIERS
     assert two[3][1] == [["school", "8.0", "24"], ["district", "3.0", "24"], ["public", "1.0", "24"]]
 
@@ -291,7 +292,7 @@ def test_every_step_of_the_demo(tmp_path):
 
 
 def test_the_end_of_the_demo(tmp_path):
-    """What the guarded connection refuses in sql/attack.sql, statement by statement."""
+    """Checks what a guarded connection does with each statement of sql/attack.sql."""
     run_demo(tmp_path)
     shell = os.environ.get("SQLITE3", "sqlite3")
     done = subprocess.run([shell, "demo.db"], stdin=open(ROOT / "sql" / "attack.sql"), cwd=tmp_path, capture_output=True,

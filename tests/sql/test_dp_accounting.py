@@ -1,5 +1,6 @@
-"""dp_epsilon, dp_zcdp_epsilon and dp_rate against Google's dp-accounting where it is installed (make
-deps-accounting), and on a wide random grid against mpmath: never below the truth by 1e-12, nor above by 1e-9."""
+"""Compares dp_epsilon, dp_zcdp_epsilon and dp_rate with Google's dp-accounting, if this is installed (make deps-accounting), and
+with mpmath on a wide random grid. An epsilon is never below the true value by more than 1e-12, and never above it by more than
+1e-9."""
 
 import math
 import pathlib
@@ -51,8 +52,8 @@ def sigma_of(rate):
 @crosscheck
 @pytest.mark.parametrize("rate", RATES)
 def test_epsilon_is_that_of_dp_accounting(db, rate):
-    """Our epsilon agrees with dp-accounting, which finds its root to an absolute 1e-12 and loses digits in a difference of
-    logarithms."""
+    """Our epsilon agrees with that of dp-accounting up to the errors of dp-accounting, which finds a root to an absolute 1e-12
+    and loses digits in a difference of logarithms."""
     for delta in DELTAS:
         ours, theirs = one(db, "SELECT dp_epsilon(?, ?)", rate, delta), get_epsilon_gaussian(sigma_of(rate), delta)
         assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11), (rate, delta)
@@ -86,10 +87,10 @@ def test_zcdp_epsilon_is_the_least_over_orders_of_dp_accounting(db, rate):
         stock = RdpAccountant()._orders
         coarse, _ = compute_epsilon(stock, [a * rate for a in stock], delta)
         assert ours <= coarse * (1 + 1e-9)
-        middle = math.sqrt(-math.log(delta) / rate)  # about the best alpha - 1
+        middle = math.sqrt(-math.log(delta) / rate)  # alpha - 1 for the best alpha, approximately
         fine = [1 + middle * 2 ** (k / 400) for k in range(-2400, 400)]
         theirs, _ = compute_epsilon(fine, [a * rate for a in fine], delta)
-        if theirs > 0:  # it sets epsilon 0 where that follows from a bound on the total variation
+        if theirs > 0:  # dp-accounting returns 0 where a bound on the total variation implies epsilon 0
             assert ours == pytest.approx(theirs, rel=2e-5), (rate, delta)
             assert ours <= theirs * (1 + 1e-9)
 

@@ -1,9 +1,9 @@
 """dp_verify() notices every edit of the ledger file that can be noticed. The tests edit every column of every table.
 
-Each edit is made to a copy of a ledger that holds every mechanism (tests/ledgers/make.py), with the triggers put back
-afterwards. An edit is noticed if dp_verify() does not return 'ok' or raises an error. Some edits cannot be noticed and are not
-tested: two files that differ in their free pages or in the order of rows on disk contain the same ledger, and an older copy of
-both files is a correct ledger.
+Each edit is made to a copy of a ledger that has releases of every mechanism (tests/ledgers/make.py). The triggers are dropped
+before the edit and created again afterwards. An edit is noticed if dp_verify() does not return 'ok' or raises an error. Some
+edits cannot be noticed and are not tested: two files that differ in their free pages or in the order of rows on disk contain the
+same ledger, and an older copy of both files is a correct ledger.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.alarm(1e-12)
 MAKE = pathlib.Path(__file__).resolve().parents[1] / "ledgers" / "make.py"
 TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_path dp_charge dp_seal dp_budget dp_order"
           " sqlite_sequence").split()
-UNNOTICED = {}  # (table, column): why an edit of it cannot be noticed. None is known.
+UNNOTICED = {}  # (table, column): why an edit of this column cannot be noticed. No such column is known.
 
 
 @pytest.fixture(scope="module")
 def ledgers(tmp_path_factory):
-    """Two ledgers with every mechanism, as today's version writes them."""
+    """Makes two ledgers that together have every mechanism, with the current version."""
     spec = importlib.util.spec_from_file_location("make", MAKE)
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
@@ -66,7 +66,7 @@ def others(value, column, rng):
 
 
 def affine(ledger, table, column, value):
-    """Returns the value that a column stores for a value, by the affinity of the column."""
+    """Returns the type and the value that the column stores for `value`, which the affinity of the column may convert."""
     (kind,) = [row[2] for row in ledger.execute(f"PRAGMA table_info({table})") if row[1] == column]
     kept = ledger.execute(f"SELECT CAST(? AS {kind})", (value,)).fetchone()[0] if kind and isinstance(value, (int, float)) else value
     return type(kept), kept
@@ -82,7 +82,7 @@ def edits_of_values(ledger, table, rng):
             value = one(ledger, f"SELECT {column} FROM {table} WHERE rowid = {rowid}")
             for other in others(value, column, rng):
                 if affine(ledger, table, column, other) == affine(ledger, table, column, value):
-                    continue  # the column converts it to the old value
+                    continue  # the column would convert `other` to the old value
                 yield f"{table}.{column} of row {rowid}: {value!r} to {other!r}", [
                     (f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, rowid))]
         pairs = ledger.execute(f"SELECT a.rowid, b.rowid, a.{column}, b.{column} FROM {table} a, {table} b WHERE a.rowid < b.rowid"
@@ -93,7 +93,7 @@ def edits_of_values(ledger, table, rng):
     for rowid in chosen:
         yield f"{table}: row {rowid} deleted", [(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))]
         row = dict(zip(names, ledger.execute(f"SELECT * FROM {table} WHERE rowid = {rowid}").fetchone()))
-        for column in [None, *names] if rowid == ids[-1] else []:  # a second row, but for one column that keeps it apart
+        for column in [None, *names] if rowid == ids[-1] else []:  # a copy of the row, in which at most one column differs
             copy = dict(row)
             if column:
                 copy[column] = (max(ids) + 1 if column == "id" and isinstance(row[column], int) else

@@ -1,5 +1,5 @@
-"""Every mistake in a parameter is one sentence, function: what is wrong (what to do), with the type and the domain and
-never the value; it charges nothing and, in dp_release, reads nothing."""
+"""Tests that every mistake in a parameter gives an error of one sentence: "function: what is wrong (what to do)". The sentence
+may name the type and the domain, but never the value. The mistake is charged nothing, and dp_release() reads no row."""
 
 import re
 import sqlite3
@@ -32,7 +32,7 @@ def make(options="{}"):
 
 @pytest.fixture(scope="module")
 def units():
-    """A ledger of units with one release, r, at the middle tier."""
+    """Makes a ledger that protects units, with one release, r, at the middle tier."""
     db = make()
     one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
     yield db

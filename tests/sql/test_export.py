@@ -1,5 +1,5 @@
-"""dp_export and sql/export.sql, run by the sqlite3 shell: the file for an audience contains everything that the audience may see
-and nothing else."""
+"""Tests dp_export() and sql/export.sql, which the sqlite3 shell runs: the file for an audience contains everything that the
+audience may see and nothing else."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def book(path):
 
 
 def hand_over(path, tier, file, *more):
-    """Runs the command of sql/reference.md."""
+    """Runs the export command of sql/reference.md."""
     settings = [f".parameter set @{k} \"'{v}'\"" for k, v in (("tier", tier), ("file", file)) if v is not None]
     return subprocess.run([SHELL, str(path), f".load {EXTENSION}", ".parameter init", *settings, *more,
                            f".read {SCRIPT}"], capture_output=True, text=True)
@@ -93,12 +93,13 @@ def test_values_are_all_there_exactly(handed, path, tier):
 
 
 def spellings(number):
-    """Returns patterns for the forms of a number in a file: a text with more or fewer digits, or bytes. The six-decimal form must
-    not be the beginning of a longer number, because a rate or an epsilon may begin with the same decimals by chance."""
+    """Returns patterns for the forms in which a file may contain a number: texts with more or fewer digits, and bytes. The
+    six-decimal form must not be the beginning of a longer number, because a rate or an epsilon may begin with the same decimals
+    by chance."""
     found = {repr(number), f"{number:.17g}", f"{number:.15g}"}
     decimals = f"{number:.6f}"
     bytes_ = {struct.pack(order + "d", number) for order in "<>"}
-    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # its bytes in SQLite, if long enough
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # the bytes in SQLite, if enough
         bytes_.add(int(number).to_bytes(6, "big", signed=True))
     # A shorter number may occur by chance.
     patterns = {re.escape(s.encode()) for s in found if len(s) >= 9} | {re.escape(b) for b in bytes_}
@@ -131,7 +132,7 @@ def test_nothing_of_inner_tiers_is_in_the_file(handed, path, tier):
         assert {"only the clinic knows", "only the region knows", "refined later", "clinic", "region"} <= words
     words |= {h for (h,) in ledger.execute("SELECT hash FROM dp_charge")}
     words |= {n for (n,) in ledger.execute("SELECT name FROM dp_release WHERE name = 'release-' || id")}
-    # instants at which anything happened
+    # all timestamps at which something happened
     words |= instants(ledger)
     assert len(numbers - may) > 20 and len(words) > 20
     for word in words:
@@ -140,7 +141,7 @@ def test_nothing_of_inner_tiers_is_in_the_file(handed, path, tier):
         for text in spellings(number):
             assert not re.search(text, content), (number, text)
     assert b"dp_path" not in content and b"slack" not in content and b"releases_left" not in content
-    # and the search can find: the audience's own values are there as doubles
+    # a check of the search: it finds the audience's own values as doubles
     for (value,) in ledger.execute("SELECT value FROM dp_value WHERE tier = ? AND release_id IN"
                                    " (SELECT id FROM dp_release WHERE state = 'released')", (tier,)):
         assert struct.pack(">d", value) in content or float(value).is_integer()

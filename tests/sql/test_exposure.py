@@ -1,8 +1,8 @@
-"""dp_exposure() against brute force: the joint distribution of all publications, computed from the random process itself.
+"""Compares dp_exposure() with a calculation by brute force, from the joint distribution of all publications.
 
-For each release the published lattice values are linear in the data and in independent Gaussian draws. A coalition that saw
-some of these values has y = a x + noise of covariance Sigma, and its exact rate is s^2/2 a^T Sigma^-1 a. This computation does
-not use the rates in the ledger: the variances of draws follow from the clocks of the path alone.
+For each release the published lattice values are linear in the data and in independent Gaussian draws. A coalition that saw some
+of these values knows y = a x + noise, where the noise has covariance Sigma. The exact rate of this knowledge is s^2/2 a^T
+Sigma^-1 a. This calculation does not use the rates in the ledger. The variances of the draws follow from the clocks of the path.
 """
 
 import itertools
@@ -20,7 +20,8 @@ NAMES = ["t0", "t1", "t2", "t3", "t4"]
 
 
 class Lineage:
-    """One release: the points of its path as linear forms (coefficient of the data, weights of the draws)."""
+    """One release. Each point of its path is a linear form in the data and the draws, with a coefficient for the data and a
+    weight for each draw."""
 
     def __init__(self, sensitivity):
         self.sensitivity = sensitivity
@@ -77,7 +78,7 @@ class History:
         self.ledger, self.tiers, self.lineages, self.options = ledger_of(path), tiers, {}, {}
 
     def clock(self, name, tier):
-        """Returns the clock in the stored path. The test takes only the outermost draw of a step from the path, never a rate."""
+        """Returns the clock in the stored path. The test takes clocks from the path, and never a rate."""
         return self.ledger.execute("SELECT clock FROM dp_path WHERE release = ? AND tier = ?",
                                    (name, NAMES[tier])).fetchone()[0]
 
@@ -146,7 +147,7 @@ def check(history, coalition):
     for t in got["tiers"]:
         delta, epsilon, accountant, slack = terms[t["tier"]]
         assert t["delta"] == delta
-        if accountant == "gdp":  # the lattice's part of delta is set aside
+        if accountant == "gdp":  # a part of delta is set aside for the lattice
             want = true_gaussian_epsilon(truth, mpf(delta) - slack * (1 + mp.exp(epsilon)), t["epsilon"])
         else:
             want = true_zcdp_epsilon(truth, delta)
@@ -178,8 +179,8 @@ def test_a_tier_has_paid_for_the_joint_law_of_what_it_sees(path, seed):
 
 
 def test_the_sum_of_maxima_is_not_what_a_coalition_knows(path):
-    """Release r has the least noise at tier a, and s at tier b. The exposure of the coalition is r at a plus s at b, which is
-    more than either tier alone."""
+    """Release r is published at the inner tier alone, and release s at the outer tier alone. The exposure of both tiers together
+    is the sum of both rates, which is more than the exposure of either tier."""
     history = History(path, 7, tiers=2)
     history.release("r", 0)
     history.options["s"] = ("sum", {"name": "s", "clip": 1})

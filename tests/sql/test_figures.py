@@ -1,5 +1,5 @@
-"""The figures of make figures: the page names each of them, no two curves of a panel look alike, no legend lies on a curve,
-axes have names and few ticks. Needs matplotlib (make deps-figures)."""
+"""Tests the figures that `make figures` draws. The page names each figure. No two curves of a panel look alike, and no legend
+covers a curve. Axes have names and few ticks. The tests need matplotlib (make deps-figures)."""
 
 import importlib
 import pathlib
@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="figures need python3-matplotlib (make 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """Returns {name: figure} from one run of bench/figures.py."""
+    """Runs bench/figures.py once, and returns {name: figure}."""
     sys.path.insert(0, str(ROOT / "bench"))
     figures = importlib.import_module("figures")
     sys.path.remove(str(ROOT / "bench"))

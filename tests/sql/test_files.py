@@ -1,4 +1,4 @@
-"""Tests where the extension finds the ledger, the permissions of the ledger file, and connections that can only read."""
+"""Tests how the extension finds the ledger file, the permissions of this file, and connections that can only read."""
 
 import contextlib
 import ctypes
@@ -44,7 +44,7 @@ def dump(file):
 
 @pytest.fixture
 def published(path):
-    """Release 'a' at its inner tier and at 'region'; 'clinic.db-ledger' as a list of statements, for comparison."""
+    """Makes a database with release 'a', which is published at its inner tier and at 'region'. Returns the path."""
     db = create(path)
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'region')")
@@ -168,7 +168,7 @@ def test_an_in_memory_main_with_a_read_only_database_attached_only_reads(path, t
         message = refused(db, "SELECT dp_init(?)", options)
         assert CANNOT in message and "attached" in message
     db.execute("DETACH data")
-    assert CANNOT in refused(db, INIT)  # once seen, it stays
+    assert CANNOT in refused(db, INIT)  # a connection that had a read-only database attached stays read-only
     assert not os.path.exists(ledger)
     assert one(connect(), INIT) == ":memory:"
 
@@ -255,10 +255,10 @@ def test_the_marker_is_not_corrected_inside_a_transaction(published, undo):
     db.execute("BEGIN")
     one(db, SUM, "b")
     with contextlib.closing(sqlite3.connect(there, timeout=0)) as other:
-        other.execute("BEGIN IMMEDIATE")  # nobody was kept out
+        other.execute("BEGIN IMMEDIATE")  # no lock on the database was held
     db.execute(undo)
     assert marker(there) == old and charges(db) == 3
-    assert marker(there) == [(old[0][0], "study.db-ledger")]  # by the last statement, outside
+    assert marker(there) == [(old[0][0], "study.db-ledger")]  # the last statement, outside the transaction, has corrected it
 
 
 def test_the_marker_is_not_corrected_inside_a_statement_that_writes(published):
@@ -309,7 +309,7 @@ def test_copies_of_a_ledger_are_refused_where_both_are_at_hand(published):
         message = refused(connect(copy), sql)
         assert "are copies of one privacy ledger" in message and "keep the one that was charged last" in message
         assert "clinic.db-ledger" in message and "study.db-ledger" in message and "DROP" not in message
-    assert charges(connect(published)) == 2  # whose marker names the ledger beside it
+    assert charges(connect(published)) == 2  # the marker of this database names the ledger beside the database
     os.unlink(f"{copy}-ledger")
     one(connect(copy), SUM, "b")
     assert charges(connect(published)) == 3  # one budget
@@ -333,7 +333,8 @@ def test_two_names_of_one_file_are_no_copies(published, link):
 
 
 def test_a_damaged_ledger_is_not_replaced_by_an_old_copy(published):
-    """A person who restores a backup must be told which charges it lacks."""
+    """If the ledger is damaged, the extension does not use an old copy in its place, because the copy may lack charges. The error
+    names the damaged file and tells the owner to restore it."""
     shutil.copy(f"{published}-ledger", f"{published.parent}/study.db-ledger")
     os.rename(published, published.parent / "study.db")
     with open(f"{published}-ledger", "r+b") as file:
@@ -430,7 +431,7 @@ def test_an_index_or_trigger_of_the_markers_name_does_not_pass_for_it(path, sql)
     add_visits(db)
     db.execute(sql)
     assert "no privacy ledger" in refused(db, "SELECT dp_verify()")
-    if "TRIGGER" in sql:  # which may share a name with a table
+    if "TRIGGER" in sql:  # a trigger may have the same name as a table
         one(db, INIT)
         assert one(db, "SELECT dp_verify()") == "ok"
 
@@ -480,7 +481,7 @@ def test_an_authorizer_that_hides_is_noticed(published, hides):
 
 @pytest.mark.parametrize("table", ["sqlite_master", "sqlite_schema"])
 def test_an_authorizer_that_hides_the_schema_does_not_hide_the_ledger(path, table):
-    """dp_init() on a database whose marker cannot be seen must not start a second budget."""
+    """If an authorizer hides the marker and the schema, dp_init() must not make a second ledger with a second budget."""
     create(path, '{"path":"mine"}').close()
     db = connect(path)
     db.set_authorizer(lambda action, a, *_: sqlite3.SQLITE_IGNORE
@@ -513,7 +514,7 @@ def test_small_limits_are_named(path, name, limit, marked):
         db.execute("SELECT iif(lower_limit() IS NULL, dp_init(), 0)").fetchall()
     except (sqlite3.Error, MemoryError) as error:
         assert "damaged" not in str(error) and "DROP" not in str(error) and "not the marker" not in str(error)
-        assert str(error) != "not an error"  # it is empty where no text of its length is allowed
+        assert str(error) != "not an error"  # the message may be empty if the limit does not allow a text of its length
     assert reached
     c.sqlite3_limit(handle, LIMITS[name], reached[0])
     assert not marked or not os.path.exists(f"{path}-ledger")  # no second budget
@@ -572,7 +573,7 @@ def test_a_ledger_that_another_connection_has_just_made_is_seen(path, journal, d
         shutil.copy(f"{path}", f"{path}-saved")
         create(path.parent / "decoy.db").close()
         os.rename(path.parent / "decoy.db-ledger", f"{path}-ledger")
-    one(first, "SELECT count(*) FROM visits")  # has the schema now
+    one(first, "SELECT count(*) FROM visits")  # this connection has now read the schema
     second = connect(path)
     if decoy:
         os.rename(f"{path}-ledger", f"{path}-hidden")
@@ -690,7 +691,7 @@ def test_a_dangling_link_is_not_followed(path, tmp_path_factory, options):
 def test_the_databases_own_files_are_no_place_for_the_ledger(path, tmp_path_factory, suffix, spelling, there):
     db = connect(path)
     add_visits(db)
-    if there:  # a WAL with its index; a rollback journal while a transaction is open, in another test
+    if there:  # makes a WAL with its index, or a persistent journal
         db.execute("PRAGMA journal_mode = " + ("persist" if suffix == "-journal" else "wal"))
         db.execute("INSERT INTO visits VALUES (1, 1)")
         assert os.path.exists(f"{path}{suffix}")
@@ -701,7 +702,7 @@ def test_the_databases_own_files_are_no_place_for_the_ledger(path, tmp_path_fact
     elif spelling == "link":
         return
     name = spelling.format(name=path.name + suffix, full=f"{path}{suffix}", parent=path.parent.name, folder=folder)
-    def contents():  # but for the index of a WAL, in which readers take notes
+    def contents():  # without the index of a WAL, which readers change too
         return {f: (path.parent / f).read_bytes() for f in os.listdir(path.parent) if not (path.parent / f).samefile(shm)}
 
     shm = f"{path}-shm" if os.path.exists(f"{path}-shm") else path.parent

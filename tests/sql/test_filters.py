@@ -33,7 +33,8 @@ def digits():
 
 
 def lattice_slack(variance):
-    """Returns the total variation distance between a discrete Gaussian and a rounded continuous Gaussian."""
+    """Returns the charged bound on the total variation distance between a discrete Gaussian and a rounded continuous
+    Gaussian."""
     s = mp.sqrt(mpf(variance) - mpf(1) / 12)
     return mpf("0.0035") * (1 + mpf("1.12") / s) / s**4 + mpf("1.1") * mp.exp(-2 * mp.pi**2 * mpf(variance))
 
@@ -64,7 +65,7 @@ class Truth:
         (sensitivity,) = self.ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (name,)).fetchone()
         clocks = dict(self.ledger.execute("SELECT tier, clock FROM dp_path WHERE release = ?", (name,)))
         first = self.order[name][0]
-        if self.rates[innermost] <= self.rates[first]:  # diffused: all that is seen is made from the innermost seen
+        if self.rates[innermost] <= self.rates[first]:  # diffused: the tier sees the innermost point and noise on top
             inner = [clocks[t] for t in clocks if self.rates[innermost] <= self.rates[t] <= self.rates[first]]
             inner.sort()
             return sensitivity, [clocks[innermost]], list(zip(inner, inner[1:]))
@@ -194,7 +195,7 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
     while number < 45 or not adversary.refused:  # the noise decides the requests, and one of them is refused sooner or later
         adversary.step(number)
         if number % 15 == 14:
-            adversary.check()  # ends this where a budget that is used up is not refused
+            adversary.check()  # fails if a request beyond the budget was not refused
         number += 1
     assert adversary.truth.published
     assert one(adversary.db, "SELECT dp_verify()") == "ok"
@@ -202,7 +203,7 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
 
 class TruthByPeriod(Truth):
     def rate(self, tier):
-        """The total rate of the draws that a tier sees."""
+        """Returns the total rate of the draws that a tier sees."""
         return mp.fsum(mpf(s) ** 2 / (2 * mpf(v)) for s, variances, _ in (self.draws(name, tier) for name in self.published)
                        for v in variances)
 
@@ -224,14 +225,14 @@ class AdversaryOfPeriods(Adversary):
             one(self.db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, epsilon, delta,
                 json.dumps({"period": self.period, "accountant": accountant}))
         self.truth, self.kinds, self.refused = TruthByPeriod(path, self.db), {}, 0
-        self.reached = dict.fromkeys(NAMES, self.start(self.born))  # the tier's period
-        self.before = dict.fromkeys(NAMES, mpf(0))  # the rate that earlier periods have revealed
+        self.reached = dict.fromkeys(NAMES, self.start(self.born))  # the first day of the period in which each tier is
+        self.before = dict.fromkeys(NAMES, mpf(0))  # the rate of each tier that earlier periods have revealed
 
     def start(self, day):
         return bounds(self.period, day)[0]
 
     def look_at_the_clock(self):
-        """Moves the clock: often a little back, and on to another period from time to time."""
+        """Sets the clock: often back by some days, sometimes forward to the next period."""
         dice = self.dice()
         if dice.random() < 0.3:
             self.now = self.latest - DAY * dice.randrange(1, 90)
@@ -251,7 +252,7 @@ class AdversaryOfPeriods(Adversary):
                 self.reached[name], self.before[name] = start, rates[name]
 
     def added(self, name):
-        """Returns the rate that the current period has revealed."""
+        """Returns the rate of a tier that the current period has revealed."""
         return self.truth.rate(name) - self.before[name] if self.start(self.now) <= self.reached[name] else mpf(0)
 
     def check_refusal(self, message, name, tier, weight):

@@ -1,4 +1,4 @@
-"""dp_grant(): parts of budgets for questions of others, and dp_guard() with the option "ask"."""
+"""dp_grant(): reserves a share of a budget for the questions of others, who ask on connections guarded with the option "ask"."""
 
 import contextlib
 import json
@@ -127,7 +127,8 @@ def test_a_grant_that_an_inner_tier_cannot_carry_is_refused(copy):
 
 
 def sums(path):
-    """For each tier: its limit, S, and (R, G) of each grant, added up exactly from the charges; rate-based accountants."""
+    """Returns {tier: (limit of the tier, total of all charges, [(amount reserved, amount spent) of each grant])}. The function
+    adds up the charges exactly, in the unit of the tier's accountant."""
     ledger, found = ledger_of(path), {}
     for tier, limit, accountant in ledger.execute("SELECT name, rate_limit, accountant FROM dp_tier"):
         cost = {"pure": epsilon_of}.get(accountant, rate_of(ledger, tier))
@@ -141,7 +142,7 @@ def sums(path):
 
 
 def at_filter(curve):
-    """The RDP of a stored curve at the tier's own order."""
+    """Returns the RDP of a stored curve at the filter order of the tier."""
     return Fraction(struct.unpack("<115d", curve)[-1]) if curve else 0
 
 
@@ -155,7 +156,7 @@ def rate_of(ledger, tier):
     return lambda rate, curve: Fraction(rate) + (at_filter(curve) / Fraction(order) if curve else 0)
 
 
-# Tiers from the innermost out, with budgets of a few releases, and a mechanism that all of them cover.
+# Tiers from the innermost to the outermost, with budgets for a few releases, and the mechanism of the releases.
 LADDERS = {
     "rdp": ([("a", 0.05, 4.0, 1e-6), ("b", 0.02, 2.5, 1e-6), ("c", 0.01, 1.2, 1e-6)], {}),
     "gdp": ([("a", 0.05, 4.0, 1e-6, "gdp"), ("b", 0.02, 2.5, 1e-6, "gdp"), ("c", 0.01, 1.2, 1e-6, "gdp")], {}),
@@ -180,7 +181,8 @@ def ladder(request, tmp_path_factory):
 
 
 def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
-    """Random sequences of owner, two grants and new grants, until nothing fits any more; sums by Fraction."""
+    """The owner and the holders of grants ask in random order, and new grants are made in between, until nothing fits any more.
+    The sums of the charges in exact arithmetic never exceed a budget or a grant."""
     path, options = ladder
     for seed in range(6):
         chance, here = random.Random(seed), copy_of(path, tmp_path / f"{seed}.db")
@@ -369,7 +371,7 @@ def test_names_belong_to_the_grant(copy):
     release(db, "clinic", "group/a")
     assert "begins with 'group/'" in refused(db, "SELECT dp_grant('group', 'public', 0.1)")
     assert "must not contain a slash" in refused(db, "SELECT dp_grant('a/b', 'public', 0.1)")
-    assert isinstance(one(db, "SELECT dp_diffuse('visitors/inner', 'public')"), float)  # the owner may
+    assert isinstance(one(db, "SELECT dp_diffuse('visitors/inner', 'public')"), float)  # the owner may do this
     grant(db, "others", share=0.5)
     other = guarded(copy, options={"ask": "others"})
     assert ask(other, "inner") != ask(visitor, "inner")
@@ -384,7 +386,7 @@ def test_answers_are_also_published_where_the_grant_says(copy):
     ask(visitor, "a", "clinic")
     assert visitor.execute("SELECT tier FROM dp_publication WHERE release = 'visitors/a' ORDER BY rate DESC").fetchall() == [
         ("clinic",), ("public",)]
-    assert one(db, "SELECT count(*) FROM dp_charge WHERE release = 'visitors/a'") == 3  # each tier once, before the draw
+    assert one(db, "SELECT count(*) FROM dp_charge WHERE release = 'visitors/a'") == 3  # a charge for each tier, before the draw
     assert one(db, "SELECT count(*) FROM dp_charge WHERE release = 'visitors/a' AND tier = 'public'") == 1
     assert "release = 'x'" not in refused(visitor, "SELECT dp_release('clinic', 'choice', 'SELECT ward FROM visit',"
                                           " '{\"name\":\"c\",\"candidates\":[\"north\"]}')")
@@ -465,7 +467,7 @@ def test_an_edited_grant_is_noticed(copy):
 # ---- nothing but the answers is shown --------------------------------------------------------------------
 
 
-# A number, or a number as dp_value.display writes it, in a cell of its own or in JSON.
+# A cell that is a number, a number as dp_value.display writes it, or JSON of such numbers.
 NUMBER = re.compile(r"'?[-−(\d][-−\d,.±()×^ toe+]*'?")
 QUESTIONS = [
     "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\"}')",
@@ -486,13 +488,13 @@ QUESTIONS = [
 
 
 def asked(path):
-    """What a person sees who asks everything; numbers with noise become x."""
+    """Runs all statements on a guarded connection. Returns each with its result, in which noisy numbers are replaced by x."""
     seen = []
     with contextlib.closing(guarded(path, options=ASK)) as db:
         for statement in QUESTIONS + READ + [s for s in REFUSED if "dp_release" not in s and "dp_plan" not in s and "dp_answer" not in s]:
             got = outcome(db, statement)
             noisy = statement.startswith("SELECT dp_release") or "dp_answer" in statement or "dp_value" in statement
-            if noisy and not isinstance(got, str):  # rows; the text of an error stays as it is
+            if noisy and not isinstance(got, str):  # `got` has rows; the text of an error is not changed
                 got = [tuple("x" if NUMBER.fullmatch(cell) else cell for cell in row) for row in got]
             seen.append((statement, got))
     return seen
@@ -512,7 +514,7 @@ def test_what_a_grant_shows_does_not_depend_on_one_person_or_inner_tiers(publish
     owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()
     grant(owner, "staff", "board", 0.1)
     expected = asked(left)
-    assert sum("too little left" in str(got) for _, got in expected) > 3  # it runs out, at the same question
+    assert sum("too little left" in str(got) for _, got in expected) > 3  # the grant is used up during this
     for path in (person, inner):
         found = [(s, a, b) for (s, a), (_, b) in zip(expected, asked(path)) if a != b]
         assert mend(found, left, path) == []

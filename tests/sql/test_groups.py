@@ -26,7 +26,7 @@ HUGE = 1e15
 
 
 def make(*tiers, options="{}", path=":memory:"):
-    """A ledger with tiers (name, rate, delta_keys)."""
+    """Makes a ledger with tiers (name, rate, delta_keys)."""
     db = connect(path)
     one(db, "SELECT dp_init(?)", unchecked(options))
     for name, rate, delta_keys in tiers:
@@ -41,7 +41,7 @@ def groups(db, keys=None, tier="exact", call="dp_group_count(?, k, 1, unit, ?)",
 
 
 def fill_keys(db, keys):
-    """One row and unit for every key."""
+    """Fills the table with one row for every key. Each row belongs to another unit."""
     fill(db, [Row(k, 1, None, i) for i, k in enumerate(keys)])
 
 
@@ -51,7 +51,7 @@ def thousandfold(keys):
 
 # ---- public keys ---------------------------------------------------------------------------------------------------
 
-RENDERED = [  # a key in SQL, its text
+RENDERED = [  # pairs of a key and its text
     (1, "1"), (1.0, "1"), (-7, "-7"), (0, "0"), (-0.0, "0"), (2**63 - 1, "9223372036854775807"), (-2**63, "-9223372036854775808"),
     (1e15, "1000000000000000"), (-1e18, "-1000000000000000000"), (1.5, "1.5"), (0.1, "0.1"), (1 / 3, "0.333333333333333"),
     (-2.5e-7, "-2.5e-07"), (0.1 + 0.2, "0.3"), ("text", "text"), ("", ""), (" a ", " a "), ("1.0", "1.0"), ("NULL", "NULL"), (None, "null"),
@@ -104,7 +104,8 @@ codecs.register_error("byte_by_byte", lambda error: ("\ufffd", error.start + 1))
 
 
 def test_composite_keys():
-    """json_array(a, b) in the rows, arrays in keys, both minified by SQLite."""
+    """A key of two columns is json_array(a, b) in the rows and an array in the option keys. SQLite minifies both to the same
+    text."""
     db = make(("exact", EXACT, 0))
     fill(db, [Row(k, x, None, (k, x, i).__repr__()) for k, x in [("ward 1", 7), ("w\"2", None), ("é", 1.5)] for i in range(500)])
     keys = ' [ [ "ward 1" , 7 ] , ["w\\"2",null],["\u00e9",1.5] , ["x",0]]'
@@ -127,7 +128,7 @@ def test_nasty_keys_make_sound_json(private):
     fill_keys(db, thousandfold(NASTY))
     result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
     assert one(db, "SELECT json_valid(?)", result) == 1
-    expected = sorted((key[:1000] for key in NASTY), key=str.encode)  # a key has at most so many characters
+    expected = sorted((key[:1000] for key in NASTY), key=str.encode)  # the largest number of characters in a key
     assert [key for key, _ in json.loads(result, object_pairs_hook=list)] == expected
     assert column(db, "SELECT key FROM json_each(?)", result) == expected
     assert column(db, "SELECT key FROM dp_value ORDER BY key") == expected
@@ -230,9 +231,9 @@ def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects)
 
 
 def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
-    """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. Its counts are
-    half a row each, so the probability is below delta = 0.05. A unit with one key is revealed with a quarter of delta. (False
-    alarms 3e-10 in all.)"""
+    """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. With four keys,
+    each of its counts is clipped to half a row, so the probability is below delta = 0.05. A unit with one key is revealed with a
+    quarter of delta. (False alarms 3e-10 in all.)"""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"{i} {j}", 1, None, i) for i in range(1500) for j in range(4)])
     shown = {key.split()[0] for key, _ in groups(db, tier="t")}
@@ -243,8 +244,8 @@ def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_heavy_units_hide_their_keys_as_well(kind):
-    """A thousand rows of one unit with one key count no more than clip, so the key is shown with probability delta = 0.05 (false
-    alarm 1e-10)."""
+    """300 rows of one unit with one key count no more than clip, so the key is shown with probability delta = 0.05 (false alarm
+    1e-10)."""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"k{i}", 9, None, i) for i in range(300) for _ in range(300)])
     sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1, "clip": 2}, True, "t")
@@ -333,7 +334,7 @@ def test_delta_is_charged_for_every_publication():
     one(db, "SELECT dp_diffuse('r', 'mid')")
     assert [spent(db, tier) for tier in ("in", "mid", "out")] == pytest.approx([0.075, 0.05, 0], rel=1e-12)
     before = charges(db)
-    message = error_of(db, "SELECT dp_diffuse('r', 'out')")  # 0.1 more for 'in', which has 0.025 left
+    message = error_of(db, "SELECT dp_diffuse('r', 'out')")  # a share of 0.1 for 'in', which has 0.025 left
     assert message.startswith("dp_diffuse: tier 'in' would exceed its delta_keys of 0.1: this needs delta 0.1, and 0.025 is left")
     assert charges(db) == before and column(db, "SELECT tier FROM dp_publication") == ["in", "mid"]
     # Replays are free.
@@ -383,7 +384,7 @@ def test_a_later_tier_pays_for_what_it_sees():
     assert message in error_of(db, "SELECT dp_tier('none', 1.0, ?, 0.5)", HUGE)
     one(db, "SELECT dp_tier('in', 1.0, ?, 0.8, 'rdp', 0.4)", HUGE)  # as much delta as 'out' has
     assert spent(db, "in") == pytest.approx(0.04, rel=1e-12)
-    one(db, "SELECT dp_tier('outer', 0.01, ?, 0.5)", HUGE)  # has no delta_keys, and sees nothing of it
+    one(db, "SELECT dp_tier('outer', 0.01, ?, 0.5)", HUGE)  # this tier has no delta_keys, but sees nothing of the release
     assert "tier 'outer' has no delta_keys" in error_of(db, "SELECT dp_diffuse('r', 'outer')")
     assert one(db, "SELECT dp_verify()") == "ok"
 
@@ -462,7 +463,7 @@ def test_the_number_of_keys_is_shown_nowhere(kind):
         assert set(inner) == set(outer) == {"a", "b"}
         seen.append(visible(db))
         assert record(db, "SELECT dimension FROM dp_release")["dimension"] is None
-        if kind != "group_avg":  # whose stddev depends on the noisy count
+        if kind != "group_avg":  # of averages, stddev depends on the noisy count
             seen[-1] += (column(db, "SELECT stddev FROM dp_value"),)
         assert "no such table" in error_of(db, "SELECT * FROM dp_path")
     assert seen[0] == seen[1]
@@ -530,7 +531,8 @@ def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
 
 
 def kept_keys(order, runs, units=40, keys=6):
-    """Returns how often the key at each place is kept if the rows have this order. Every unit keeps two of six keys."""
+    """Returns how often each of six keys is kept. `order` is 1 or -1 for rows in forward or reverse order. Every unit keeps two
+    of its six keys."""
     tally = [0] * keys
     for _ in range(runs):
         with quick_path() as path:
@@ -541,7 +543,7 @@ def kept_keys(order, runs, units=40, keys=6):
             ledger = books(path)
             granularity = one(ledger, "SELECT granularity FROM dp_release")
             for key, value in ledger.execute("SELECT key, value FROM dp_path WHERE component = 0"):
-                tally[int(key.split()[1])] += value * 2.0**granularity > 0.1  # kept: 0.7
+                tally[int(key.split()[1])] += value * 2.0**granularity > 0.1  # the count of a kept key is 0.7
             ledger.close()
             db.close()
     return tally
@@ -604,7 +606,7 @@ def test_a_key_is_the_same_whatever_other_keys_there_are():
         (text,) = json.loads(one(db, call))
         assert len(text) <= 1000
         fill_keys(db, [text] * 1000)
-        assert list(json.loads(one(db, call))) == [text]  # the key of a key's text is that text
+        assert list(json.loads(one(db, call))) == [text]  # the text of a key, used as a key, has itself as text
         shown.append(text)
     counts = collections.Counter(shown)
     for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # all keys together, in two orders

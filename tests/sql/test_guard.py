@@ -1,4 +1,4 @@
-"""dp_guard(): what a connection shows that was handed to the members of one tier."""
+"""Tests dp_guard(): what a guarded connection shows to the members of its tier."""
 
 import contextlib
 import json
@@ -91,7 +91,7 @@ def test_only_functions_of_sqlite_and_ours_are_allowed(copy):
     assert not allowed & {"application", "upper", "total", "load_extension", "changes", "total_changes", "last_insert_rowid",
                           "random", "randomblob", "sqlite_log", "sqlite_offset", "fts3_tokenizer", "fts5", "match", "dp_collect"}
     assert {"lower", "count", "sum", "row_number", "substr", "date", "dp_rate", "dp_kernel_delta"} <= allowed
-    # Before 3.38 SQLite's own JSON functions look like those of an application.
+    # In SQLite before 3.38, the JSON functions look like functions of an application.
     assert ("json_extract" in allowed) == (sqlite3.sqlite_version_info >= (3, 38))
     assert refused(db, "SELECT name FROM ward WHERE name LIKE 'n%' AND upper(name) = 'NORTH'") == "not authorized to use function: upper"
 
@@ -111,7 +111,8 @@ def test_a_table_that_appears_later_is_not_readable(copy):
     owner.executescript("CREATE TABLE later(x); INSERT INTO later VALUES (1); CREATE TABLE t(x); INSERT INTO t VALUES (2)")
     assert "prohibited" in refused(db, "SELECT * FROM later")
     assert "not authorized" in refused(db, "SELECT count(*) FROM later")
-    # The name of a common table expression may be that of a table tomorrow: its columns can be read, the bare name cannot.
+    # The guard cannot tell a common table expression from a table of the same name that may be created later. A query may read
+    # columns of the expression, but count(*), which reads no column, is refused.
     assert one(db, "WITH t AS (SELECT 7 AS x) SELECT x FROM t") == 7
     assert "not authorized" in refused(db, "WITH t AS (SELECT 7 AS x) SELECT count(*) FROM t")
     assert one(db, "WITH t AS (SELECT 7 AS x) SELECT count(x) FROM t") == 1
@@ -150,7 +151,7 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
     owner = connect(right)
     release(owner, "clinic", "more")
     release(owner, "clinic", None, "count", clip=3)
-    release(owner, "clinic", "total", refine=True)  # of a release that the public has seen
+    release(owner, "clinic", "total", refine=True)  # refines a release that the public has seen
     one(owner, "SELECT dp_discard('inner')")
     release(owner, "clinic", "inner")
     owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()
@@ -163,7 +164,7 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
     with contextlib.closing(guarded(left)) as a, contextlib.closing(guarded(right)) as b:
         assert mend(differences(a, b), left, right) == []
     with contextlib.closing(guarded(left, "clinic")) as a, contextlib.closing(guarded(right, "clinic")) as b:
-        assert mend(differences(a, b), left, right) != []  # and the comparison can fail
+        assert mend(differences(a, b), left, right) != []  # control: the comparison finds differences at 'clinic'
 
 
 def test_a_tier_sees_its_own_and_outer_publications(copy):
@@ -228,7 +229,7 @@ def test_the_guard_needs_a_connection_that_is_idle(copy):
             assert "still running" in refused(db, "SELECT dp_guard('public')")
     assert one(db, "SELECT count(*) FROM visit") == 400  # not guarded yet
     assert one(db, "SELECT dp_guard('public')") == "public"
-    assert "not authorized" in refused(db, "SELECT count(*) FROM visit")  # compiled before
+    assert "not authorized" in refused(db, "SELECT count(*) FROM visit")  # Python compiled this statement before dp_guard()
 
 
 def test_arguments_of_the_guard(copy):
@@ -242,7 +243,7 @@ def test_arguments_of_the_guard(copy):
     db.execute("CREATE TABLE json_each(x)")
     assert "main has a table or view with the name" in refused(db, "SELECT dp_guard('public')")
     db.execute("DROP TABLE json_each")
-    assert db.execute("SELECT count(*) FROM dp_tier").fetchall() == [(3,)]  # the owner's, after failures
+    assert db.execute("SELECT count(*) FROM dp_tier").fetchall() == [(3,)]  # still the owner's connection, after these failures
     assert one(db, "SELECT dp_guard('public')") == "public"
 
 
@@ -331,7 +332,7 @@ print(apsw.sqlitelibversion(), len(REFUSED), len(pragmas), len(modules))
 """
 
 
-@pytest.mark.plain  # the hosts bring runtimes of their own, which a sanitizer cannot enter
+@pytest.mark.plain  # the hosts have their own runtimes, which do not work with a sanitizer
 @pytest.mark.parametrize("version", ["3.39.4.0", "3.42.0.1", "3.46.1.0", "newest"])
 def test_other_versions_of_sqlite_refuse_the_same(version, path):
     if not (HOSTS / version / ".done").exists():

@@ -52,7 +52,7 @@ def check(db, message, sql, *arguments):
 
 CLIP, RANGE = "clip must be a number in [1e-150, 1e+150]", " must be a number in [-1e+100, 1e+100]"
 TYPES = [("NULL", "NULL"), ("'x'", "'x'"), ("'2'", "'2'"), ("x'32'", "a blob"), ("9e999", "Inf"), ("-9e999", "-Inf")]
-BAD = {  # bound: (the domain in the message, literals outside the domain)
+BAD = {  # {bound: (the domain in the message, literals outside the domain)}
     "clip": (CLIP, [*TYPES, ("0", "0"), ("-1", "-1"), ("1e-151", "1.0e-151"), ("1e151", "1.0e+151")]),
     "lo": ("lo" + RANGE, [*TYPES, ("1e151", "1.0e+151"), ("-1e200", "-1.0e+200")]),
     "hi": ("hi" + RANGE, [*TYPES, ("1e151", "1.0e+151")]),
@@ -101,7 +101,7 @@ def test_options_of_a_query(units, kind):
             assert ", not" not in got or got.endswith(said_of(shown)), got
     for option in KINDS[kind].bounds.split():
         if option == "clip" and kind in ("count", "group_count", "ou_count", "ou_group_count"):
-            continue  # 1 unless given
+            continue  # 1 if it is not given
         sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option}, True)
         check(units, "lo and hi are missing" if option in ("lo", "hi") else "radius must be" if option == "radius" else f"{option} is missing",
               sql, *arguments)
@@ -206,7 +206,7 @@ def test_shrinks(units, kind):
             ({"radius": 1, "centre": "x"}, "centre must be a finite number, not a text"),
             ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
         sql, arguments = by_query(kind, {**p, **more}, True)
-        if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # others are not scaled
+        if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # other kinds are not scaled
             check(units, message, sql, *arguments)
 
 
@@ -229,7 +229,7 @@ def test_unknown_kinds(units):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_of_arguments(units, kind):
-    """SQLite itself refuses one argument too few and one too many."""
+    """SQLite itself refuses calls with one argument too few or one too many."""
     call, _ = aggregate(kind, PARAMETERS[kind][0], True)
     most = 3 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
     optional = kind in ("count", "ou_count", "group_count", "ou_group_count")

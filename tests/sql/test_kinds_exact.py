@@ -40,7 +40,8 @@ def released(db, kind, parameters, by_unit, source="t", form="query"):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", cases())
 def test_every_kind_is_what_it_says(kind, protects, adjacency):
-    """Random tables with heavy units and odd values, in both call forms, in random order."""
+    """Compares the answers for random tables with heavy units and odd values. The rows are in random order, and the test uses
+    both forms of the call."""
     rng = random.Random(f"{kind} {protects} {adjacency}")
     by_unit = protects == "unit"
     db = open_ledger({"exact": RATE}, json.dumps({"protects": protects, "adjacency": adjacency}))
@@ -56,7 +57,8 @@ def test_every_kind_is_what_it_says(kind, protects, adjacency):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_reach_a_release_are_all_that_counts(kind):
-    """The answer depends only on the rows that reach the release, by FILTER, WHERE, a join, a subquery, a compound or a view."""
+    """The answer depends only on the rows that reach the release. The rows are selected by FILTER, WHERE, a join, a subquery, a
+    compound SELECT or a view."""
     rng = random.Random(kind)
     db = open_ledger({"exact": RATE})
     parameters = PARAMETERS[kind][0]
@@ -119,7 +121,7 @@ def test_lattices_do_not_depend_on_data(kind):
 
 
 def test_options_may_be_given_in_place_of_nothing():
-    """clip is an option of averages; the unit is NULL, or left out, where rows are protected."""
+    """clip is an option of averages. If rows are protected, the unit may be NULL or may be missing."""
     db = open_ledger({"exact": RATE}, '{"protects":"row"}')
     fill(db, [Row("a", 1.0, "[1]", None)] * 100)
     for call in ("dp_avg('exact', x, 0, 2)", "dp_avg('exact', x, 0, 2, NULL)", "dp_avg('exact', x, 0, 2, NULL, 'n')",

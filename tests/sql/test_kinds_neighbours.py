@@ -1,6 +1,7 @@
-"""The property that everything rests on, for every kind: the vectors of two neighbours are no further apart than the
-sensitivity that was charged. Their lattice points are compared, at rate 1e6, where noise is 1/1414 of the
-sensitivity on each coordinate; with Laplace noise in the sum norm, at the rate 1e3, where it is 1/1001."""
+"""Tests the central property for every kind: the vectors of two neighbours are no further apart than the charged sensitivity. The
+tests compare the lattice points of two releases, at rates where the noise is small. At rate 1e6, Gaussian noise on a coordinate
+is 1/1414 of the sensitivity. At rate 1e3, the scale of Laplace noise is 1/1001 of the sensitivity, and distances are in the sum
+norm."""
 
 import contextlib
 import json
@@ -16,9 +17,9 @@ from kinds_tables import INF, KEYS, fill, random_key, random_v, random_x
 from noise_helpers import connect, one, quick_path
 
 RATE, LAPLACE_RATE = 1e6, 1e3
-PAIRS = 14  # of neighbours for each combination
-MARGIN = 12  # standard deviations beyond the norm of the noise: exceeded with probability below 1e-30
-SUM_MARGIN = 45  # scales beyond the sum of magnitudes and MARGIN of its standard deviations: below 1e-18
+PAIRS = 14  # number of pairs of neighbours for each combination
+MARGIN = 12  # standard deviations by which the norm of Gaussian noise may exceed sqrt(coordinates); by chance below 1e-30
+SUM_MARGIN = 45  # further scales that a sum of magnitudes of Laplace noise may have; by chance below 1e-18
 
 PARAMETERS = {
     "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
@@ -51,7 +52,7 @@ def rows_of(rng, unit):
 
 
 def neighbours(rng, by_unit, replace):
-    """Returns two tables that differ in one unit, 'new', or in one row."""
+    """Returns two tables that differ in the unit 'new' or, if rows are protected, in one row."""
     base = [Row(random_key(rng), random_x(rng), random_v(rng), rng.randrange(6)) for _ in range(rng.randrange(25))]
     mine, other = rows_of(rng, "new"), rows_of(rng, "new")
     if not by_unit:
@@ -78,7 +79,7 @@ def extremes(kind, by_unit, replace):
 
 
 class Points:
-    """Points of releases, by key and component."""
+    """Makes releases in a ledger, and reads their points by key and component."""
 
     def __init__(self, path, protects, adjacency):
         self.db = connect(path)
@@ -138,7 +139,8 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
     for i in range(PAIRS):
         pair = neighbours(rng, by_unit, replace) if i else extremes(name, by_unit, replace)
         if private:
-            # Which keys a unit keeps that has too many is drawn afresh: the others have few.
+            # If a unit has too many keys, each release chooses anew which keys it keeps. All units except 'new' therefore get one
+            # key only.
             pair = [[row._replace(k=["a", "b", 3][row.unit % 3]) if row.unit != "new" else row for row in rows] for rows in pair]
         (a, s, clock), (b, _, _) = (points.of(kind, parameters, by_unit, rows, rng.random() < 0.5) for rows in pair)
         sensitivities.add((s, clock))
@@ -146,7 +148,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
         differences = [abs(a.get(c, 0) - b.get(c, 0)) for c in places]
         difference = sum(differences) if laplace else math.hypot(*differences)
         noise = math.sqrt(2 * clock) * (math.sqrt(len(places)) + MARGIN)
-        if laplace:  # two draws on each place: magnitudes are exponential
+        if laplace:  # each place has the noise of two releases, and magnitudes of Laplace noise are exponential
             draws = 2 * len(places)
             noise = math.sqrt(clock / 2) * (draws + MARGIN * math.sqrt(draws) + SUM_MARGIN)
         assert difference <= s + noise, pair
@@ -157,7 +159,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
         assert math.isclose(z + math.exp(-z) - 1, LAPLACE_RATE, rel_tol=1e-4)
     else:
         assert math.isclose(s**2 / (2 * clock), RATE, rel_tol=1e-9)
-    # How close the pair made by hand and the random pairs come to the charged sensitivity.
+    # At least one pair, made by hand or random, must come close to the charged sensitivity.
     assert worst >= 0.7, worst
     assert one(points.db, "SELECT dp_verify()") == "ok"
 
@@ -182,11 +184,11 @@ def test_sensitivity_is_its_definition(open_points, name):
     counts = base in ("quantile", "median", "histogram", "group_count", "ou_group_count")
     radius = clip
     if name.startswith("laplace"):
-        once = 0  # what two units do not have twice
+        once = 0  # the part of the radius in which two units cannot be opposite
         if kind in ("quantile", "median"):
             radius *= math.log2(p["bins"])
         elif kind == "vec_avg":
-            once = clip / 2  # the count, of three numbers
+            once = clip / 2  # the count (of vectors with three numbers)
         elif name.endswith("private group_sum"):
             radius *= 1.25
         twice = 1 if kind == "count" else 2
@@ -204,7 +206,7 @@ def test_sensitivity_is_its_definition(open_points, name):
         assert found["replace"] == pytest.approx(radius, rel=1e-5)
     elif counts:
         assert found["replace"] == pytest.approx(math.sqrt(2) * radius, rel=1e-5)
-    elif base in ("var", "stddev"):  # (1, 1, 1) and (1, v, 2v^2 - 1) at v = (sqrt(1/2) - 1)/2
+    elif base in ("var", "stddev"):  # the worst pair is (1, 1, 1) and (1, v, 2v^2 - 1) with v = (sqrt(1/2) - 1)/2
         v = (math.sqrt(0.5) - 1) / 2
         apart = math.hypot(1 - v, 2 - 2 * v * v) / math.sqrt(3)
         assert apart * radius * (1 - 1e-12) <= found["replace"] <= apart * radius * (1 + 1e-5)

@@ -59,17 +59,17 @@ def check_white(x, what):
 
 # ---- the law over many coordinates ---------------------------------------------------------------------------------
 
-FEW = 8192  # for kinds with several coordinates a key, and for paths
+FEW = 8192  # number of keys for kinds with several coordinates for each key, and for tests of paths
 MANY = 65536
 
 
 def vector_rows(n):
-    """Integers that every lattice holds, of norm below 1024."""
+    """Returns three rows of vectors of integers with norms below 1024. Integers are on every lattice."""
     return [Row(None, None, json.dumps([(i * j) % 7 - 3 for j in range(n)]), i) for i in range(3)]
 
 
 def key_rows(n, values):
-    """One row a unit: every 17th key, some twice."""
+    """Returns rows with every 17th key. Each row belongs to another unit, and one key has two rows."""
     return [Row(k, values[k % len(values)], None, k) for k in range(0, n, 17)] + [Row(0, values[1], None, -1)]
 
 
@@ -81,7 +81,8 @@ def numbers_of(rows, n, value):
 
 
 def law_cases():
-    """name, kind, parameters, rows, the exact coordinates, how many releases; whether their paths are walked."""
+    """Yields tuples: name, kind, parameters, rows, exact coordinates, number of releases, and whether the test also checks paths
+    over several tiers."""
     rows = vector_rows(4096)
     sums = numpy.sum([json.loads(row.v) for row in rows], axis=0)
     yield "vec_sum", "vec_sum", {"dim": 4096, "clip": 1024}, rows, sums, 49, True
@@ -108,12 +109,12 @@ def law_cases():
         leaf = leaf.reshape(-1, 2).sum(axis=1)
     yield "quantile", "quantile", {"q": 0.5, "lo": 0, "hi": FEW, "bins": FEW}, places, numpy.concatenate(nodes), 1, True
     rows = [Row(None, None, json.dumps([(i + j) % 3 - 1 for j in range(4096)]), i) for i in range(4)]
-    sums = numpy.sum([[32.0] + json.loads(row.v) for row in rows], axis=0)  # norm 52 of 64: half of a row's count is 32
+    sums = numpy.sum([[32.0] + json.loads(row.v) for row in rows], axis=0)  # norm 52, below the clip 64; a row counts 32
     yield "vec_avg", "vec_avg", {"dim": 4096, "clip": 64}, rows, sums, 1, True
 
 
 def read_points(ledger, release, private):
-    """{tier: (clock, coordinates)} in the order of numeric keys and of components."""
+    """Returns {tier: (clock, coordinates)}. Coordinates are in the order of numeric keys, and then of components."""
     order = "CAST(key AS INTEGER), component" if private or one(ledger, "SELECT keys IS NOT NULL FROM dp_release WHERE name = ?",
                                                                 release) else "component"
     points = {}
@@ -132,9 +133,10 @@ LAWS = {case[0]: case for case in law_cases()}
 @pytest.mark.parametrize("name,share", [(name, 3) for name in LAWS] + [
     pytest.param(name, 1, marks=pytest.mark.slow) for name in LAWS if LAWS[name][5] > 1])
 def test_coordinates_are_one_brownian_path_each(path, name, share):
-    """Lattice integers less the exact ones, of which vec_sum, histogram, group_count and group_sum have 7e4, and 2e5 in make
-    test-slow (the variance is then within 4% and 2%): independent Gaussian numbers of the variance `clock` at the inner tier,
-    with independent steps outward, whether the path was walked outward or, by refining, inward."""
+    """The noise of the coordinates at the inner tier must be independent Gaussian numbers with variance `clock`. The steps to
+    outer tiers must be independent of this noise, whether the path was drawn outward or, by a refinement, inward. vec_sum,
+    histogram, group_count and group_sum have 7e4 coordinates in `make test`, which bounds the error of the variance by 4%, and
+    2e5 coordinates in `make test-slow`, which bounds it by 2%."""
     _, kind, parameters, rows, exact, releases, walked = LAWS[name]
     releases = -(-releases // share)
     private = "private" in name
@@ -173,7 +175,7 @@ def test_coordinates_are_one_brownian_path_each(path, name, share):
         check_moment(a * b, 0, 1, "covariance of two releases")
     walks = [(read_points(ledger, "forward 0", private), granularity)] if walked else []
     if walked and not private:
-        # Refined, its lattice is that of the outer tier; the numbers are the same.
+        # The refined release has the lattice of its outer tier. Its noise has the same distribution.
         inward = read_points(ledger, "inward", private), one(ledger, "SELECT granularity FROM dp_release WHERE name = 'inward'")
         walks.append(inward)
         clock, values = inward[0]["inner"]
@@ -217,15 +219,16 @@ def test_outer_points_add_nothing_for_a_coalition(path):
 # ---- from a point to values ----------------------------------------------------------------------------------------
 
 def monotone(y):
-    """The closest non-decreasing sequence, by the min-max formula; not below 0."""
+    """Returns the closest non-decreasing sequence that is not below 0, by the max-min formula."""
     n = len(y)
     means = [[numpy.mean(y[i:j + 1]) if j >= i else None for j in range(n)] for i in range(n)]
     return [max(0, max(min(means[i][j] for j in range(k, n)) for i in range(k + 1))) for k in range(n)]
 
 
 def values_of(kind, p, x, sigma):
-    """Values from the coordinates x in their units, each with noise sigma; and the shrink of the first."""
-    if kind.startswith("ou_") and kind not in LINEAR:  # the nearest place within the radius
+    """Returns the values that follow from the coordinates x, and the shrink of the first value. x and the standard deviation
+    sigma of its noise are in the units of the data."""
+    if kind.startswith("ou_") and kind not in LINEAR:  # the nearest point within the radius
         found, _ = values_of(kind.removeprefix("ou_"), p, x, sigma)
         centre = centre_of(kind, p)
         if kind == "ou_vec_avg":
@@ -289,8 +292,8 @@ def test_values_are_made_from_the_point(path, kind):
 
 @pytest.mark.parametrize("kind", MONTE_CARLO)
 def test_figures_of_averages_are_those_of_their_noise(kind):
-    """The values of 1200 releases have the standard deviation `stddev`. (The figures are of first order, and the noise is 1% of
-    the rows, so 2% more is allowed.) 95% of the intervals contain the value without noise."""
+    """The values of 1200 releases have the standard deviation `stddev`. (`stddev` is a first-order approximation, and the noise
+    is 1% of the number of rows, so the test allows 2% more.) 95% of the intervals contain the value without noise."""
     db = open_ledger({"inner": 0.5, "exact": 1e6})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(300)])
     sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "exact")
@@ -313,7 +316,8 @@ def test_figures_of_averages_are_those_of_their_noise(kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
 def test_the_homogeneous_process(path, kind):
-    """With theta and rho: A = (1 + theta tau/rho^2)^(-1/2), tau the variance of a coordinate, or of an average."""
+    """With theta and rho, the shrink is (1 + theta tau/rho^2)^(-1/2), where tau is the variance of a coordinate or of an
+    average."""
     theta, rho = 0.7, 3.0
     p = {k: v for k, v in CALLS[kind].items() if k != "radius"}
     db = open_ledger({"inner": 20.0, "outer": 0.9}, path=path)
@@ -329,7 +333,7 @@ def test_the_homogeneous_process(path, kind):
         centre = centre_of(kind, p)
         if kind in LINEAR:
             shown = shrink = (1 + theta * sigma**2 / rho**2) ** -0.5
-        else:  # the published stddev is shrink sqrt(tau), tau the variance of the value without OU
+        else:  # the published stddev is shrink sqrt(tau), where tau is the variance of the value without OU
             x, shown = numpy.array(values_of(kind.removeprefix("ou_"), p, x, sigma)[0]), 1
             stddev = numpy.array(column(ledger, "SELECT stddev FROM dp_value WHERE tier = ? ORDER BY key, component", tier))
             shrink = numpy.sqrt(1 - theta * stddev**2 / rho**2)  # 1 - theta tau/rho^2/(1 + theta tau/rho^2)
@@ -389,7 +393,7 @@ def test_replay_diffuse_refine(kind):
     sensitivity = one(db, "SELECT sensitivity FROM dp_release")
     for tier, rate, clock in db.execute("SELECT tier, rate, clock FROM dp_publication"):
         assert math.isclose(rate, sensitivity**2 / (2 * clock), rel_tol=1e-9) and rate <= TIERS[tier]
-    # There is noise between the tiers: a number that meets another (4e-7) does not do so three times.
+    # There is noise between the tiers. Two values are equal by chance with probability 4e-7, but not three times.
     pairs = [(ask("middle", "query", name=f"r{i}"), one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")) for i in range(2)]
     assert any(a != b for a, b in [(middle, outer), *pairs])
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -45,8 +45,8 @@ def flat(call):
 @pytest.mark.parametrize("weight", [1, 0.25])
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove"), ("row", "replace")])
 def test_a_plan_is_what_the_release_then_is(protects, adjacency, weight):
-    """For every kind, the plan has the rate, the payment of every tier and the noise of the later release. A plan charges
-    nothing."""
+    """For every kind, dp_plan() predicts the rate, the cost for every tier and the noise of the later release. A plan is not
+    charged."""
     db = open_ledger(TIERS, json.dumps({"protects": protects, "adjacency": adjacency}))
     by_unit = protects == "unit"
     fill(db, table())
@@ -132,7 +132,8 @@ def test_plans_outward_and_inward(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_by_component_and_key(kind):
-    """key is NULL for one number, the number of a component for an array, the text for groups."""
+    """In dp_interval(), key is NULL for a single number, the index of a component for an array, and the text of a key for
+    groups."""
     db = open_ledger(TIERS)
     fill(db, table())
     p = parameters_of(kind)
@@ -165,7 +166,8 @@ def place_of(kind):
 
 
 def all_kinds(path):
-    """A file with a release of every kind, and one of private keys, at the middle tier and outside it."""
+    """Makes a database with a release of every kind, published at the middle tier and at the outer tier, and with releases of
+    private keys."""
     db = connect(path)
     one(db, INIT)
     for tier, rate in TIERS.items():

@@ -1,7 +1,7 @@
-"""Laplace tiers: the noise distribution and its charge, publications at outer tiers, coalitions, and refusals.
-
-The truth is the discrete Laplace law (mechanism_truth.py) at the sensitivity and the clock, 2 scale^2, that the ledger
-has. Shares and mean sizes are compared by their exact laws, at 1e-10 on each side: 130 comparisons.
+"""Tests single sums and counts with Laplace noise: the noise distribution and its charge, publications at outer tiers,
+coalitions, and refusals. The reference is the discrete Laplace distribution (mechanism_truth.py) with the sensitivity and the
+clock of the ledger. The clock is 2 scale^2. The tests compare shares and mean sizes with their exact distributions, in 130
+comparisons at 1e-10 on each side.
 """
 
 import itertools
@@ -73,7 +73,7 @@ CALLS = {
     "count_distinct": "SELECT dp_count_distinct(?, unit, ?) FROM t",
     "sum": "SELECT dp_sum(?, x, 2.5, unit, ?) FROM t",
 }
-SENSITIVITY = {"count": 3, "count_distinct": 1, "sum": 2.5}  # add or remove; replacing doubles that of sums of signed x
+SENSITIVITY = {"count": 3, "count_distinct": 1, "sum": 2.5}  # "add-remove"; "replace" doubles it for sums of signed x
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -104,7 +104,7 @@ def test_the_charge_is_the_curve_of_the_law(path, kind, adjacency, rate, weight)
         assert 0 <= at_filter / laplace_curve(orders[tier], s, scale) - 1 <= mp.mpf("1e-12")
         assert [spent for t, _, spent in rdp if t == tier] == list(values)
     assert all(a == b or math.isclose(a, b, rel_tol=1e-15) for a, b in zip([alpha for t, alpha, _ in rdp if t == "t"], ORDERS, strict=True))
-    # Within the tier's rate at every order, and the next finer scale is not within the bound on the rate.
+    # The cost is within the tier's rate at every order. With the next smaller scale, the bound on the cost would exceed the rate.
     wanted = mp.mpf(rate) * weight
     assert all(laplace_curve(alpha, s, scale) <= alpha * wanted for alpha in ORDERS[:-1])
     assert continuous_laplace(1, mp.mpf(s) / (scale - 1)) * (1 + mp.mpf(1) / (2 * scale - 2)) > wanted * (1 - mp.mpf("1e-11"))
@@ -248,7 +248,7 @@ def test_noise_has_the_law(walks, tier):
 
 
 def test_tiers_are_a_walk(walks):
-    """A step between tiers is 0 with the probability of the kernel, and otherwise noise of the outer scale. Neither the step nor
+    """A step between tiers is 0 with the exact probability `stay`, and otherwise noise of the outer scale. Neither the step nor
     its size depends on the starting point."""
     noise, scales, _ = walks
     for inner in range(2):
@@ -379,8 +379,8 @@ def test_exact_gaussian_tiers_refuse_it():
 
 
 def test_tiers_created_later():
-    """A new tier between two points gets a point from its conditional law. A new tier outside gets one by diffusion. A new
-    tier inside the path pays for the points that it sees."""
+    """A new tier between two points gets a point from the conditional distribution given these points. A new tier outside gets a
+    point by diffusion. A new tier inside the path pays for the points that it sees."""
     db = ledger(tiers={})
     for name, rate in (("a", 1.0), ("c", 0.1)):
         one(db, "SELECT dp_tier(?, ?, 1e4, 1e-6)", name, rate)
@@ -400,8 +400,8 @@ def test_tiers_created_later():
 
 
 def test_rates_at_the_bounds():
-    """The largest rate is 1000, including the weight. The least rate is that of all mechanisms. A diffusion to a tier that is too
-    far is refused."""
+    """The largest rate is 1000, including the weight. The least rate is the same as for all mechanisms. A diffusion to a tier
+    that is too far is refused."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
     sql = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
     assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))

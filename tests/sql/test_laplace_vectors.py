@@ -1,5 +1,5 @@
-"""Laplace noise on the vectors of every linear kind: what is under the noise, the law of the noise and its charge, the
-published numbers and their intervals, states of shards, private keys.
+"""Tests Laplace noise on the vectors of every linear kind: the exact vectors, the distribution of the noise and its charge, the
+published numbers and their intervals, shard states, and private keys.
 
 Points are compared with the definitions (kinds_reference.py) at the rate 1e3, where the scale of the noise is 1/1001 of
 the sensitivity. About 9000 coordinates are compared at e^-40 each. Shares and moments are compared at 1e-10, in about 160 places: 2e-8 in all.
@@ -28,7 +28,7 @@ LAPLACE = {"mechanism": "laplace"}
 LINEAR_KINDS = [kind for kind in KINDS if not kind.startswith("ou_")]
 VECTORS = [kind for kind in LINEAR_KINDS if kind not in ("count", "count_distinct", "sum")]
 RATE = 1e3
-REACH = 40  # scales: noise exceeds it with probability e^-40
+REACH = 40  # in scales; noise exceeds 40 scales with probability e^-40
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 
 
@@ -49,7 +49,7 @@ def books(path):
 
 
 def points_of(path, release, tier):
-    """{(key, component): value} of a release, its clock, sensitivity and granularity."""
+    """Returns the point of a release as {(key, component): value}, its clock, its sensitivity and its granularity."""
     ledger = books(path)
     try:
         found = ledger.execute("SELECT key, component, value FROM dp_path WHERE release_id = ? AND tier = ? AND component >= 0",
@@ -82,7 +82,7 @@ def ask(db, kind, parameters, by_unit=True, tier="exact", form="query"):
 
 
 def place_of(kind, coordinate):
-    """A coordinate of the reference, as dp_path has it."""
+    """Returns (key, component) in dp_path for a coordinate of the reference."""
     cell, component = coordinate
     if kind in ("quantile", "median"):
         return "", (1 << cell) - 2 + component
@@ -96,7 +96,7 @@ def place_of(kind, coordinate):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", [case for case in cases() if case[0] in VECTORS])
 def test_points_are_what_they_say(path, kind, protects, adjacency):
-    """Random tables with heavy units and odd values."""
+    """Compares points with the exact vectors of random tables, which have heavy units and odd values."""
     rng = random.Random(f"{kind} {protects} {adjacency}")
     by_unit = protects == "unit"
     db = open_ledger({"exact": RATE}, json.dumps({"protects": protects, "adjacency": adjacency}), path)
@@ -159,11 +159,12 @@ def flat(call):
 
 @pytest.mark.parametrize("first,second,scale,alpha", [(1, 1, 1, 2), (0.5, 2, 1.5, 3), (2, 0, 1, 2), (0.25, 0.75, 2, 8)])
 def test_continuous_noise_by_quadrature(first, second, scale, alpha):
-    """The joint divergence of two coordinates, integrated numerically, is at most dp_rdp_laplace of the whole shift."""
+    """The joint divergence of two coordinates, integrated numerically, is at most dp_rdp_laplace() of the sum of both shifts."""
     nodes, weights = numpy.polynomial.legendre.leggauss(60)
 
     def side(shift):
-        """Nodes, weights and exponents between the kinks, where the density is an exponential."""
+        """Returns quadrature weights, and exponents of the integrand at the nodes. Between two kinks the integrand is an
+        exponential."""
         ends = numpy.array(sorted({-40 * scale, -8 * scale, 0, shift, 8 * scale + shift, 40 * scale + shift}))
         middles, halves = (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
         x = (middles[:, None] + halves[:, None] * nodes).ravel()
@@ -184,7 +185,7 @@ WIDE = 4096
 
 
 def law_cases():
-    """kind, parameters, rows, exact coordinates in the order of keys and components."""
+    """Yields tuples: kind, parameters, rows, and the exact coordinates in the order of keys and components."""
     keys = list(range(WIDE))
     counts = numpy.zeros(WIDE)
     counts[::17] = 1
@@ -203,8 +204,9 @@ def law_cases():
 
 @pytest.mark.parametrize("case", law_cases(), ids=lambda case: case[0])
 def test_coordinates_walk_on_their_own(path, case):
-    """Noise in 32 cells of one probability, its mean size, steps that are 0 as often as the kernel
-    says, and no correlation between neighbours, within a coordinate, or of sizes."""
+    """Tests the noise of the coordinates: the frequencies of 32 equally likely cells, the mean size, and how often a step to an
+    outer tier is 0. Neighbouring coordinates are not correlated, and neither are the noise and the step of a coordinate, or their
+    sizes."""
     kind, parameters, rows, exact = case
     releases = 10 if kind == "vec_sum" else 3
     db = open_ledger(TIERS, path=path)
@@ -229,7 +231,7 @@ def test_coordinates_walk_on_their_own(path, case):
         for cell, count in enumerate(numpy.bincount(cells, minlength=32)):
             check_share(count, len(y), 1 / 32, f"{tier}, cell {cell}")
         assert min(stats.gamma.cdf(sum(abs(y)), len(y)), stats.gamma.sf(sum(abs(y)), len(y))) > 1e-10
-        for z, variance in ((y, 2), (abs(y) - 1, 1)):  # of mean 0: products have the deviation `variance`
+        for z, variance in ((y, 2), (abs(y) - 1, 1)):  # z has mean 0, so products have the standard deviation `variance`
             assert abs(numpy.mean(z[1:] * z[:-1])) <= SEVEN * variance / math.sqrt(len(z) - 1)
     for inner, outer in (("inner", "middle"), ("middle", "outer")):
         step = noise[outer] - noise[inner]
@@ -250,7 +252,7 @@ def test_coordinates_walk_on_their_own(path, case):
 
 
 def values_of(kind, p, x):
-    """The published numbers of a point, in the order of keys and components."""
+    """Returns the numbers that are published for a point, in the order of keys and components."""
     p = effective(kind, p, True)
     if kind in ("avg", "group_avg"):
         half, middle = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2
@@ -277,7 +279,8 @@ def values_of(kind, p, x):
 
 
 def pooled(y):
-    """Isotonic regression: the largest mean from any start before, and the least to any end after."""
+    """Returns the isotonic regression of y: at each place i, the maximum over starts a <= i of the minimum over ends b >= i of
+    the mean of y from a to b."""
     n = len(y)
     means = [[numpy.mean(y[a:b + 1]) if a <= b else 0 for b in range(n)] for a in range(n)]
     return numpy.array([max(min(means[a][b] for b in range(i, n)) for a in range(i + 1)) for i in range(n)])
@@ -307,7 +310,7 @@ def test_values_are_made_from_the_point(path, kind):
                 assert (high - low) / 2 == pytest.approx(-math.log(0.05) / math.sqrt(2) * stddev, rel=1e-6)
                 assert (high + low) / 2 == pytest.approx(value, rel=1e-9, abs=1e-9)
             assert low <= value <= high
-        if kind == "avg":  # the noise of (a - b)/(a + b)
+        if kind == "avg":  # the standard deviation follows from that of (a - b)/(a + b)
             a, b = (value * 2.0**g for _, value in rows)
             u = (a - b) / (a + b)
             assert got[0][1] == pytest.approx(3 * sigma / (a + b) * math.sqrt(2 + 2 * u * u), rel=1e-9)
@@ -316,8 +319,9 @@ def test_values_are_made_from_the_point(path, kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in MONTE_CARLO if not kind.startswith("ou_")])
 def test_figures_of_averages_are_those_of_their_noise(kind):
-    """700 releases: values spread by `stddev` (first-order figures at noise of 1% of the rows: 2% more is allowed; the
-    excess kurtosis of sums of Laplace noise is at most 3), and the intervals hold 95% or a little more."""
+    """The values of 700 releases have the standard deviation `stddev`, and 95% of the intervals or slightly more contain the
+    exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% more.
+    The standard error uses that sums of Laplace noise have an excess kurtosis of at most 3."""
     db = open_ledger({"inner": 0.5, "exact": RATE})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(600)])
     p, runs = {**MONTE_CARLO[kind], **LAPLACE}, 700
@@ -370,7 +374,7 @@ def test_a_mix_of_groups_has_several_draws():
 
 
 def threshold_of(terms, m, delta, reach, scale, g, factor):
-    """By bisection on the tail of a sum of Laplace noises."""
+    """Returns the threshold, by bisection on the tail of a sum of Laplace noises."""
     def tail(x):
         return math.exp(-x) * {1: 0.5, 2: (2 + x) / 4}[terms]
     low, high, wanted = 0.0, 1000.0, -math.expm1(math.log1p(-delta) / m)
@@ -431,7 +435,7 @@ def test_merged_states_are_the_whole(path, kind, whole):
 
 
 def hash_of(unit):
-    """Equal units, equal numbers."""
+    """Returns the same number for equal units."""
     return 0 if unit is None else int(1e4 * unit) if isinstance(unit, (int, float)) else sum(unit if isinstance(unit, bytes) else unit.encode())
 
 
@@ -441,7 +445,7 @@ def test_states_for_gaussian_noise_get_no_laplace_noise():
     state = one(db, "SELECT dp_partial('avg', x, unit, '{\"lo\":0,\"hi\":5}') FROM t")
     message = error_of(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
     assert "the states are for mechanism 'gaussian' (make them with \"mechanism\":\"laplace\")" in message
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":3}') FROM t")  # one number: the same for both
+    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":3}') FROM t")  # a single number is the same in both norms
     one(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
@@ -468,7 +472,8 @@ def test_replay_diffuse_and_no_refinement(path, kind):
 
 
 def test_many_coordinates_at_a_small_epsilon_cost_little_more(path):
-    """Rounding adds a step for each coordinate that a unit touches: at most 1/60 of the sensitivity, down to epsilon 0.01."""
+    """Rounding adds to the sensitivity one lattice step for each coordinate that a unit touches. Even at epsilon 0.01, this is at
+    most 1/60 of the sensitivity."""
     db = open_ledger({"t": call("dp_rdp_laplace", 1, 0.01, 1)}, path=path)
     fill(db, few_rows())
     ask(db, "median", {"lo": 0, "hi": 5, **LAPLACE}, tier="t")

@@ -40,7 +40,7 @@ def files(path):
 
 
 def bare(path):
-    """A database with visits and no ledger."""
+    """Returns a connection to a database with visits and no ledger."""
     connection = connect(path)
     add_visits(connection)
     return connection
@@ -383,7 +383,7 @@ def test_null_stands_for_what_is_left_out(path):
 
 
 def test_a_ledger_that_changes_under_a_release_ends_it(db, path):
-    """The marker is changed while rows are read: no value, and the charge stays."""
+    """The test changes the marker while a release reads rows. The release returns no value, and its charge stays."""
     def change(minutes):
         rows.append(minutes)
         if len(rows) == 3:
@@ -767,7 +767,8 @@ def test_the_hash_chain_is_what_the_schema_says(db, path):
 
 
 class Books:
-    """A brute-force model of the ledger: the exposure from the publications alone, and the places of the points of a path."""
+    """A brute-force model of the ledger. It computes exposures from the publications alone, and knows which tiers have a point on
+    each path."""
 
     def __init__(self, connection, path):
         self.db, self.ledger = connection, ledger_of(path)
@@ -842,8 +843,9 @@ class Books:
         self.first[name] = self.rates[tier]
 
     def publish(self, name, tier, refine):
-        """Asks for a publication, which must succeed at an existing point, outside the last point, inside the first point with
-        refine, or between two points if the inner point was not refined, and must be refused elsewhere."""
+        """Asks for a publication at a tier. The request must succeed in four cases: the tier has a point, the tier is outside the
+        last point, the tier is inside the first point and the request refines, or the tier is between two points of which the
+        inner point was not refined. Otherwise the request must be refused."""
         rates, rate = [self.rates[t] for t in self.points[name]], self.rates[tier]
         outward, inward = rate < min(rates), rate > max(rates)
         between = not outward and not inward and min(r for r in rates if r >= rate) <= self.first[name]
@@ -952,7 +954,7 @@ def test_exact_accounting_is_refused_where_the_lattice_would_take_half_of_delta(
     assert one(db, "SELECT count(*) FROM dp_tier WHERE name = 'huge'") == 0
 
 
-LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the lattice slack weighs e^epsilon
+LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the slack has the factor e^epsilon
 
 
 @pytest.mark.parametrize("accountant,function,rate", [(a, f, rate) for a, f in (("rdp", "dp_zcdp_epsilon"), ("gdp", "dp_epsilon"))
@@ -1048,7 +1050,8 @@ def test_a_thousand_tiny_charges_do_not_vanish(path):
 
 
 def test_discarding_frees_the_name_and_keeps_the_charge(db):
-    """(Both of two numbers are drawn again as they were with probability 1.6e-13.)"""
+    """After dp_discard(), the name stands for a new release with fresh noise, and the old charge stays. (Two fresh numbers both
+    equal the old numbers with probability 1.6e-13.)"""
     values = [one(db, SUM, name) for name in "ab"]
     for name in "ab":
         assert one(db, f"SELECT dp_discard('{name}')") == name
@@ -1150,8 +1153,8 @@ def test_equalities_in_joins_give_the_rows_of_a_full_scan(rich):
 
 
 def test_conditions_that_are_not_passed_down_hold_all_the_same(rich):
-    """Conditions that SQLite does not pass to xFilter still hold: on the number of a row, comparisons, and more equalities than
-    are passed."""
+    """SQLite passes some equalities to xFilter. All other conditions still hold: conditions on the rowid, comparisons, and
+    further equalities."""
     rows = rich.execute("SELECT rowid, id, tier FROM dp_charge").fetchall()
     assert rich.execute("SELECT rowid, id, tier FROM dp_charge WHERE rowid = 1").fetchall() == [rows[1]]
     assert rich.execute("SELECT id, tier FROM dp_charge WHERE id > 2 AND tier = 'public'").fetchall() == [
@@ -1281,7 +1284,8 @@ def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
     "UPDATE dp_budget SET releases = 9223372036854775807", "UPDATE dp_budget SET releases_left = -9223372036854775808",
     "INSERT INTO dp_seal SELECT 9223372036854775807, release_id, digest, books, charge_id, at, hash FROM dp_seal WHERE id = 1"])
 def test_the_largest_numbers_in_a_damaged_ledger_overflow_nothing(history, edit):
-    """To be run under UBSan, too (make sanitize)."""
+    """The test sets numbers in the ledger to the largest possible values. The extension reports the damage, and no calculation
+    overflows. `make sanitize` also runs this test, under UBSan."""
     tamper(history, edit)
     assert verdict(history) != "ok"
     db = connect(history)

@@ -75,7 +75,7 @@ def test_threads_of_one_library_load_at_the_same_time():
 
 # ---- locks ----------------------------------------------------------------------------------------
 
-ROOM = [("clinic", 1e-6, 50.0, 1e-6)]  # for all the releases below
+ROOM = [("clinic", 1e-6, 50.0, 1e-6)]  # pays for all releases below
 RELEASES = """
 def releases(connect_again, count):
     # Opens the ledger anew for every release, because closing a file is what drops locks.
@@ -135,8 +135,7 @@ def test_hosts_with_another_default_vfs_lose_nothing(path, vfs):
 
 
 def test_the_lock_is_a_file_that_is_there_while_it_is_held(path):
-    """A lock file that a killed process left is used and deleted. If another process holds the lock, the ledger
-    waits."""
+    """A lock file that a killed process left is used and deleted. If another process holds the lock, the extension waits."""
     create(path).close()
     lock = path.with_name(path.name + "-ledger-lock")
     assert not lock.exists()
@@ -182,7 +181,8 @@ def test_a_lock_that_cannot_be_made_is_an_error_before_anything_is_charged(path)
 
 
 def test_dp_init_reads_a_ledger_under_the_lock(path):
-    """A reader that does not see the locks of another SQLite library rolls its transaction back."""
+    """Without the lock file, a reader would not see that another SQLite library is writing, and would roll back the
+    transaction of this library."""
     db = create(path)
     with open(f"{path}-ledger-lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -326,7 +326,7 @@ def test_a_release_of_many_keys_ends_on_an_interrupt(path, after):
     timer.start()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         db.execute("SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", (KEYS,)).fetchall()
-    assert time.monotonic() - began < after + 15  # undisturbed it takes 40 seconds, with the other tests beside it
+    assert time.monotonic() - began < after + 15  # without the interrupt, 40 seconds on a busy machine
     timer.join()
     db.close()
     states = [state for state, in connect(path).execute("SELECT state FROM dp_release")]

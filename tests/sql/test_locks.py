@@ -1,4 +1,4 @@
-"""Nothing that this process does elsewhere releases the locks of the ledger.
+"""Tests that no other action of this process releases the locks of the ledger.
 
 On POSIX systems, closing any descriptor of a file drops all locks that the process holds on the file. Code that opens and
 closes the ledger file would therefore let other processes into the middle of a transaction.
@@ -21,7 +21,7 @@ def test_another_connection_of_the_process_does_not_release_a_lock(path):
     other = connect(path)
     other.execute("SELECT count(*) FROM dp_budget").fetchall()
     other.close()
-    # A spawned process: a forked one would inherit SQLite's own table of locks.
+    # The other process is spawned, because a forked process would inherit SQLite's own table of locks.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(try_to_write, f"{path}-ledger").result() == "database is locked"
     holder.execute("ROLLBACK")
@@ -45,7 +45,7 @@ def create(path):
 
 
 def work(path):
-    """Runs threads with a new connection for every release, as web workers do."""
+    """Runs threads that open a new connection for every release, as web workers do."""
     answers, errors = [], []
 
     def release():

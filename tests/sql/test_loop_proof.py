@@ -35,7 +35,7 @@ def clinic():
 
 
 @pytest.mark.parametrize("sql, value", [
-    ("dp_sum('t', minutes, 100, patient) FROM visit", 65),  # the row without an owner counts for nobody
+    ("dp_sum('t', minutes, 100, patient) FROM visit", 65),  # the row without a patient does not count
     ("dp_sum('t', minutes, 15, patient) FROM visit", 35),
     ("dp_sum('t', minutes + 1, 100, patient, 'named') FROM visit", 69),
     ("dp_sum('t', minutes, 100, patient) FROM visit WHERE ward = 'a' AND minutes > 5", 40),
@@ -103,7 +103,8 @@ def test_the_error_shows_the_text_that_is_no_unit(clinic):
 
 
 def linked(path=":memory:", key="id INTEGER PRIMARY KEY", spelled="INT"):
-    """Patients with visits, their exams, and parts of these. Some links lead nowhere, and some visits belong to nobody."""
+    """Makes a database of patients with visits, exams of visits, and parts of exams. Some links lead to no row, and some visits
+    have no patient."""
     db = connect(path) if path != ":memory:" else connect()
     db.executescript(f"""
         CREATE TABLE visit({key}, patient INT, minutes INT);
@@ -163,7 +164,7 @@ def test_links_are_followed_in_the_transaction_of_the_statement(path):
     assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 20) < 0.5
     db.execute("ROLLBACK")
     assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 120) < 0.5 and everything > 120
-    # Another connection that moves all visits to one patient while the statement runs is not seen.
+    # Another connection moves all visits to one patient. The open transaction does not see this.
     other = connect(path)
     one(db, "PRAGMA journal_mode = WAL")
     db.execute("BEGIN")

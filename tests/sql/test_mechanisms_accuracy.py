@@ -114,15 +114,16 @@ def test_a_response_costs_at_most_alpha_times_its_divergence():
 
 
 def test_a_bounded_range_costs_what_the_worst_of_two_outcomes_does(evaluate):
-    """The privacy loss lies in an interval of length epsilon that contains 0. At every order, the worst privacy loss takes only
-    the two ends of the interval, and the place of the interval fixes their probabilities. The test searches for the worst
-    place. The charge is never below this divergence, and exceeds it by at most a quarter up to epsilon 1."""
+    """The privacy loss lies in an interval of length epsilon that contains 0. At every order, the divergence is largest if the
+    privacy loss takes only the two ends of the interval as values. The position of the interval fixes the probabilities of both.
+    The test searches for the worst position. The charge is never below this divergence, and exceeds it by at most a quarter up to
+    epsilon 1."""
     requests = [("b", alpha, epsilon) for epsilon in (1e-3, 0.1, 1.0, 4.0, 20.0, 60.0) for alpha in SOME_ORDERS]
     with mp.workdps(40):
         for (_, alpha, epsilon), value in zip(requests, evaluate(requests)):
             worst = mp.mpf(0)
             for k in range(1, 100):
-                high = mp.mpf(epsilon) * k / 100  # losses high, of probability p under the second, and high - epsilon
+                high = mp.mpf(epsilon) * k / 100  # losses: `high` with probability p, and high - epsilon
                 low = high - mp.mpf(epsilon)
                 p = -mp.expm1(low) / (mp.exp(high) - mp.exp(low))
                 if alpha == INFINITY:
@@ -154,7 +155,7 @@ def test_kernels(evaluate, seed):
             alpha, epsilon = rng.choice(SOME_ORDERS), rng.choice((0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0, 600.0))
             requests.append(("k", alpha, epsilon, rows, columns, *[x for row in kernel for x in row]))
             truths.append(kernel_curve(alpha, epsilon, kernel))
-        for request, value, truth in zip(requests, evaluate(requests), truths):  # rows sum to 1 but for 1e-16
+        for request, value, truth in zip(requests, evaluate(requests), truths):  # rows sum to 1 up to 1e-16
             assert abs(value - truth) <= mp.mpf("1e-12") * truth + mp.mpf("1e-15"), (request, value, mp.nstr(truth, 20))
 
 

@@ -1,4 +1,5 @@
-"""Ledgers of older formats (tests/ledgers): this version migrates them to the current format, and they keep their meaning."""
+"""Tests that this version migrates ledgers of older formats (tests/ledgers) to the current format, and that the ledgers keep
+their meaning."""
 
 import gzip
 import json
@@ -21,7 +22,8 @@ TODAY = 4
 
 
 def lay(name, folder):
-    """Copies the files of an old ledger to a new folder. Returns the path of the database and the story of the ledger."""
+    """Copies a database and its ledger of an old format to a new folder. Returns the path of the database and the story of the
+    ledger."""
     stem = pathlib.Path(name).name
     for suffix in (".db", ".db-ledger"):
         (folder / f"{stem}{suffix}").write_bytes(gzip.decompress((LEDGERS / f"{name}{suffix}.gz").read_bytes()))
@@ -63,8 +65,8 @@ def test_nothing_is_lost_and_the_schema_is_that_of_a_new_ledger(name, tmp_path):
     after = content(ledger)
     assert set(before) <= set(after)
     for table, rows in before.items():
-        now = [row for row in after[table] if row.get("seq") != 0]  # a table that never had a row may have none here
-        assert len(now) == len(rows) or (table == "dp_seal" and len(now) > len(rows))  # sealed again
+        now = [row for row in after[table] if row.get("seq") != 0]  # this table may have no entry, if no row was ever inserted
+        assert len(now) == len(rows) or (table == "dp_seal" and len(now) > len(rows))  # the migration writes these anew
         for old, new in zip(rows, now):
             assert {column: new[column] for column in old} == old
     (tmp_path / "new").mkdir()
@@ -75,7 +77,7 @@ def test_nothing_is_lost_and_the_schema_is_that_of_a_new_ledger(name, tmp_path):
 
 @pytest.mark.parametrize("name", OLD)
 def test_every_named_release_replays_and_costs_nothing(name, tmp_path):
-    """Each statement of the ledger's story gives the same answer or error again, and the charges stay the same."""
+    """Each statement that made the ledger gives the same answer or error again, and the charges stay the same."""
     path, story = lay(name, tmp_path)
     db = connect(path)
     budgets = db.execute("SELECT * FROM dp_budget").fetchall()
@@ -168,8 +170,8 @@ MIGRATE = "db = connect(sys.argv[1]); print(one(db, 'SELECT count(*) FROM dp_cha
 
 
 def test_a_process_that_is_killed_leaves_a_ledger_that_opens(tmp_path):
-    """The test kills the migration after longer and longer times, until one migration completes. Each time the ledger is
-    complete, in the old or the new format."""
+    """The test kills the migration after longer and longer times, until a migration finishes before it is killed. After each kill
+    the ledger is whole, in the old or in the new format."""
     old = {}
     seen, wait = set(), 0.0
     while seen != {3, TODAY} and wait < 20:

@@ -1,4 +1,4 @@
-"""Moving, copying, backing up and restoring a database and its ledger, each way that people do it (sql/backup.md)."""
+"""Tests all usual ways to move, copy, back up and restore a database and its ledger (sql/backup.md)."""
 
 import os
 import pathlib
@@ -44,7 +44,7 @@ def by_api(source, target):
 
 
 def by_pages(source, target):
-    """What sqlite3_rsync does: the pages that differ are written into an older copy, in one transaction."""
+    """Works like sqlite3_rsync: writes the pages that differ into an older copy, in one transaction."""
     shutil.copy(source, target)
     with sqlite3.connect(target) as old:
         old.execute("CREATE TABLE only_in_the_old_copy(x)")
@@ -77,7 +77,7 @@ def test_a_copy_of_the_database_elsewhere_has_no_ledger_and_says_so(clinic, tmp_
         assert "is missing" in message and f"bring the right one along as '{copy}-ledger'" in message
         assert message.index("bring the right one") < message.index("only where it is lost for good")
     assert charges(clinic) == 1
-    # brought along, it is found, and the marker is corrected
+    # If the ledger is moved beside the copy, the extension finds it and corrects the marker.
     os.rename(f"{clinic}-ledger", f"{copy}-ledger")
     db = connect(copy)
     assert one(db, SUM, "a") == one(db, "SELECT value FROM dp_value") and one(db, "SELECT dp_verify()") == "ok"
@@ -86,7 +86,8 @@ def test_a_copy_of_the_database_elsewhere_has_no_ledger_and_says_so(clinic, tmp_
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_copy_of_the_database_beside_it_shares_the_budget(clinic, way):
-    """Two databases with one ledger id, at one ledger: each charge counts for both, and a name is one release."""
+    """Two databases have the same ledger id and use one ledger. Each charge counts for both, and a name stands for one release in
+    both."""
     copy = clinic.parent / "copy.db"
     WAYS[way](clinic, copy)
     one(connect(copy), SUM, "b")
@@ -101,7 +102,8 @@ PAIRS = {way: WAYS[way] for way in WAYS if way != ".dump"}
 
 @pytest.mark.parametrize("way", PAIRS)
 def test_copies_of_both_elsewhere_are_two_budgets(clinic, tmp_path, way):
-    """The danger that the page names: nothing in the files tells the copies apart."""
+    """Nothing in the files shows that there are two copies, so each copy has the whole budget. sql/backup.md warns of this
+    danger."""
     (tmp_path / "there").mkdir()
     copy = tmp_path / "there" / "clinic.db"
     PAIRS[way](clinic, copy)
@@ -112,7 +114,7 @@ def test_copies_of_both_elsewhere_are_two_budgets(clinic, tmp_path, way):
 
 
 def test_a_dump_of_the_ledger_is_no_ledger(clinic, tmp_path):
-    """A dump keeps neither the number of the format nor the application id."""
+    """A dump contains neither the format number nor the application id, so the result is not accepted as a ledger."""
     (tmp_path / "there").mkdir()
     copy = tmp_path / "there" / "clinic.db"
     shutil.copy(clinic, copy)
@@ -129,7 +131,7 @@ def test_copies_of_both_in_one_folder_are_refused(clinic):
 
 
 def test_restoring_the_database_alone_costs_nothing(clinic):
-    """The ledger stays, and with it every value that was drawn after the backup."""
+    """If only the database is restored, the ledger still has every charge and every value that was drawn after the backup."""
     backup = clinic.parent / "backup"
     by_api(clinic, backup)
     db = connect(clinic)
@@ -144,7 +146,8 @@ def test_restoring_the_database_alone_costs_nothing(clinic):
 
 
 def test_an_older_ledger_shows_in_the_last_hash_alone(clinic):
-    """Nothing else can show it: the books are in order. Hence the advice to keep the hash somewhere else."""
+    """An older ledger is consistent, so dp_verify() accepts it. Only the last hash differs. sql/backup.md therefore advises to
+    keep this hash somewhere else."""
     old = clinic.parent / "old"
     by_api(f"{clinic}-ledger", old)
     db = connect(clinic)
