@@ -5,6 +5,7 @@
 
 #include "os/clock.h"
 #include "query/allowed_functions.h"
+#include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -17,7 +18,8 @@ struct tier_guard {
   int pad;
   int inside;      /* calls of tier_guard_enter() without tier_guard_leave() so far */
   unsigned asked;  /* how often SQLite has called the authorizer */
-  int is_replaced; /* the host has set another authorizer in place of the guard's */
+  unsigned traced; /* how often SQLite has reported that a statement starts */
+  int is_replaced; /* the host has set another authorizer or trace callback */
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
   struct allowed_functions functions;
 };
@@ -145,6 +147,80 @@ static int authorize(void *context, int action, const char *first, const char *s
   return admitted ? SQLITE_OK : SQLITE_DENY;
 }
 
+/* ---- what a statement opens ------------------------------------------------------------------ */
+
+/* Returns whether a root page of main belongs to a public table or to one of its indices. */
+static int root_admitted(const struct tier_guard *guard, int root) {
+  sqlite3_stmt *row = 0;
+  int admitted =
+      sqlite3_prepare_v2(guard->db, "SELECT tbl_name FROM main.sqlite_master WHERE rootpage = ?1",
+                         -1, &row, 0) == SQLITE_OK &&
+      sqlite3_bind_int(row, 1, root) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+  const char *name = admitted ? (const char *)sqlite3_column_text(row, 0) : 0;
+  admitted = name && is_in((const char *const *)guard->tables, guard->table_count, name);
+  sqlite3_finalize(row);
+  return admitted;
+}
+
+/* Returns whether a statement opens the module whose address EXPLAIN shows; -1: it is in error. */
+static int statement_opens(sqlite3 *db, const char *form, const char *table, const char *address) {
+  struct program program;
+  char sql[64];
+  sqlite3_snprintf(sizeof sql, sql, form, table);
+  program_read(&program, db, sql);
+  int opens = program.count ? 0 : -1;
+  for (int i = 0; i < program.count; i++) {
+    const struct program_instruction *here = &program.list[i];
+    if (strcmp(here->name, "VOpen") == 0 && here->p4 && strcmp(here->p4, address) == 0) opens = 1;
+  }
+  program_clear(&program);
+  return opens;
+}
+
+/* Returns whether the address is that of one of the tables without a file that the guard allows. */
+static int module_admitted(const struct tier_guard *guard, const char *address) {
+  for (int i = 0; address && i < COUNT(tables); i++) {
+    int opens = statement_opens(guard->db, "SELECT 1 FROM %s", tables[i], address);
+    if (opens < 0) /* the table needs arguments; EXPLAIN does not use them */
+      opens = statement_opens(guard->db, "SELECT 1 FROM %s(0, 0, 0, 0)", tables[i], address);
+    if (opens == 1) return 1;
+  }
+  return 0;
+}
+
+static int instruction_admitted(const struct tier_guard *guard,
+                                const struct program_instruction *instruction) {
+  const char *name = instruction->name;
+  if (strcmp(name, "VOpen") == 0) return module_admitted(guard, instruction->p4);
+  if (strcmp(name, "OpenRead") != 0 && strcmp(name, "OpenWrite") != 0 &&
+      strcmp(name, "ReopenIdx") != 0)
+    return 1;
+  return instruction->p3 == 0 && root_admitted(guard, instruction->p2);
+}
+
+/*
+** SQLite calls this function when a statement starts, and the function interrupts a statement that
+** opens other tables than those of the lists. SQLite does not ask the authorizer about columns that
+** a table shares with another one in JOIN ... USING or NATURAL JOIN.
+*/
+static int check_started(unsigned event, void *context, void *statement, void *text) {
+  struct tier_guard *guard = context;
+  (void)event;
+  (void)text;
+  guard->traced++;
+  if (guard->inside) return 0;
+  guard->inside++;
+  struct program program;
+  program_read(&program, guard->db, sqlite3_sql(statement));
+  int admitted = program.count > 0;
+  for (int i = 0; admitted && i < program.count; i++)
+    admitted = instruction_admitted(guard, &program.list[i]);
+  program_clear(&program);
+  guard->inside--;
+  if (!admitted) sqlite3_interrupt(guard->db);
+  return 0;
+}
+
 /* ---- setting the guard ----------------------------------------------------------------------- */
 
 void tier_guard_free(struct tier_guard *guard) {
@@ -250,14 +326,15 @@ static int has_authorizers(void) {
 #ifdef SQLITE_CORE
   return 1;
 #else
-  return sqlite3_api->set_authorizer != 0; /* null: SQLITE_OMIT_AUTHORIZATION */
+  return sqlite3_api->set_authorizer && sqlite3_api->trace_v2; /* null if SQLite lacks them */
 #endif
 }
 
 struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *terms,
                                   struct error *error) {
   if (!has_authorizers()) {
-    error_set(error, "this SQLite was built without authorizers (SQLITE_OMIT_AUTHORIZATION)");
+    error_set(error, "this SQLite was built without authorizers or trace callbacks "
+                     "(SQLITE_OMIT_AUTHORIZATION, SQLITE_OMIT_TRACE)");
     return 0;
   }
   if (!check_idle(db, error)) return 0;
@@ -273,6 +350,10 @@ struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *te
   if (going) use_tables_once(db);
   if (going && sqlite3_set_authorizer(db, authorize, guard) != SQLITE_OK)
     going = error_set(error, "cannot set an authorizer: %s", sqlite3_errmsg(db));
+  if (going && sqlite3_trace_v2(db, SQLITE_TRACE_STMT, check_started, guard) != SQLITE_OK) {
+    sqlite3_set_authorizer(db, 0, 0);
+    going = error_set(error, "cannot set a trace callback: %s", sqlite3_errmsg(db));
+  }
   if (going) return guard;
   tier_guard_free(guard);
   return 0;
@@ -307,17 +388,19 @@ static int may_use(const struct tier_guard *guard, const char *name, enum use *u
 
 int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *error) {
   if (!guard) return 1;
-  unsigned before = guard->asked;
+  unsigned before = guard->asked, traced = guard->traced;
   sqlite3_stmt *probe = 0;
   guard->inside++;
   int rc =
       guard->is_replaced ? SQLITE_OK : sqlite3_prepare_v2(guard->db, "SELECT 1", -1, &probe, 0);
+  if (probe) sqlite3_step(probe);
   sqlite3_finalize(probe);
   int may = rc == SQLITE_NOMEM ? error_set_memory(error) : 1;
-  if (may && guard->asked == before) {
+  if (may && (guard->asked == before || guard->traced == traced)) {
     guard->is_replaced = 1;
-    may = error_set(error, "another authorizer has taken the place of the guard (close the "
-                           "connection; an application that sets its own cannot use dp_guard)");
+    may = error_set(
+        error, "another authorizer or trace callback has taken the place of the guard (close the "
+               "connection; an application that sets its own cannot use dp_guard)");
   }
   enum use use = TO_ALL;
   if (may && may_use(guard, name, &use, error)) {

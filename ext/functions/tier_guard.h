@@ -5,16 +5,19 @@
 ** SQLite compiles a statement. It lets statements call the functions of this extension that need
 ** the ledger, and checks these functions when they run, so that its error can say what is allowed.
 **
-** An authorizer alone is not enough for three things:
+** An authorizer alone is not enough for four things:
+**   - SQLite does not ask an authorizer about the columns that USING and NATURAL JOIN compare. A
+**     trace callback therefore reads the program of each statement when the statement starts, and
+**     interrupts a statement that opens a table which is not allowed.
 **   - The extension runs SQL of its own on the same connection, and this SQL reads protected tables
 **     to answer a question. Between tier_guard_enter() and tier_guard_leave(), the guard therefore
 **     admits every statement. The caller cannot compile a statement on the connection during this
 **     time, because one of our functions is running inside sqlite3_step(), which holds the mutex of
 **     the connection. The extension itself compiles SQL of the caller (the text of a question) only
 **     on the evaluator's connection, which has no access to the file (query/evaluator.c).
-**   - If the host sets another authorizer later, this authorizer replaces the guard, and SQLite
-**     does not tell the guard. Each call of tier_guard_enter() therefore compiles a statement and
-**     checks that SQLite has asked the guard about it.
+**   - If the host sets another authorizer or trace callback later, this replaces the guard's, and
+**     SQLite does not tell the guard. Each call of tier_guard_enter() therefore runs a statement
+**     and checks that SQLite has asked the guard about it and reported its start.
 **   - The host can call functions that do not ask the authorizer, such as sqlite3_blob_open(),
 **     sqlite3_backup_init() and sqlite3_serialize(). The guard cannot prevent this.
 */

@@ -34,6 +34,19 @@ FROM = ["SELECT * FROM {}", "SELECT 1 FROM {}", "SELECT count(*) FROM {}", "SELE
         "SELECT 1 LIMIT (SELECT count(*) FROM {})",
         "VALUES ((SELECT 1 FROM {}))"]
 
+# SQLite does not ask its authorizer about the columns that USING and NATURAL JOIN compare.
+SHARED = ["SELECT w.minutes FROM w JOIN {} USING (minutes)", "SELECT w.minutes FROM {} JOIN w USING (minutes)",
+          "SELECT count(w.minutes) FROM w NATURAL JOIN {}", "SELECT w.minutes FROM w LEFT JOIN {} USING (minutes)",
+          "SELECT name FROM ward WHERE EXISTS (SELECT w.minutes FROM w NATURAL JOIN {})",
+          "SELECT (SELECT sum(w.minutes) FROM w JOIN {} USING (minutes))", "SELECT 1 FROM w JOIN ward JOIN {} USING (minutes)",
+          "SELECT w.minutes IN (SELECT w.minutes FROM w JOIN {} USING (minutes)) FROM w"]
+USING = [f"WITH w(minutes, patient) AS (VALUES (10, 0), (11, 0)) {s.format(t)}" for s in SHARED for t in ("visit", "main.visit", "visits")] + [
+    f"SELECT w.{c} FROM (SELECT {v} AS {c}) AS w {join}" for c, v, t in [
+        ("x", "'hidden'", "secret"), ("name", "'visit'", "sqlite_master"), ("rootpage", "2", "main.sqlite_schema"), ("day", "3", "visit"),
+        ("seq", "1", "sqlite_sequence"), ("x", "'host'", "other.thing"), ("name", "'visit'", "dbstat"), ("data", "1", "sqlite_dbpage"),
+        ("name", "'visit'", "pragma_table_list"), ("name", "'visit'", "pragma_table_info('ward')"), ("name", "'main'", "pragma_database_list")]
+    for join in (f"JOIN {t} USING ({c})", f"NATURAL JOIN {t}")]
+
 NAMED = ["SELECT 1 IN visit", "SELECT 1 IN secret", "SELECT 1 IN main.secret", "SELECT name FROM ward WHERE beds IN secret",
          "SELECT minutes FROM visit AS ward", "SELECT ward.minutes FROM visit AS ward", "SELECT * FROM visit INDEXED BY visit_day",
          "SELECT day FROM visit NOT INDEXED", "SELECT * FROM ward, visit USING (nothing)",
@@ -81,7 +94,7 @@ AGGREGATES = ["dp_count('public', 1, 1, 1)", "dp_sum('public', 1, 1, 1)", "dp_av
               "dp_partial('count', 1, 1, NULL)", "dp_partial('count', NULL)", "dp_sgd('public', 1, '[1]', 1, '{}')",
               "dp_response_count('public', 'a', 1, '{}')"]
 
-REFUSED = ([form.format(table) for form in FROM for table in RAW] + NAMED + WRITES + ["SELECT " + call for call in FUNCTIONS]
+REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + NAMED + WRITES + ["SELECT " + call for call in FUNCTIONS]
            + ["SELECT " + call for call in OWNERS + AGGREGATES] + ["SELECT " + call + " FROM ward" for call in AGGREGATES]
            + ["SELECT * FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
               "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
