@@ -54,13 +54,13 @@ struct run {
   struct site *site;
   struct publication publication;
   struct rows rows;
-  struct unit_map map;               /* in a ledger with a policy */
+  struct unit_map map;               /* finds the units of rows in a ledger with a policy */
   struct fixed_arguments parameters; /* A2 */
 };
 
 /*
-** The memory that SQLite gives to an aggregate. SQLite does not align it for 128-bit integers, so
-** the sums are in a struct of their own.
+** The memory that SQLite gives to an aggregate. SQLite does not align this memory for 128-bit
+** integers, so the sums are in struct run, which the extension allocates.
 */
 struct evaluation {
   enum phase phase;
@@ -109,7 +109,10 @@ static char *tables_of(const struct loop_proof *proof) {
   return sqlite3_str_finish(json);
 }
 
-/* Names the column that the aggregate must get, and the text that it gets instead. */
+/*
+** Reports that the aggregate gets another unit than the unit column or link of the table. The error
+** names this column and, if the aggregate gets a text instead, the text.
+*/
 static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
   const char *table = proof->route.tables[0].name, *instead = proof->instead;
   return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",

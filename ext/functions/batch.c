@@ -1,14 +1,15 @@
 /*
 ** batch.c: dp_batch(), which makes many releases at once.
 **
-**   B1  All charges, those of the diffusions too, are made in one transaction, or none of them. The
-**       arguments and queries of all releases are checked before.
-**   B2  Then the queries run, one after the other, and each release is stored before the next one.
-**   B3  A batch that runs again charges nothing twice. It finishes releases that were charged and
-**       have no point, and gives the stored values of all others. It never runs a failed release
-**       again; its answer is null.
-**   B4  Several processes may run the same batch. The first one that finishes a release stores it,
-**       and the others give the stored value.
+**   B1  One transaction makes all charges, including the charges of the diffusions. If one charge
+**       is refused, none is made. The arguments and queries of all releases are checked before.
+**   B2  Then the queries run, one after the other. Each release is stored before the next query
+**       runs.
+**   B3  If a batch is called again, it charges nothing twice. It finishes the releases that were
+**       charged but have no point yet, and answers with the stored values of the other releases. It
+**       never runs a failed release again, and the answer of a failed release is null.
+**   B4  Several processes may run the same batch. The first process that finishes a release stores
+**       its values, and the other processes answer with the stored values.
 */
 #include <string.h>
 
@@ -34,7 +35,7 @@ struct batch {
   int count;
 };
 
-/* Puts the number of the release before the error. Returns 0. */
+/* Puts the number of the release, from 0, before the error message. Always returns 0. */
 static int fail_item(struct host *host, int number) {
   struct error error = error_take(&host->session.error);
   error_set(&host->session.error, "release %d of the batch: %s", number, error_text(&error));
@@ -91,7 +92,7 @@ static void batch_clear(struct batch *batch) {
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-/* B1 */
+/* Charges all releases of the batch (B1). */
 static int charge_all(struct batch *batch) {
   struct host *host = batch->host;
   struct session *session = &host->session;
@@ -106,7 +107,7 @@ static int charge_all(struct batch *batch) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* B2 */
+/* Runs the queries of the releases that are not answered yet (B2). */
 static int run_all(struct batch *batch) {
   for (int i = 0; i < batch->count; i++) {
     struct item *item = &batch->items[i];
@@ -139,10 +140,10 @@ static char *answers(const struct batch *batch) {
 /*
 ** dp_batch(array) -> TEXT, a JSON array of the answers, in the same order
 ** Makes the releases of a JSON array of objects with `tier`, `kind`, `sql` and `options`, as for
-** dp_release(), and `diffuse`, an array of outer tiers. Each release must have a name, and no two
-** the same. If one of them would be refused, nothing is charged. If a query fails, the error names
-** its release, which becomes 'failed'; call dp_batch() again for the rest. The answer of a failed
-** release is null.
+** dp_release(), and `diffuse`, an array of outer tiers. Each release must have a name that no other
+** release of the batch has. If a release would be refused, nothing is charged. If a query fails,
+** its release becomes 'failed', and the error gives the number of this release. A further call of
+** dp_batch() then makes the remaining releases. The answer of a failed release is null.
 */
 static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);

@@ -11,14 +11,15 @@
 
 struct batch_element {
   sqlite3_value *tier, *kind, *sql, *options; /* copies; null: not given */
-  char **outer; /* the tiers of "diffuse", and a null pointer; null: none */
+  char **outer; /* the tiers of "diffuse", then a null pointer; null: not given or empty */
   int outer_count;
-  int is_nested; /* it has sql, options or diffuse: its options are not members of its own */
+  int is_nested; /* the element has sql, options or diffuse, so only "options" has the options */
 };
 
 /*
-** Reads the members that have a meaning here. An element that is not nested may have others, which
-** are options. Returns 1, or 0 with the error in the JSON reader. Clear the element in both cases.
+** Reads the members of an element. In a nested element, other members are an error. In an element
+** that is not nested, other members are options of the release, which this function leaves out.
+** Returns 1, or 0 with the error in the JSON reader. The caller clears the element in both cases.
 */
 int batch_element_read(struct batch_element *element, struct json *json, const char *object);
 void batch_element_clear(struct batch_element *element);

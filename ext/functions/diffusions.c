@@ -1,8 +1,8 @@
 /*
 ** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
-** aggregate reads rows (s, kappa). The diffusion starts in two answers and has two densities at
-** time s; kappa is the carre du champ of the logarithm of their ratio, or a bound on the carre du
-** champ.
+** aggregate reads rows (s, kappa). A diffusion that starts in two different answers has two
+** densities at time s. kappa is the carre du champ of the logarithm of the ratio of these
+** densities, or an upper bound on it.
 **
 ** The order of rows does not matter. Several rows may have the same time, for example for several
 ** points y or several pairs of answers. The largest kappa of a time counts. Without a row, the
@@ -126,8 +126,8 @@ static void put_in_order(struct grid *grid) {
 }
 
 /*
-** Returns whether the second of three points lies below the curve that joins the first and the
-** third point, as the method requires.
+** Returns whether the second of three points lies on or below the curve that joins the first and
+** the third point. The method determines the curve.
 */
 static int is_below(const struct rate_point *point, int method) {
   double part = (point[1].s - point[0].s) / (point[2].s - point[0].s);

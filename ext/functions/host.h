@@ -18,7 +18,7 @@ struct host {
   struct host *next; /* the next host in the list of all hosts of this process */
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens it */
-  struct tier_guard *guard;   /* of a connection for the members of one tier; null: the owner's */
+  struct tier_guard *guard;   /* set by dp_guard(); null: the connection is the owner's */
 };
 
 /* Makes a host with one reference. Returns null when out of memory. */

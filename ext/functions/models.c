@@ -8,7 +8,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The published coefficients. */
+/* The published coefficients of a model. */
 struct coefficients {
   double w[LAYOUT_MAX_SIZE];
   int count;

@@ -28,7 +28,7 @@ enum option_type {
   KERNEL,
   STATE,
   QUERY,  /* the text of a question */
-  TABLES, /* the tables that it reads: a JSON object */
+  TABLES, /* the tables that a question reads, as a JSON object */
   READ_ALREADY
 };
 
@@ -262,7 +262,7 @@ static int set_keys(struct parse *parse, const char *text, struct error *error) 
 static int set_number(const struct option *option, sqlite3_value *value, double *member,
                       struct error *error) {
   int going = domain_check(value, &option->domain, member, error);
-  if (going) *member += 0.0; /* -0.0 is 0.0 */
+  if (going) *member += 0.0; /* turns -0.0 into 0.0 */
   if (going && option->type == WHOLE_NUMBER && *member != floor(*member))
     going = error_set(error, "%s must be a whole number", option->domain.parameter);
   return going;
@@ -305,10 +305,10 @@ static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
              : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
 }
 
-/* dp_plan() takes the number of keys in the place of the keys. */
+/* dp_plan() accepts the number of keys instead of the keys. */
 static const struct domain key_guess_domain = {"keys", 1, LAYOUT_MAX_KEYS, 0, 0};
 
-/* Sets the member of an option. `type` is the JSON type of the value. */
+/* Sets the member of the request that an option sets. `type` is the JSON type of the value. */
 static int set_option(struct parse *parse, const struct option *option, const char *type,
                       sqlite3_value *value, struct error *error) {
   const char *key = option->domain.parameter;
@@ -434,7 +434,8 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
 /* ---- parameters of a shard ------------------------------------------------------------------- */
 
 /*
-** Appends a number. The form OPTIONS_OF_STATE gets the bits of the number, and people get decimals.
+** Appends a number: in the form OPTIONS_OF_STATE as its bits (see set_bits()), and in the other
+** forms, which people read, as a decimal.
 */
 static void append_number(sqlite3_str *json, const char *name, double value, int form) {
   uint64_t bits;

@@ -41,17 +41,21 @@ struct comparison {
   double rows;
 };
 
-/* Returns the half-width if n such releases use up the budget of the tier. */
+/* Returns the half-width with Gaussian noise if n such releases use up the budget of the tier. */
 static double gaussian_share(struct comparison *comparison, double n) {
   double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
   return plan_half_width(&comparison->gaussian, comparison->rows, rate);
 }
 
-/* A release with Laplace noise costs its curve at the filter order; its design takes a rate. */
+/*
+** Returns the same for Laplace noise. A release is charged its cost at the tier's filter order, but
+** its lattice is designed for a rate. The function therefore searches for the noise with this cost,
+** and takes the rate of this noise. `low` and `high` are sensitivities divided by the scale.
+*/
 static double laplace_share(struct comparison *comparison, double n) {
   double order = comparison->tier->filter_order;
   double cost = order * comparison->tier->rate_limit / n;
-  double low = 0, high = 2 * (cost + sqrt(cost)) + 4; /* in scales; high costs more than that */
+  double low = 0, high = 2 * (cost + sqrt(cost)) + 4; /* `high` costs more than `cost` */
   for (int i = 0; i < 200 && high - low > high * 0x1p-40; i++) {
     double middle = low / 2 + high / 2;
     if (laplace_rdp(order, middle, 1) > cost) {
@@ -68,12 +72,12 @@ static int gaussian_is_better(struct comparison *comparison, double n) {
   return gaussian_share(comparison, n) <= laplace_share(comparison, n);
 }
 
-/* Returns the least n at which Gaussian noise is better, or NaN. */
+/* Returns the least n at which Gaussian noise is better, or NaN if there is none up to 2^20. */
 static double crossing(struct comparison *comparison) {
   double high = 1;
   while (high <= MOST_RELEASES && !gaussian_is_better(comparison, high)) high *= 2;
   if (high > MOST_RELEASES) return NAN;
-  double low = high / 2; /* not better there, or 1/2 */
+  double low = high / 2; /* Gaussian noise is not better at `low`, or low is 1/2 */
   while (high - low > 1) {
     double middle = floor((low + high) / 2);
     if (gaussian_is_better(comparison, middle)) {

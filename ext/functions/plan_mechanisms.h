@@ -10,8 +10,8 @@
 
 /*
 ** Returns the half-width of the planned statistic at a rate, with the noise of the publication. The
-** unit is that of the value if `rows` is a guess of the number of rows, and that of the sums if it
-** is NaN. Sets the lattice and the clock of the publication.
+** half-width is in the unit of the value if `rows` is a guess of the number of rows, and in the
+** unit of the sums if `rows` is NaN. Sets the lattice and the clock of the publication.
 */
 double plan_half_width(struct publication *publication, double rows, double rate);
 
@@ -19,10 +19,10 @@ double plan_half_width(struct publication *publication, double rows, double rate
 double plan_statistic_half_width(const struct publication *publication, double stddev);
 
 /*
-** If the kind of a planned publication has both sorts of noise and its tier covers both, appends
-** "mechanisms", an object with the half-width of both at the rate of this release, and
-** "gaussian_from", the least number n of releases at which Gaussian noise has the smaller
-** half-width, if n equal releases use up the whole budget of the tier (null: none up to 2^20).
+** Appends two members if the planned kind may have Gaussian or Laplace noise and its tier covers
+** both. "mechanisms" is an object with the half-width of each noise at the rate of this release.
+** "gaussian_from" is the least number n for which Gaussian noise has the smaller half-width when n
+** equal releases use up the whole budget of the tier (null: there is none up to 2^20).
 */
 void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows);
 

@@ -123,7 +123,7 @@ static int declare(struct host *host, const struct ledger_declaration *asked, in
 ** Declares the unit of each row of main.table. With `column` alone, the value of this column is the
 ** unit. With `column` and `parent`, the column refers to the key of the protected table `parent`,
 ** and the unit of a row is the unit of the parent's row. If the ledger protects rows, each row is a
-** unit, and the call has neither.
+** unit, and dp_protect() takes neither `column` nor `parent`.
 */
 static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const char *const parameters[] = {"table", "column", "parent"};

@@ -252,12 +252,12 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
-** Publishes a release of a symbol at an outer tier. Draws the new symbol from the row of the last
-** symbol in a public Markov kernel, and repeats this `steps` times. `kernel` is a JSON array of
-** cells [x, y, p] (markov_kernel.h). Reads no data. Charges the exact worst case of all kernels
-** since the first symbol, applied to the charge of the first symbol. A repeated call returns the
-** stored symbol. A tier gets only one symbol. For a release of reports or of groups, publishes the
-** result of the kernel as JSON.
+** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
+** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
+** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. Charges the exact worst case of
+** all kernels since the first symbol, applied to the charge of the first symbol. A repeated call
+** returns the stored symbol. A tier gets only one symbol. For a release of reports or of groups,
+** publishes the result of the kernel as JSON.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;

@@ -22,15 +22,15 @@ int release_ask(struct publication *publication, struct request *request, struct
                 const struct release_arguments *arguments);
 
 /*
-** Checks a request on a guarded connection, and puts its name into the namespace of its grant. Does
-** nothing on other connections.
+** Checks a request on a guarded connection, and puts the name of the release into the namespace of
+** the connection's grant. Does nothing on other connections.
 */
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error);
 
 /*
-** The same in two steps, for dp_batch(). release_check() reads the request, checks it and compiles
-** its query. release_run() runs the query of a charged release and finishes the release.
+** Both functions serve dp_batch(). release_check() reads the request, checks the request and
+** compiles its query. release_run() runs the query of a charged release and finishes the release.
 */
 int release_check(struct request *request, struct host *host,
                   const struct release_arguments *arguments);

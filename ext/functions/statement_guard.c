@@ -164,9 +164,9 @@ static void forget_ended(struct host *host) {
 }
 
 /*
-** Whether the statement ends because the host interrupts it or memory is short. A statement that
-** runs meanwhile on the same connection then fails, too. Nothing is wrong if the host resets the
-** statement between two rows.
+** Returns whether the statement ends because the host interrupted it or memory ran out. To find
+** out, the function runs another statement on the same connection, which then fails for the same
+** reason. If the host has reset the statement between two rows, the other statement succeeds.
 */
 static int is_stopped(const struct guard *guard) {
   sqlite3 *db = guard->host->collector.db;

@@ -28,7 +28,7 @@ struct table {
 
 struct cursor {
   sqlite3_vtab_cursor base;
-  sqlite3_value **cells; /* rows * columns copies */
+  sqlite3_value **cells; /* copies of rows * columns values, row by row */
   int rows, columns, row;
   int capacity; /* the number of cells that have room */
 };
