@@ -22,7 +22,6 @@ static struct tilt tilt_of(const struct publication *publication, double rate) {
   return publication->definition.mechanism->category->tilt(rate, replace);
 }
 
-/* A release has a cost at each stored order, and then at the filter order of each tier. */
 int symbols_order_count(const struct publication *publication) {
   return RENYI_ORDERS + publication->position.count;
 }
@@ -57,7 +56,8 @@ static double rate_of(const struct publication *publication, int tier) {
 /* ---- costs and rows -------------------------------------------------------------------------- */
 
 /*
-** The parameters of the curve that the ledger reads: one cost for each order of symbols_order_at().
+** The context of the function from which the ledger reads the curve. The curve has one cost for
+** each order of symbols_order_at().
 */
 struct symbol_curve {
   const struct publication *publication;
@@ -190,10 +190,11 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 
 /*
 ** Sets the costs of the category that the kernel draws. An audience that sees only this category
-** sees the output of the first mechanism followed by all kernels. This output reveals no more than
-** the last kernel alone, applied to the worst mechanism with the epsilon before that kernel. A
-** kernel never raises the cost. An audience that has also seen an earlier category has already paid
-** for the earlier category. Returns 1, or 0 with the error set.
+** sees the output of the first mechanism after all kernels. Let E be the epsilon of the output
+** before the last kernel. The output after it reveals no more than the last kernel reveals when it
+** is applied to the worst mechanism with the epsilon E. A kernel never raises the cost. An audience
+** that has also seen an earlier category has already paid for the earlier category. Returns 1, or 0
+** with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {
@@ -217,7 +218,7 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
   return computed || error_set_memory(error);
 }
 
-/* Makes the kernel's output categories the new states. */
+/* Sets the states of the walk to the output categories of the kernel. */
 static int enter_symbols(struct walk *walk, const struct markov_kernel *channel,
                          struct error *error) {
   free_states(walk);

@@ -1,14 +1,14 @@
-/* default_mechanism.h: the mechanism of a release that asks for none. */
+/* default_mechanism.h: chooses the mechanism of a release whose options do not name one. */
 #ifndef DIFFUSE_RELEASE_DEFAULT_MECHANISM_H
 #define DIFFUSE_RELEASE_DEFAULT_MECHANISM_H
 
 #include "release/parameters.h"
 
 /*
-** Sets the mechanism of a request that asks for none. At a tier whose accountant does not cover
-** Gaussian noise, the default is the first noise of the kind that this tier covers. Other tiers,
-** models, and kinds without such noise keep the default of the kind. Returns 1, or 0 when out of
-** memory.
+** Sets the mechanism of a request that does not name one. At a tier whose accountant does not cover
+** Gaussian noise, this is the first mechanism of the kind whose noise the tier covers. At other
+** tiers, for models, and for kinds without such a mechanism, the default of the kind stays. Returns
+** 1, or 0 when out of memory.
 */
 int request_default_mechanism(struct request *request, const struct ledger_tier *tier,
                               struct error *error);

@@ -137,8 +137,8 @@ static int publish_new(struct publication *publication, struct request *request)
 }
 
 /*
-** Charges for the outer tiers at which the answer will also be published, so that whether it fits
-** is decided before any row is read.
+** Charges for the outer tiers at which the answer will also be published. If a budget does not
+** suffice, the release therefore fails before any row is read.
 */
 static int prepay(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
@@ -177,7 +177,7 @@ static int load(struct publication *publication, const char *tier, const char *n
 
 /*
 ** Checks that the release was made by the same query text. An aggregate has no query text, and a
-** release from an old ledger may have none. Then the function returns 1.
+** release from an old ledger may have none. In these cases, the function returns 1.
 */
 static int same_query(struct publication *publication, const struct request *request) {
   const char *stored = publication->definition.release.sql;
@@ -245,9 +245,9 @@ static void publication_open(struct publication *publication, struct session *se
 }
 
 /*
-** Goes on with a release that was charged and has no point. Nobody has seen a value of it: queries
-** store their point before they answer. An aggregate may have answered already, so it cannot be
-** finished here; it has no text of a query.
+** Continues a release that was charged and has no point. Only a release with a query text can be
+** continued: dp_batch() and dp_release() store the point before they answer, so nobody has seen a
+** value. A release of an aggregate has no query text, and the aggregate may have answered already.
 */
 static int publish_resume(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
@@ -280,7 +280,7 @@ static int publish_again(struct publication *publication, struct request *reques
   return done;
 }
 
-/* Goes on with an existing release of a batch, in whatever state it is. */
+/* Continues or repeats an existing release of a batch, according to the state of the release. */
 static void begin_again(struct publication *publication, struct request *request) {
   const char *state = publication->definition.release.state;
   if (!same_query(publication, request)) return;
@@ -379,8 +379,8 @@ static int keep(struct publication *publication) {
 }
 
 /*
-** Whether another process has finished the release meanwhile (dp_batch()). The answer is then the
-** stored one, and nothing is drawn.
+** Returns whether another process has finished the release in the meantime (dp_batch()). In this
+** case, sets the stored answer, and the caller draws nothing.
 */
 static int is_finished(struct publication *publication) {
   struct ledger_release now;
@@ -432,8 +432,8 @@ int publish_plan(struct publication *publication, struct session *session,
 
 /*
 ** Changes the state of a release in a transaction of its own. If the transaction fails, the release
-** keeps its old state and gets no value, and no caller hears of the failure. The session keeps the
-** error that was set before the call.
+** keeps its old state and gets no value, and the function does not report the failure. The session
+** keeps the error that was set before the call.
 */
 static void change_state(struct session *session, int64_t release_id, const char *from,
                          const char *to) {
@@ -476,7 +476,7 @@ int publish_keep(struct publication *publication) {
   return settled;
 }
 
-/* dp_mix(): applies the kernel to the groups of a release that has points. */
+/* Applies the kernel of dp_mix() to the groups of a release that has points. */
 static int publish_mixed(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;

@@ -255,8 +255,8 @@ int models_finish(struct request *request, struct error *error) {
 /* ---- values that depend on the tier ---------------------------------------------------------- */
 
 /*
-** Checks that the parser reads the text of x back as x. The parser may be wrong in the last place
-** (vector_text.c).
+** Checks that the parser reads the text of x back as x. The number that the parser reads may differ
+** in the last binary place (vector_text.c).
 */
 static int is_stable(double x) {
   double read = NAN;

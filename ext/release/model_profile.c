@@ -57,8 +57,8 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 }
 
 /*
-** Returns the parameters of the theorems as printed. Their noise is that of a gradient: the
-** standard deviation of Gaussian noise, or the scale of Laplace noise.
+** Returns the parameters for the theorems as printed. There the noise is added to a gradient, and
+** its size is the standard deviation of Gaussian noise or the scale of Laplace noise.
 */
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;

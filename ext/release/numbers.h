@@ -46,7 +46,10 @@ int numbers_send(const struct publication *publication, const struct markov_kern
 */
 int numbers_mixable(const struct publication *publication);
 
-/* Returns the least noisy count at which a private key is published at the publication's tier. */
+/*
+** Returns the threshold of the publication's tier. A private key is published there if its noisy
+** count is at least the threshold.
+*/
 double numbers_threshold(const struct publication *publication);
 
 /* Returns estimate_total_stddev() with the clock of the publication's tier. */

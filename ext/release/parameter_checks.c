@@ -30,8 +30,8 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
                      by_unit ? "unit" : "row");
   if (!(clip > 0)) return 1;
   /*
-  ** If the ledger protects rows, a unit is one row, so a clip that is a number of rows is at most
-  ** 1.
+  ** The clip is a number of rows of a unit. If the ledger protects rows, a unit is one row, so the
+  ** clip is at most 1.
   */
   if (!by_unit) request->clip = fmin(request->clip, 1);
   if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
@@ -69,7 +69,7 @@ static int finish_quantiles(struct request *request, struct error *error) {
   return request->quantiles ? 1 : error_set_memory(error);
 }
 
-/* Makes as many public keys as dp_plan() is to assume. What the keys are does not matter. */
+/* Makes the number of public keys that dp_plan() assumes. The texts of the keys do not matter. */
 static int assume_keys(struct request *request, struct error *error) {
   int count = (int)request->key_guess;
   request->key_list = sqlite3_malloc64(sizeof *request->key_list * (sqlite3_uint64)count);

@@ -36,7 +36,7 @@ struct request {
   /* The outer tiers at which the answer will also be published; a null pointer ends the list. */
   const char *const *outward; /* not owned; null: none */
   int resumes;                /* dp_batch(): finish a release that was charged and has no point */
-  int has_states;             /* dp_merge(): the rows have the form that the states have */
+  int has_states;             /* dp_merge(): the rows have the form of the rows in states */
   int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
   int rows;        /* dp_partial(): the ledger protects rows, not units */
   int whole_units; /* dp_partial(): all rows of a unit are in one shard */
@@ -58,7 +58,7 @@ struct ledger_release request_release(const struct request *request);
 /* Returns the keys as a JSON array. The caller frees the text. */
 char *keys_json(char *const *keys, int count);
 
-/* Returns the parameters as JSON that people can read. The caller frees the text. */
+/* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
 char *request_options(const struct request *request);
 
 #endif

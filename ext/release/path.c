@@ -12,10 +12,11 @@
 ** inner neighbour would be a second draw from the same point, and the two draws together would
 ** reveal more than either draw alone.
 **
-** The neighbours must have been drawn outward. If the inner one was refined, it is an average that
-** was rounded to the lattice, so the joint distribution is not that of discrete Gaussian steps. The
-** logarithm of the ratio can be as large as ln(5/3), whatever the variances. No bound on the cost
-** of a point in between is proved, and the tier is refused.
+** Both neighbours must have been drawn outward. If the inner neighbour comes from a refinement, it
+** is an average that was rounded to the lattice. The joint distribution of the neighbours then
+** differs from that of discrete Gaussian steps: the logarithm of the ratio of the two can be as
+** large as ln(5/3), whatever the variances are. No bound on the cost of a point between such
+** neighbours is proved, so the tier is refused.
 */
 #include "release/path.h"
 
@@ -60,7 +61,7 @@ static struct terms terms_of(const struct publication *publication) {
 }
 
 /*
-** Returns the cost of a point with this clock. The parameters of the cost lie in the publication.
+** Returns the cost of a point with this clock. The publication owns the parameters of the cost.
 */
 static struct cost point_cost(struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
@@ -72,8 +73,8 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
 }
 
 /*
-** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen so
-** that this holds; charge() checks again before the ledger is charged.
+** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen in
+** this way; charge() checks the clock again before it charges the ledger.
 */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
@@ -219,7 +220,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
 
 /* ---- a point between two others -------------------------------------------------------------- */
 
-/* Whether points may be added to the release by a refinement. */
+/* Returns whether a refinement may add points to the release. */
 static int is_refinable(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
   return definition->layout.family->statistic != STATISTIC_MODEL &&
@@ -227,8 +228,9 @@ static int is_refinable(const struct publication *publication) {
 }
 
 /*
-** Whether a point was drawn outward, or is the first one. Refined points cost more than the first
-** one. Their clocks differ by more than one part in 2^31 (lattice_refinement()).
+** Returns whether a point is the first point or was drawn outward. Other points come from a
+** refinement. They cost more than the first point, and their clocks differ from its clock by more
+** than one part in 2^31 (lattice_refinement()).
 */
 static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
   const struct ledger_release *release = &publication->definition.release;
@@ -240,8 +242,8 @@ static int is_drawn_outward(struct publication *publication, const struct ledger
 }
 
 /*
-** Computes the clock of the publication's tier between two points. Checks that the points admit a
-** new one between them.
+** Computes the clock of the publication's tier, which lies between two points. Checks that a new
+** point may be drawn between the two points.
 */
 static int plan_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer, struct gap *gap) {
@@ -270,9 +272,9 @@ static int plan_between(struct publication *publication, const struct ledger_poi
 }
 
 /*
-** Draws the point of the publication's tier between two neighbours. The tiers that see the new
-** point but not the inner neighbour pay the slack of the draw: ledger_charge() charges the slack of
-** the release to each tier that pays for a larger rate.
+** Draws the point of the publication's tier between two neighbours. The slack of this draw is added
+** to the slack of the release. The tiers that see the new point but not the inner neighbour pay for
+** it, because ledger_charge() charges the release's slack to each tier that pays a larger rate.
 */
 static int fill_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer) {

@@ -18,8 +18,8 @@ extern const struct procedure path_procedure;
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine);
 
 /*
-** Charges a new release, which has been charged at its position, for a later publication at this
-** outer tier. Returns 1, or 0 with the reason in the ledger.
+** Charges a new release in advance for a later publication at this outer tier. The release must
+** already be charged at its own tier. Returns 1, or 0 with the reason in the ledger.
 */
 int path_prepay(struct publication *publication, int tier);
 

@@ -122,9 +122,9 @@ static int survey_read(struct survey *survey, const struct publication *publicat
 
 /*
 ** Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
-** Draw a report y from row x of the kernel K: the mean of the weight W[x'][y] is 1 for x' = x and 0
-** for every other x'. Returns 1, or 0 with the error set. The caller frees the weights with
-** sqlite3_free().
+** If a report y is drawn from row x of the kernel K, the mean of the weight W[x'][y] is 1 for
+** x' = x and 0 for every other x'. Returns 1, or 0 with the error set. The caller frees the weights
+** with sqlite3_free().
 */
 static int estimator(const struct chain *chain, double **weights, struct error *error) {
   size_t rows = chain->rows, columns = chain->columns;
@@ -173,7 +173,7 @@ static int estimator(const struct chain *chain, double **weights, struct error *
 ** Bounds on what one report adds to the estimate of a state. The bounds hold for every row of data.
 */
 struct spread {
-  double variance, range, deviation; /* variance, deviation: the largest of any kernel row */
+  double variance, range, deviation; /* variance and deviation are the largest of all kernel rows */
 };
 
 static struct spread spread_of(const struct chain *chain, const double *weight, size_t state) {
@@ -283,8 +283,9 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
 }
 
 /*
-** Of the `left` remaining rows, `wanted` rows at random make a report. Draws the number of reports
-** from the next `count` rows into `chosen`. Returns 0 if the system gives no random bytes.
+** *wanted rows, chosen at random among the *left remaining rows, make a report. Draws how many of
+** the next `count` rows are among them, and sets *chosen to this number. Returns 0 if the system
+** gives no random bytes.
 */
 static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
   *chosen = 0;

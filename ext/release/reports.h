@@ -5,10 +5,10 @@
 ** Exactly n reports are drawn, one for each row whose key is a state of the kernel. If there are
 ** fewer than n rows, reports of the public state `otherwise` replace the missing rows. If there are
 ** more than n rows, n rows are chosen at random. Two neighbours differ in one row, and therefore in
-** the distribution of one report. The release costs as much as the worst pair of rows of the
-** kernel. It publishes an unbiased estimate of the number of rows in each state. A tier further out
-** gets the reports through another kernel, and pays for the product of all kernels. (categories.h
-** does the same for one category.)
+** the distribution of one report. The cost of the release is that of the worst pair of rows of the
+** kernel. The release publishes an unbiased estimate of the number of rows in each state. For a
+** tier further out, another kernel changes the reports, and the tier pays for the product of all
+** kernels. (categories.h does the same for one category.)
 **
 ** The model of such a release is the text {"n":...,"otherwise":"...","kernel":[...]}.
 */

@@ -5,9 +5,9 @@
 #include "release/session.h"
 
 /*
-** Everything that dp_verify() checks: the books, every publication against the point of its path,
-** and the seals. Returns 'ok' or the first discrepancy (sqlite3_free), or null with the error in
-** the ledger. Call it inside a transaction.
+** Makes all checks of dp_verify(): checks the books and the seals, and compares every publication
+** with its point on the path. Returns 'ok' or the first discrepancy (sqlite3_free), or null with
+** the error in the ledger. Call session_verify() inside a transaction.
 */
 char *session_verify(struct session *session);
 
