@@ -10,7 +10,7 @@ from noise_helpers import fill, one, open_ledger, record
 
 RATE = 1e6
 TABLES = 25  # pairs of neighbours for each combination
-MARGIN = 12 * math.sqrt(2)  # of the noise of a difference: exceeded with probability 1e-32
+MARGIN = 12 * math.sqrt(2)  # the noise of a difference exceeds MARGIN noises with probability 1e-32
 
 KINDS = {  # kind: (the call, its clip)
     "count": ("dp_count('exact', x, 3{unit})", 3.0),
@@ -33,7 +33,7 @@ def random_unit(rng):
 
 
 def rows_of(rng, unit):
-    """Possible rows of one unit: from rows that do not count to a thousand rows in the same direction."""
+    """Returns possible rows of one unit, from rows that do not count to a thousand rows in the same direction."""
     count = rng.choice([1, 1, 3, 1000])
     if rng.random() < 0.5:
         return [(rng.choice([-1e9, 1e9]), unit)] * count
@@ -41,7 +41,7 @@ def rows_of(rng, unit):
 
 
 def neighbours(rng, protects, adjacency):
-    """Two tables that differ in one unit: 'new', or one row of any unit."""
+    """Returns two tables that differ in the unit 'new' or, if rows are protected, in one row of any unit."""
     base = [(random_value(rng), random_unit(rng)) for _ in range(rng.randrange(30))]
     if protects == "unit":
         mine, other = rows_of(rng, "new"), rows_of(rng, "new")
@@ -73,7 +73,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency)
     worst = 0.0
     for i in range(TABLES):
         a, b = neighbours(rng, protects, adjacency)
-        if i == 0:  # the worst case by hand: one way, and the other or nothing
+        if i == 0:  # the worst case, made by hand: rows at one end of the range, and rows at the other end or none
             few = 1 if protects == "row" else 5
             a, b = [(1e9, "new")] * few, [(-1e9, "new")] * few if adjacency == "replace" else []
         difference = abs(released(db, a, protects, kind) - released(db, b, protects, kind))
@@ -83,7 +83,8 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency)
         noise = step * math.sqrt(publication["clock"])
         assert difference <= release["sensitivity"] * step + MARGIN * noise, (a, b)
         worst = max(worst, difference / (release["sensitivity"] * step))
-    # Attained, but for the noise; a count under replacement moves from clip to 0, like one that is removed.
+    # The worst pair attains the sensitivity, up to the noise. Counts under replacement are an exception, because both versions
+    # of the unit have the same count.
     counts_nothing = kind.endswith("count") and adjacency == "replace"
     assert worst >= 1 - MARGIN / math.sqrt(2 * RATE) or counts_nothing
 

@@ -1,5 +1,5 @@
-"""The noise of releases, seen through SQL: its distribution at every tier, its lattice, and the exact answer under
-it."""
+"""Tests the noise of releases through SQL: its distribution at every tier, its lattice, and the exact answer without the
+noise."""
 
 import math
 import random
@@ -26,7 +26,8 @@ def sigma(clip, rate):
 
 @pytest.fixture(scope="module", params=["count", "sum"])
 def paths(request):
-    """RELEASES releases of the same data at three tiers: kind, clip, the truth, {tier: rows of dp_value}."""
+    """Makes RELEASES releases of the same data at three tiers. Returns the kind, the clip, the true answer, {tier: rows of
+    dp_value}, and the granularities."""
     kind, clip, truth = {"count": ("count", 2.0, 5.0), "sum": ("sum", 3.7, 3.2)}[request.param]
     db = open_ledger(TIERS)
     fill(db, [(1.25, "a"), (100.0, "b"), (-1.75, "c"), (0.0, "a")] if kind == "sum" else [(1, u) for u in "aaabbbc"])
@@ -50,14 +51,16 @@ def test_stddev_is_that_of_the_rate(paths):
 
 
 def test_noise_is_one_brownian_path(paths):
-    """Mean, variance, covariance of the tiers and independent steps (28 comparisons, false alarms 2e-10 in all)."""
+    """Tests means, variances, covariances of the tiers, and the independence of steps between tiers (28 comparisons, false
+    alarms 2e-10 in all)."""
     kind, clip, truth, rows, _ = paths
     noise = numpy.stack([rows[tier][:, 0] - truth for tier in TIERS], axis=1)
     check_path(noise, [sigma(clip, rate) for rate in TIERS.values()], kind)
 
 
 def test_noise_is_gaussian(paths):
-    """Kolmogorov-Smirnov at 1e-10 (lattice steps are a millionth of sigma: the law is continuous to this test)."""
+    """A Kolmogorov-Smirnov test at 1e-10. A lattice step is a millionth of sigma, so the test may treat the distribution as
+    continuous."""
     _, clip, truth, rows, _ = paths
     for tier, rate in TIERS.items():
         assert stats.kstest((rows[tier][:, 0] - truth) / sigma(clip, rate), "norm").pvalue > 1e-10
@@ -82,8 +85,8 @@ def test_values_lie_on_the_lattice(paths):
 
 
 def test_low_order_bits_are_uniform(paths):
-    """Each of the 16 lowest bits (2e-10 each, 2e-8 in all), and the 64 patterns of the lowest six (chi squared at
-    1e-10, of which the multinomial makes 1.3e-10)."""
+    """Tests the frequency of each of the 16 lowest bits (false alarms 2e-10 each, 2e-8 in all). Also tests the 64 patterns of
+    the lowest six bits, by a chi-squared test at 1e-10, whose true false-alarm rate is 1.3e-10."""
     _, _, _, rows, granularities = paths
     for tier in TIERS:
         steps = (rows[tier][:, 0] * 2.0 ** -granularities[0]).astype(numpy.int64)
@@ -161,7 +164,8 @@ def tau(release, row):
 
 
 def test_ou_shrink_of_theorem_8(tmp_path):
-    """R^2/(R^2 + tau) at every tier, tau from the clock, exactly; value from the point, exactly."""
+    """At every tier, the shrink is exactly R^2/(R^2 + tau), where tau follows from the clock. The value follows exactly from the
+    point."""
     radius, centre = 7.5, 2.0
     release, rows = ou_ledger(tmp_path, '{"name":"r","clip":5,"radius":7.5,"centre":2}')
     check_views(release, rows, centre)
@@ -173,7 +177,7 @@ def test_ou_shrink_of_theorem_8(tmp_path):
 
 
 def test_ou_shrink_of_the_homogeneous_process(tmp_path):
-    """1/sqrt(1 + theta tau/rho^2) at every tier."""
+    """At every tier, the shrink is 1/sqrt(1 + theta tau/rho^2)."""
     theta, rho = 0.4, 3.0
     release, rows = ou_ledger(tmp_path, '{"name":"r","clip":5,"theta":0.4,"rho":3}')
     check_views(release, rows, 0.0)
@@ -198,7 +202,7 @@ def test_ou_law(call, shrink):
 
 
 def test_ou_count_is_that_of_the_count():
-    """With a wide radius there is almost no shrink, so dp_ou_count with tiny noise returns the count."""
+    """With a wide radius and tiny noise, dp_ou_count() returns the count."""
     db = open_ledger(EXACT)
     fill(db, [(1, i % 7) for i in range(100)] + [(None, 1)])
     value = one(db, "SELECT dp_ou_count('exact', x, 1e9, 10, unit) FROM t")
@@ -209,7 +213,7 @@ def test_ou_count_is_that_of_the_count():
 
 
 def exact_sum(rows, clip):
-    """The sum of unit totals clipped to [-clip, clip], in exact rational arithmetic."""
+    """Returns the sum of the totals of units, each clipped to [-clip, clip], in exact rational arithmetic."""
     totals = {}
     for x, unit in rows:
         if x is not None:
@@ -243,7 +247,7 @@ def test_sum_is_exact_in_every_order():
 @pytest.mark.parametrize("form", ["SELECT dp_count('exact', x, 1, unit) FROM t",
                                   "SELECT dp_release('exact', 'count', 'SELECT x, unit FROM t')"])
 def test_units_are_equal_as_sqlite_keys(units, count, form):
-    """Each unit counts once; SQLite's own count(DISTINCT) agrees, with NULLs one unit."""
+    """dp_count() with clip 1 counts each unit once, like SQLite's own count(DISTINCT). All NULLs are one unit."""
     db = open_ledger(EXACT)
     fill(db, [(1, unit) for unit in units])
     assert abs(one(db, form) - count) <= 12 * sigma(1, 1e6)
@@ -258,7 +262,7 @@ def test_units_are_equal_as_sqlite_keys(units, count, form):
 def test_values_count_as_sqlite_converts_them(x, counts_as, protects):
     db = open_ledger(EXACT, f'{{"protects":"{protects}"}}')
     unit, columns = ("unit", "x, unit") if protects == "unit" else ("NULL", "x")
-    fill(db, [(x, i) for i in range(1000)])  # so that the noise, 0.7 of 1000, is nothing beside the sum
+    fill(db, [(x, i) for i in range(1000)])  # so many rows that the noise of 0.7 is tiny beside their sum
     noise = 12 * sigma(1000, 1e6)
     assert abs(one(db, f"SELECT dp_sum('exact', x, 1000, {unit}) FROM t") - 1000 * counts_as) <= noise
     value = one(db, f"SELECT dp_release('exact', 'sum', 'SELECT {columns} FROM t', '{{\"clip\":1000}}')")

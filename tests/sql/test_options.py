@@ -50,7 +50,7 @@ def release(kind, options, protects):
     """Returns the error, or the exact figures and the answer of the release."""
     db = make(kind, protects)
     sql, arguments = call_of(kind, options, protects)
-    if "refine" in options:  # something that is there already
+    if "refine" in options:  # something that the option refers to must exist already
         outer, there = call_of(kind, {**options, "refine": False}, protects, "outer")
         db.execute(outer, there).fetchall()
     try:
@@ -92,7 +92,7 @@ def test_no_option_is_ignored(kind, protects):
         a, b = (release(kind, {**base, option: value}, protects) for value in (first, second))
         if isinstance(a[0], str) or isinstance(b[0], str):
             said = [what for what, _ in (a, b) if isinstance(what, str)]
-            names = option if (kind, option) != ("choice", "refine") else "only through a public kernel"  # it has no points
+            names = option if (kind, option) != ("choice", "refine") else "only through a public kernel"  # no points
             assert all(re.match(r"dp_\w+: ", text) and names in text for text in said), (option, said)
         elif (option, protects) == ("max_groups", "row"):  # a row has one key (sql/aggregates.md)
             assert a[0] == b[0] and not differ(a[1], b[1]), (option, a, b)
@@ -115,7 +115,7 @@ def test_a_protected_row_counts_once_and_has_one_key(kind):
         kept = json.loads(one(db, "SELECT options FROM dp_release WHERE name = 'r'"))
         assert kept["clip"] == several[1][0] and (not private or kept["max_groups"] == 1)
         found.append((db.execute(DESIGN).fetchall(), kept))
-        # The smaller bounds are the same question, and another name is not needed.
+        # The release with larger bounds is the same release, so the same name replays it.
         sql, arguments = call_of(kind, {**given, "clip": several[1][0]}, "row")
         one(db, sql, *arguments)
         assert one(db, "SELECT count(*) FROM dp_charge") == 1

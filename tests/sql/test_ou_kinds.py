@@ -1,7 +1,6 @@
-"""OU kinds of statistics that are not linear in the sums: with a radius the value moves to the nearest place within the radius.
-
-test_kinds_noise.py recomputes the values from their points. Here the errors are compared with those of the kinds without OU, on
-the same noise: the released point is read, and both values are computed from it.
+"""Tests OU kinds of statistics that are not linear in the sums. With a radius, their value moves to the nearest point within the
+radius of the centre. test_kinds_noise.py recomputes the values from their points. This file compares their errors with the
+errors of the kinds without OU.
 """
 
 import json
@@ -17,8 +16,9 @@ SIZES, RATES, PLACES = (1, 2, 5, 20, 100), (0.005, 0.05, 0.5), 5
 
 
 def errors_of_averages(path, lo, hi, centre, radius, size, rate, runs):
-    """Squared errors of dp_avg and of dp_ou_avg over means within the radius. The noise of both comes from dp_ou_avg's points;
-    dp_avg is recomputed from them by its definition (sql/aggregates.md)."""
+    """Returns the squared errors of dp_avg() and of dp_ou_avg() for several true means within the radius. Both have the same
+    noise: the function reads the points of dp_ou_avg() and computes from them what dp_avg() would publish
+    (sql/aggregates.md)."""
     half, middle = (hi - lo) / 2, (hi + lo) / 2
     plain, ou = [], []
     for place in range(PLACES):
@@ -42,8 +42,9 @@ def errors_of_averages(path, lo, hi, centre, radius, size, rate, runs):
 
 @pytest.mark.parametrize("lo,hi,centre,radius", [(0, 10, 5, 5), (0, 10, 5, 1), (0, 10, 1, 3), (-1, 1, 0, 0.5)])
 def test_ou_avg_is_never_farther_from_a_mean_within_the_radius(lo, hi, centre, radius):
-    """Draw by draw, so also in the mean and in the worst case: over means, sizes and rates. No chance is involved: the
-    comparison holds for every noise. It is strict for some draws wherever the radius is inside the range."""
+    """With the same noise, dp_ou_avg() is never farther from the true mean than dp_avg(), for several means, sizes and rates.
+    This holds for every draw, so the test cannot fail by chance. If the radius is smaller than the range, dp_ou_avg() is closer
+    for some draws."""
     closer = 0
     with quick_path() as path:
         for size in SIZES:
@@ -61,8 +62,8 @@ def test_ou_avg_is_never_farther_from_a_mean_within_the_radius(lo, hi, centre, r
     ("median", {"lo": 0, "hi": 10, "radius": 1, "centre": 5, "bins": 64}, 5.5),
     ("vec_avg", {"dim": 2, "clip": 10, "radius": 7}, None)])
 def test_other_kinds_stay_within_the_radius(kind, more, truth):
-    """With noise far above 20 rows: values fill the ball of the radius and never leave it, and the mean squared error of a
-    true value inside is at most that without OU (on average over 300 releases, a fifth of it)."""
+    """The noise is much larger than the 20 rows. Values never leave the ball of the radius, and some reach its surface. The mean
+    squared error over 300 releases is below that of the kind without OU (usually a fifth of it)."""
     db = open_ledger({"t": 1e-3})
     db.execute("CREATE TABLE t(x, unit)")
     value = {"vec_avg": "[4,4]"}.get(kind)
@@ -82,7 +83,7 @@ def test_other_kinds_stay_within_the_radius(kind, more, truth):
 
 
 def test_ou_count_distinct():
-    """Theorem 8, as for every number: value = centre + R^2/(R^2 + tau) (noisy number - centre)."""
+    """The value follows from Theorem 8, as for other counts: value = centre + R^2/(R^2 + tau) (noisy number - centre)."""
     db = open_ledger({"t": 0.5})
     db.execute("CREATE TABLE t(unit)")
     db.executemany("INSERT INTO t VALUES (?)", [(i // 3,) for i in range(300)])

@@ -68,7 +68,7 @@ def test_renyi_laplace_and_response(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_iterated_laplace(seed):
-    """Truth: golden-section search over w, in high precision."""
+    """The true value comes from a golden-section search over w, in high precision."""
     rng = random.Random(seed)
     with mp.workdps(50):
         for _ in range(8):
@@ -103,7 +103,7 @@ def test_laplace2_pdf_close_scales():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_diffusion(seed):
-    """theta t tiny and huge, magnitudes from 1e-100 to 1e100."""
+    """Tests tiny and huge products of theta and t, and magnitudes from 1e-100 to 1e100."""
     rng = random.Random(seed)
     done = 0
     while done < 60:
@@ -257,18 +257,18 @@ INF = math.inf
 
 
 @pytest.mark.parametrize("name,arguments,value", [
-    # an infinite order, an infinite epsilon: the largest privacy loss
+    # with an infinite order or epsilon, the result is the largest privacy loss
     ("dp_iteration", (INF, 1, 1, 0.5, 10), INF), ("dp_iteration", (INF, 1, 1, 0.5, 10, "paper"), INF),
     ("dp_iteration", (INF, 0, 1, 0.5, 10), 0), ("dp_iteration", (INF, 0, 1, 0.5, 10, "paper"), 0),
     ("dp_iteration", (INF, 1, 1, 0, 10), 0), ("dp_iteration", (INF, 1, 1, 0, 10, "paper"), 0),
     ("dp_rdp_response", (2, INF), INF), ("dp_rdp_response", (INF, 3), 3), ("dp_rdp_laplace", (INF, 3, 2), 1.5),
     ("dp_rdp_laplace", (2, 1e300, 1e-300), INF),
-    # a million steps: 2^-2000000 is nothing, 2^1000001 is more than a double holds
+    # a million steps: 2^-2000000 underflows, and 2^1000001 overflows
     ("dp_iteration", (2, 1, 1, 0.5, 1e6), 0), ("dp_iteration", (2, 1, 1, 0.5, 1e6, "paper"), 0),
     ("dp_iteration", (2, 1, 1, 1, 1e6, "paper"), 1e-6),
-    # the noise is far more than the radius: the projected value is off by the radius at most
+    # the noise is much larger than the radius, but the error of the projected value is at most the radius
     ("dp_pgm_mse", (1, 1, 1e6, 3, 2), 9), ("dp_hockey_gaussian", (1e308, 1e151), 0), ("dp_hockey_gaussian", (1e300, 1e151), 1),
-    # a step that forgets where it started, and noise next to nothing
+    # a step that does not depend on its starting point, and tiny noise
     ("dp_sgd_rate", (1, 3, 1, 1, 1, 1, 1, "paper"), 0), ("dp_sgd_delta", (1, 1, 1, 1, 1e-200, 0.5, 0.5, 0, 1), 1),
     ("dp_sgd_delta_random_stop", (INF, 3, 1, 2, 0.5, 0.5, 0, 1), 0),
 ])
@@ -277,7 +277,7 @@ def test_limits(name, arguments, value):
 
 
 def test_figures_of_asoodeh():
-    """Reference rows (60-digit arithmetic), in their five printed digits."""
+    """Compares with reference values, which were computed in 60-digit arithmetic and printed with five digits."""
     for row in """2 20 0.5 0.5 0 0 1.7595e-09 1
                   2 39 0.5 0.5 0 3 2.3629e-06 4.3937e-02
                   2 1 0.5 0.5 0 4 8.4938e-174 2.3298e-135

@@ -1,4 +1,4 @@
-"""One test for each entry of sql/errata.md: the printed form fails, the corrected one holds."""
+"""One test for each entry of sql/errata.md: the printed formula fails, and the corrected formula holds."""
 
 import math
 import pathlib
@@ -76,7 +76,7 @@ def test_e4():
 def test_e5():
     limit = 1.1**2 - 1
     assert call("dp_iteration", 2, 1, 1, 1.1, 10000) == pytest.approx(limit)
-    for steps in (1, 5, 50):  # the linear map itself is below the bound, and above the limit
+    for steps in (1, 5, 50):  # the linear map is an example: its divergence is below the bound and above the limit
         exact = 1.1 ** (2 * steps) / sum(1.1 ** (2 * j) for j in range(steps))
         assert limit < exact <= call("dp_iteration", 2, 1, 1, 1.1, steps) * (1 + 1e-12)
 
@@ -92,7 +92,8 @@ def test_e6():
 
 
 def test_e7():
-    """The last of the three pieces of the convolution, u > x, needs the sign of -1/(1/a + 1/b)."""
+    """In the last of the three pieces of the convolution, u > x, the factor must be -1/(1/a + 1/b), with the minus
+    sign."""
     a, b, x = 1.0, 0.4, 0.7
     pieces = [integrate.quad(lambda u: math.exp(-abs(u) / a - abs(x - u) / b) / (4 * a * b), *limits)[0]
               for limits in ((-np.inf, 0), (0, x), (x, np.inf))]
@@ -106,7 +107,8 @@ def test_e7():
 
 
 def test_e8():
-    """All times: iff x <= 2, and the exact condition theta R^2 <= 4 d rho^2 says the same."""
+    """OU is better at all times if and only if x <= 2. The exact condition theta R^2 <= 4 d rho^2 is
+    equivalent."""
     for rate, uniformly in ((0.5, True), (0.2501, True), (0.2499, False), (0.005, False)):
         theta, rho = call("dp_ou_theta", rate, 1, 1, 1), call("dp_ou_rho", rate, 1, 1, 1)
         better = [call("dp_ou_mse", theta, rho, t, 1, 1) <= call("dp_gaussian_mse", theta, rho, t, 1)
@@ -162,8 +164,8 @@ def test_e14():
 
 
 def test_e15():
-    """D(mu_1 K_2 K_3 || nu_1 K_2 K_3) <= eta(K_2) eta(K_3) D(mu_1 || nu_1); with the coefficient of
-    K_1, which mu_1 has behind it already, it is false."""
+    """D(mu_1 K_2 K_3 || nu_1 K_2 K_3) <= eta(K_2) eta(K_3) D(mu_1 || nu_1); with a third factor eta(K_1) the
+    inequality is false, because K_1 is already part of mu_1."""
     k1 = np.array([[0.6, 0.4], [0.4, 0.6]])
     later = np.array([[0.9, 0.1], [0.1, 0.9]])
     mu, nu = k1
@@ -181,7 +183,7 @@ def test_e16():
 
 
 def test_e17():
-    """The exact law at i = n: Laplace noise around x -+ eta, projected on [0, 1]."""
+    """At i = n, the exact distribution is known: Laplace noise around x - eta or x + eta, projected on [0, 1]."""
     eta, epsilon = 0.9, 1.5
     cdf = lambda x: math.exp(x / eta) / 2 if x < 0 else 1 - math.exp(-x / eta) / 2
     low = lambda centre: cdf(0 - centre)  # mass of the atom at 0
@@ -199,7 +201,8 @@ def test_e18():
 
 
 def test_e19():
-    """min over alpha > 1 of exp((alpha - 1)(alpha kappa - epsilon)), for epsilon > kappa."""
+    """dp_sgd_delta_rdp() is the minimum over alpha > 1 of exp((alpha - 1)(alpha kappa - epsilon)), for epsilon >
+    kappa."""
     sgd = (20, 40, 1, 2, 0.5, 0.5, 0)
     kappa, epsilon = call("dp_sgd_rate", *sgd, "paper"), 0.7
     alphas = 1 + np.geomspace(1e-3, 1e3, 20001)
@@ -207,7 +210,7 @@ def test_e19():
     assert alphas[found] == pytest.approx((epsilon + kappa) / (2 * kappa), rel=1e-3)
     least = math.exp(np.min((alphas - 1) * (alphas * kappa - epsilon)))
     assert call("dp_sgd_delta_rdp", epsilon, *sgd) == pytest.approx(least, rel=1e-4)
-    assert min((alphas - 1) * (alphas * kappa - kappa / 2)) > 0  # epsilon < kappa: nothing below 1
+    assert min((alphas - 1) * (alphas * kappa - kappa / 2)) > 0  # for epsilon < kappa, no value is below 1
     assert call("dp_sgd_delta_rdp", kappa / 2, *sgd) == 1
 
 
@@ -225,7 +228,8 @@ def test_e20():
 
 
 def test_e21():
-    """With t = u + m2 the densities are those of u + m~ and of u, m~ = m2 - m1; the sign is free."""
+    """With t = u + m2 and m~ = m2 - m1, the densities are those at u + m~ and at u. The sign of m~ does not
+    matter."""
     m1, m2, epsilon = 0.4, 2.1, 0.6
     density = lambda t: math.exp(-abs(t)) / 2
 
@@ -255,16 +259,17 @@ def test_e22():
 
 
 def projected_step(weights, points, centre, scale):
-    """The law of the projection on [0, 1] of centre(x) + N(0, scale^2), x of this law on the grid: cell masses,
-    with the atoms at both ends in the first and the last cell."""
+    """Returns the distribution of centre(x) + N(0, scale^2) after projection on [0, 1], as masses of cells. x has
+    the masses `weights` on the grid `points`. The first and the last cell include the atoms at both ends."""
     edges = np.concatenate(([-np.inf], (points[1:] + points[:-1]) / 2, [np.inf]))
     cdf = special.ndtr((edges[None, :] - centre(points)[:, None]) / scale)
     return weights @ np.diff(cdf, axis=1)
 
 
 def test_e23():
-    """K = [0, 1], one step with another record, one without. The bound holds with the projection; without it
-    the iterate leaves K, where the loss is not known to contract."""
+    """K is [0, 1]. The two descents differ in the record of the first step and share the second step. The bound
+    holds with the projection. Without the projection, the iterate may leave K, and the loss need not contract
+    outside K."""
     eta, sigma, bound = 0.5, 2.0, 1.0
     grid = np.linspace(0, 1, 401)
     start = np.zeros(401)
@@ -280,7 +285,8 @@ def test_e23():
 
 
 def test_e24():
-    """A rotation keeps the divergence of two laws on the circle for ever; its invariant law is unique."""
+    """A rotation of the circle never changes the divergence of two distributions, although its invariant
+    distribution is unique."""
     angles = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
     law = lambda t, centre: (lambda p: p / p.sum())(np.exp(np.cos(angles - t - centre)))
     renyi = lambda p, q: math.log(np.sum(p**2 / q))
@@ -288,12 +294,14 @@ def test_e24():
     assert first > 0.1
     for t in (1.0, 50.0, 1e4):
         assert renyi(law(t, 0), law(t, 1)) == pytest.approx(first, rel=1e-9)
-    # an invariant law has equal Fourier coefficients before and after, so all but the constant one vanish
+    # The Fourier coefficients of an invariant distribution do not change, so all of them except the constant one
+    # are zero.
     assert all(abs(np.exp(1j * k) - 1) > 1e-6 for k in range(1, 300))
 
 
 def test_e25():
-    """psi is 0 on K = [0, 1], so L = 0 there; two laws outside K show that the bound needs them inside."""
+    """psi is 0 on K = [0, 1], so L is 0 on K. Two points outside K show that the bound needs distributions on
+    K."""
     psi = lambda x: 0.0 if 0 <= x <= 1 else 100.0 * (x == 3)
     assert call("dp_iteration", 2, 1, 1, 0, 1) == 0
     at_zero = [special.ndtr(0 - psi(x)) for x in (2, 3)]  # N(psi(x), 1), projected on K
@@ -302,7 +310,8 @@ def test_e25():
 
 
 def test_e26():
-    """[12] has n - i + 1 where Theorem 5 at rho = 0 has n - i: equal for the last record only."""
+    """Reference [12] has n - i + 1 where Theorem 5 at rho = 0 has n - i. The two bounds are equal for the last
+    record only."""
     for i in (1, 5, 9, 10):
         earlier = 2 * 1.5**2 / ((10 - i + 1) * 2**2)
         printed = call("dp_sgd_rate", i, 10, 1.5, 2, 0.5, 1, 0, "paper")
@@ -311,7 +320,7 @@ def test_e26():
 
 
 def test_e27():
-    """The least worst case over all scalings b of the noisy answer, by trying them."""
+    """Finds the least worst-case error by trying many scalings of the noisy answer."""
     x, radius = 1.7, 2.5
     tau = x * radius**2
     scalings = np.linspace(0, 1, 100001)

@@ -1,6 +1,6 @@
-"""Kernel aggregates and dp_amplify: coefficients against their definitions, Theorem 1 against the
-exact worst case over all pairs of (epsilon, delta)-DP input distributions (linear programs, one for
-each set of outputs), and what happens to bad kernels."""
+"""Tests kernel aggregates and dp_amplify(). The tests compare coefficients with their definitions. They compare Theorem 1 with
+the exact worst case over all (epsilon, delta)-DP pairs of input distributions, by a linear program for each set of outputs.
+They also test malformed kernels."""
 
 import itertools
 import math
@@ -57,7 +57,7 @@ def test_theorem_1_part_2_is_the_exact_worst_case(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_exact_worst_case_is_the_maximum_over_four_states(seed):
-    """The four-state formula of the exact worst case, whose maximum always sits on two."""
+    """Compares with a maximum over four states. Pairs of distributions on two states always attain this maximum."""
     kernel = kernel_of_any_size(np.random.default_rng(seed), sparse=seed % 2)
     for epsilon, delta, out in ((1.3, 0.1, 0.4), (0.5, 0, 0.5), (2, 0.4, 0)):
         e, o = math.exp(epsilon), math.exp(out)
@@ -69,7 +69,7 @@ def test_exact_worst_case_is_the_maximum_over_four_states(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_theorem_1_bounds_the_worst_case(seed):
-    """Parts 1 to 4, with the kernel's own coefficients."""
+    """Parts 1 to 4 of Theorem 1 hold with the coefficients of the kernel."""
     rng = np.random.default_rng(100 + seed)
     kernel = kernel_of_any_size(rng, sparse=seed % 2)
     epsilon, delta = rng.uniform(0.01, 2), rng.choice([0, rng.uniform(0, 0.5)])
@@ -90,8 +90,8 @@ def test_theorem_1_bounds_the_worst_case(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_coefficients_are_contraction_coefficients(seed):
-    """Over random pairs of input distributions the ratio of divergences never exceeds the
-    coefficient, and pairs of points attain it (Asoodeh et al., Theorem 2)."""
+    """For random pairs of input distributions, the ratio of the divergences after and before the kernel never exceeds the
+    coefficient. Pairs of single states attain it (Asoodeh et al., Theorem 2)."""
     rng = np.random.default_rng(200 + seed)
     kernel = kernel_of_any_size(rng, sparse=seed % 2)
     n = len(kernel)
@@ -149,7 +149,7 @@ def test_very_large_epsilon_is_support():
     got = DB.execute("SELECT dp_kernel_dobrushin_epsilon(x, y, p, 712) FROM k").fetchone()[0]
     want = 0.5 - math.exp(712 - 310 * math.log(10))
     assert got == pytest.approx(want, rel=1e-9)
-    wide = np.zeros((2, 20))  # the same in a row long enough to be summed in lanes
+    wide = np.zeros((2, 20))  # the same for a row that is long enough for the vectorised sum
     wide[0, 3], wide[0, 4], wide[1, 3], wide[1, 4] = 1e-310, 1, 0.5, 0.5
     assert ask(wide, "dp_kernel_dobrushin_epsilon", 712) == pytest.approx(want, rel=1e-9)
 
@@ -172,7 +172,8 @@ def local_delta(kernel, epsilon):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_table_1(seed):
-    """Balle et al., Table 1: the conditions are levels of local differential privacy, by its definition over sets."""
+    """Balle et al., Table 1: each condition is equivalent to a level of local differential privacy, which the test computes by
+    definition over all sets."""
     kernel = kernel_of_any_size(np.random.default_rng(400 + seed), sparse=seed % 3 == 0)
     assert ask(kernel, "dp_kernel_dobrushin") == pytest.approx(local_delta(kernel, 0), abs=1e-14)
     for epsilon in (0.1, 0.7, 2):
@@ -181,7 +182,7 @@ def test_table_1(seed):
         least = ask(kernel, "dp_kernel_epsilon", 9e999, 0, gamma)
         assert least <= epsilon + 1e-12 and local_delta(kernel, least) == pytest.approx(gamma, abs=1e-12)
     ultra = ask(kernel, "dp_kernel_ultra")
-    if ultra is None:  # some output is possible for one value only: never pure
+    if ultra is None:  # some output has probability 0 for one value only, so no epsilon is enough
         assert local_delta(kernel, 700) > 0 and ask(kernel, "dp_kernel_epsilon", 9e999, 0, 0) == math.inf
         return
     pure = -math.log1p(-ultra)
@@ -282,7 +283,7 @@ def kernel_of(rows, name="dp_kernel_dobrushin", extra=""):
 def test_states_are_any_values():
     a = [("'a'", "x'00'", 0.25), ("'a'", "'x'", 0.75), (1.5, "x'00'", 1)]
     assert kernel_of(a) == 0.75
-    same = [(1, "'y'", 0.5), (1.0, "'y'", 0.5), (2, "'z'", 1)]  # 1 = 1.0: one state, cells add
+    same = [(1, "'y'", 0.5), (1.0, "'y'", 0.5), (2, "'z'", 1)]  # 1 and 1.0 are one state, whose cells are added
     assert kernel_of(same) == 1
     different = [("'1'", 1, 1), (1, 2, 1), ("x'31'", 3, 1), ("'A'", 4, 1), ("'a'", 5, 1), ("''", 6, 1),
                  ("x''", 7, 1), (-0.0, 8, 0.5), (0, 8, 0.5), ("9e999", 9, 1), (1e300, 10, 1)]
@@ -291,7 +292,8 @@ def test_states_are_any_values():
 
 
 def test_many_states_of_all_types_are_told_apart():
-    """States that meet in the dictionary differ in type, in length or in bytes; if two were one, a row would add up to 2."""
+    """States that may collide in the dictionary differ in type, in length or in bytes. If the code took two states for one, a row
+    would add up to 2."""
     values = [value for i in range(249) for value in (i - 100, i + 0.5, f"'{'x' * (i % 9)}{i}'", f"x'{i:06x}'")]
     values += [1e300, -1e300, "9e999", "-9e999"]
     assert len(values) == 1000
@@ -348,7 +350,8 @@ def test_rounding_of_rows_is_tolerated():
 @pytest.mark.plain
 @pytest.mark.slow
 def test_a_thousand_states():
-    """Correct, and in a fifth of the time that NumPy takes for the first; 0.7 of it are allowed (Dobrushin and Doeblin)."""
+    """The coefficients of Dobrushin and Doeblin of a thousand states are correct. The code usually takes a fifth of the time of
+    NumPy for the former; the test allows 0.7."""
     rng = np.random.default_rng(11)
     kernel = rng.dirichlet(np.full(1000, 0.5), 1000)
     load(kernel)
@@ -423,7 +426,7 @@ print("done")
 
 @pytest.mark.plain
 def test_states_are_freed():
-    """Sixty kernels with large states under a limit that holds a few of them."""
+    """Evaluates sixty kernels with large states, under a memory limit that has room for a few of them."""
     import pathlib
     import subprocess
     import sys

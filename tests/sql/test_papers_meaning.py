@@ -15,7 +15,7 @@ from paper_truth import call, connect
 
 
 def renyi(alpha, p, q, breaks, ends=mp.inf):
-    """Renyi divergence of two densities by quadrature."""
+    """Returns the Renyi divergence of two densities, by quadrature."""
     pieces = [-ends, *breaks, ends]
     if alpha == 1:
         return mp.quad(lambda x: p(x) * mp.log(p(x) / q(x)), pieces)
@@ -51,8 +51,8 @@ def test_renyi_of_gaussian(alpha, d, sigma):
 
 @pytest.mark.parametrize("alpha", [1, 1.5, 2, 7])
 def test_renyi_of_ou_and_brownian(alpha):
-    """Two samples of the process itself: the mean shrinks, the variance is the integral of
-    2 rho^2 e^(-2 theta u)."""
+    """Compares with the process from two starting points: the mean shrinks, and the variance is the integral of 2 rho^2 e^(-2
+    theta u)."""
     d, theta, rho, t = 1.3, 0.8, 0.7, 0.9
     sigma = mp.sqrt(mp.quad(lambda u: 2 * rho**2 * mp.exp(-2 * theta * u), [0, t]))
     shifted = d * mp.exp(-theta * t)
@@ -84,7 +84,7 @@ def test_laplace2_density_is_the_convolution(l1, l2, x):
 
 @pytest.mark.parametrize("l1,l2", [(1, 1), (1, 0.5), (0.2, 3)])
 def test_laplace2_epsilon(l1, l2):
-    """The largest log ratio of the density to its shift by D."""
+    """Compares with the largest logarithm of the ratio of the density to the density shifted by D."""
     d = 0.7
     points = np.linspace(-60 * max(l1, l2), 0, 4001)
     ratio = max(math.log(call("dp_laplace2_pdf", x, l1, l2) / call("dp_laplace2_pdf", x - d, l1, l2))
@@ -136,7 +136,7 @@ def test_response_is_the_worst_of_pure_dp():
 @pytest.mark.parametrize("theta", [0, 1e-9, 0.4, 3])
 @pytest.mark.parametrize("t,s", [(0.5, 0.5), (0.01, 2), (3, 1)])
 def test_semigroup(theta, t, s):
-    """P_s after M_t is M_(t+s): by the two moments, and by the rates."""
+    """The process after time t and then s more is the process after time t + s. The test compares both moments and the rates."""
     rho, d = 0.6, 1.7
     shrink = lambda u: call("dp_ou_shrink", theta, u)
     variance = lambda u: call("dp_ou_variance", theta, rho, u)
@@ -149,7 +149,7 @@ def test_semigroup(theta, t, s):
 
 
 def test_ou_moments_by_simulation():
-    """The stochastic equation itself, dX = -theta X dt + sqrt(2) rho dW, in small steps."""
+    """Simulates the stochastic equation dX = -theta X dt + sqrt(2) rho dW in small steps."""
     rng = np.random.default_rng(3)
     theta, rho, t, start, steps, paths = 0.9, 0.8, 0.7, 1.5, 200, 60000
     x = np.full(paths, start)
@@ -165,7 +165,7 @@ def test_ou_moments_by_simulation():
 
 @pytest.mark.parametrize("rate,d,radius,dim", [(1, 1, 1, 1), (0.05, 1, 2, 3), (8, 0.5, 0.3, 10)])
 def test_theorem_8_is_the_best_scaling(rate, d, radius, dim):
-    """Worst-case mean squared error of b (f + N(0, tau)) over the ball, minimised over b."""
+    """Compares with the worst-case mean squared error of b (f + N(0, tau)) over the ball, minimised numerically over b."""
     tau = d**2 / (2 * rate)
     worst = lambda b: (1 - b) ** 2 * radius**2 + b**2 * dim * tau
     best = optimize.minimize_scalar(worst, bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
@@ -183,8 +183,8 @@ def test_theorem_8_is_the_best_scaling(rate, d, radius, dim):
 @pytest.mark.parametrize("lipschitz", [0.3, 0.7, 1, 1.4])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_theorem_4_is_the_best_path(lipschitz, steps):
-    """Equation (2), alpha L^2/(2 sigma^2) sum_i L^(2(r-i)) Delta_i^2, minimised numerically over the
-    shifts Delta_i that add up to the distance."""
+    """Compares with equation (2), alpha L^2/(2 sigma^2) sum_i L^(2(r-i)) Delta_i^2, minimised numerically over all shifts Delta_i
+    that add up to the distance."""
     alpha, distance, sigma = 1.7, 2.2, 0.9
     weight = np.array([lipschitz ** (2 * (steps - i)) for i in range(1, steps + 1)])
 
@@ -204,7 +204,8 @@ def test_theorem_4_is_the_best_path(lipschitz, steps):
 @pytest.mark.parametrize("lipschitz", [0.3, 0.999, 1, 1.4])
 @pytest.mark.parametrize("steps", [1, 2, 30])
 def test_theorem_4_is_met_by_linear_maps(lipschitz, steps):
-    """psi(x) = L x on the real line, from two points: the exact law is Gaussian."""
+    """For psi(x) = L x on the real line and two starting points, the exact distributions are Gaussian, and the bound holds with
+    equality."""
     mean, variance = 2.2, 0.0
     for _ in range(steps):
         mean, variance = lipschitz * mean, lipschitz**2 * variance + 0.9**2
@@ -221,7 +222,7 @@ def test_examples_1_and_3_are_met():
 
 
 def test_best_contraction_is_a_contraction_and_attained():
-    """Gradient steps of c/2 x^2, rho <= c <= beta, on the line."""
+    """Tests gradient steps of c/2 x^2 on the line, for rho <= c <= beta."""
     rng = random.Random(4)
     for _ in range(200):
         beta = rng.uniform(0.1, 5)
@@ -313,7 +314,8 @@ def test_pure_functions_in_views_and_indexes():
 @pytest.mark.parametrize("alpha, twice, once", [(1, 0.1451, 0.2002), (2, 0.2717, 0.3599), (8, 0.5713, 0.6173),
                                                 (16, 0.6712, 0.6630)])
 def test_two_laplace_noises_against_one_of_the_same_variance(alpha, twice, once):
-    """The table in sql/aggregates.md: each has variance 4; the divergence of the sum by quadrature."""
+    """Tests the table in sql/aggregates.md. Both kinds of noise have variance 4. The divergence of the sum of two noises comes
+    from quadrature."""
     sum_of_two = lambda x: mp.exp(-abs(x)) * (1 + abs(x)) / 4
     if alpha == 1:
         integrand = lambda x: sum_of_two(x) * mp.log(sum_of_two(x) / sum_of_two(x - 1))

@@ -1,5 +1,5 @@
-"""dp_iteration_path() and dp_iteration_best(): Theorem 4 of Balle et al. step by step, against exact laws; and equation
-(16) of Asoodeh et al. as printed."""
+"""Compares dp_iteration_path() and dp_iteration_best(), which are Theorem 4 of Balle et al. step by step, with exact
+distributions. Also tests equation (16) of Asoodeh et al. as printed."""
 
 import itertools
 import math
@@ -17,7 +17,8 @@ INFINITY = float("inf")
 
 
 def given(alpha, steps, db=None):
-    """steps: (sigma, lipschitz, shift) in order; the rows arrive in another."""
+    """Returns dp_iteration_path() of `steps`, a list of (sigma, lipschitz, shift). The rows of the query have another
+    order."""
     return over("dp_iteration_path", alpha, steps, db)
 
 
@@ -82,7 +83,8 @@ def test_no_path_is_better_than_the_best():
 
 
 def density(points, start, maps, sigmas, grid):
-    """The law of projected iterations in [-1, 1] on a grid: atoms at the ends and a density between."""
+    """Returns the distribution of projected iterations in [-1, 1] as masses on a grid. It has atoms at the ends and a
+    density between."""
     width = grid[1] - grid[0]
     masses = numpy.zeros(len(grid))
     for p, x in zip(points, start):
@@ -98,13 +100,13 @@ def density(points, start, maps, sigmas, grid):
 
 @pytest.mark.parametrize("order", itertools.permutations(range(3)))
 def test_a_path_of_laws_holds_for_projected_iterations(order):
-    """Two laws on two points each, the second moved through two laws in between; the maps have different slopes and
-    the noises different widths, in every order. The path of the theorem is a bound on the exact divergence."""
+    """mu_0 and mu_3 are distributions on two points each, and mu_1 and mu_2 are between them. The steps have different
+    slopes and different noise, in every order. The bound of the theorem for this path is at least the exact divergence."""
     slopes, noises = [0.9, 0.3, 0.7], [0.5, 0.9, 0.3]
     maps = [lambda x, s=slopes[k], k=k: numpy.tanh(s * x) + 0.05 * k for k in order]
     grid = numpy.linspace(-1, 1, 2001)
-    path = [(-0.9, 0.1), (-0.5, 0.3), (-0.4, 0.4), (0.2, 0.5)]  # mu_0 .. mu_3, each a half on both points
-    shifts = [max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in zip(path, path[1:])]  # W_infinity is at most this
+    path = [(-0.9, 0.1), (-0.5, 0.3), (-0.4, 0.4), (0.2, 0.5)]  # mu_0 .. mu_3, each with probability 1/2 on two points
+    shifts = [max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in zip(path, path[1:])]  # upper bounds on the distances W_infinity
     laws = [density((0.5, 0.5), path[end], maps, [noises[k] for k in order], grid) for end in (0, -1)]
     for alpha in (1.5, 4):
         exact = math.log((laws[0]**alpha * laws[1]**(1 - alpha)).sum()) / (alpha - 1)
@@ -148,7 +150,8 @@ def test_the_distance_is_one():
 @pytest.mark.parametrize("epsilon, n, sigma, eta, rho, diameter", [
     (1, 40, 2, 0.5, 0, 1), (0.1, 40, 0.05, 0.5, 0, 1), (0, 7, 1, 0.7, 0.4, 3), (3, 1000, 0.5, 1, 0.2, 0.4)])
 def test_equation_16_as_printed(epsilon, n, sigma, eta, rho, diameter):
-    """theta(2L/sigma)/n/(1 - theta(M D/(eta sigma))), which exceeds 1 for small noise, and is never below the sum."""
+    """The printed bound is theta(2L/sigma)/n/(1 - theta(M D/(eta sigma))). It exceeds 1 for small noise, and is never below the
+    corrected sum."""
     with mp.workdps(400):
         beta = mp.mpf(0.5)
         step = mp.sqrt(1 - 2 * mp.mpf(eta) * beta * mp.mpf(rho) / (beta + mp.mpf(rho)))
@@ -157,7 +160,7 @@ def test_equation_16_as_printed(epsilon, n, sigma, eta, rho, diameter):
     setting = (epsilon, n, 1, sigma, eta, 0.5, rho, diameter)
     got = call("dp_sgd_delta_random_stop", *setting, "paper")
     assert got == pytest.approx(float(want), rel=1e-11)
-    assert call("dp_sgd_delta_random_stop", *setting, 5, "paper") == got  # for any index
+    assert call("dp_sgd_delta_random_stop", *setting, 5, "paper") == got  # the printed bound does not depend on the index
     assert got >= call("dp_sgd_delta_random_stop", *setting) == call("dp_sgd_delta_random_stop", *setting, "sum")
     assert call("dp_sgd_delta_random_stop", *setting, 3, "sum") == call("dp_sgd_delta_random_stop", *setting, 3)
 

@@ -75,7 +75,7 @@ def test_headings_name_the_arguments():
 
 
 def items():
-    """The rows of the first page: (item, says, function or mechanism, tests, errata)."""
+    """Returns the rows of the table in sql/papers.md: (item, statement, function or mechanism, tests, errata)."""
     page = (SQL / "papers.md").read_text().split("\n## ")[1]
     assert page.startswith("Every item of both papers")
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
@@ -85,7 +85,7 @@ def items():
 
 
 def pure_functions():
-    """Names of the functions of the papers, as they stand in the sources."""
+    """Returns the names of the functions of the papers, which it reads from the sources."""
     source = SQL.parent / "ext" / "functions"
     names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
     for file in ("kernels.c", "paths.c"):
@@ -124,7 +124,7 @@ def test_a_row_names_what_exists(row):
     for file, name in pairs:
         texts[file] = (SQL.parent / "tests" / "sql" / file).read_text()
         assert re.search(rf"^def {name}\(", texts[file], re.M), name
-    for function in functions:  # each is called, by its name or as dp_{...}, in one of the row's files
+    for function in functions:  # one of the test files in the row calls each function, by its name or as dp_{...}
         short = re.sub("^dp_(kernel_)?", "", function)
         assert any(re.search(rf"\b(dp_(kernel_)?)?{short}\b", text) for text in texts.values()), function
     numbers = re.findall(r"E\d+", errata)
@@ -141,7 +141,7 @@ def test_every_erratum_is_in_the_table():
     assert set(entries) == {number for row in items() for number in re.findall(r"E\d+", row[4])}
 
 
-if __name__ == "__main__":  # prints a page with its rows filled in, for the next editor
+if __name__ == "__main__":  # prints a page with the output of its statements, for people who edit the page
     import sys
 
     db, text = connect(), (SQL / sys.argv[1]).read_text()

@@ -1,4 +1,4 @@
-"""Projected noisy SGD in one dimension: the bounds against the exact law of the output.
+"""Projected noisy SGD in one dimension: compares the bounds with the exact distribution of the output.
 
 K = [0, width]. The distribution after a step has an atom at each end and a density between the ends. The tests represent this
 distribution by masses on the two ends and on the nodes of a fine quadrature rule. One step moves the points by the gradient,
@@ -27,7 +27,7 @@ class Grid:
         self.kernels = {}
 
     def kernel(self, gradient, eta, noise):
-        """One step, x -> projection of x - eta gradient(x) + noise, as a matrix of masses."""
+        """Returns the matrix of one step, which maps x to the projection of x - eta gradient(x) + noise."""
         if gradient not in self.kernels:
             density, distribution = noise(eta)
             centre = self.points - eta * gradient(self.points)
@@ -57,7 +57,7 @@ def renyi(alpha, p, q):
 
 
 def laws(grid, noise, eta, gradients, start):
-    """The laws after each step, for a list of gradient functions."""
+    """Returns the distributions after each step, for a list of gradient functions."""
     law = (np.abs(grid.points - start) == np.abs(grid.points - start).min()).astype(float)
     law /= law.sum()
     out = []
@@ -75,7 +75,7 @@ def quadratic(curvature, centre):
     return lambda x: curvature * (x - centre)
 
 
-# name: eta, beta, rho, width, lipschitz loss, records of the worst pairs, other records
+# {name: (eta, beta, rho, width, Lipschitz constant of the loss, records of the worst pairs, other records)}
 LINEAR = dict(eta=0.5, beta=0.5, rho=0.0, width=1.0, loss=1.0,
               pairs=[(linear(1), linear(-1)), (linear(-1), linear(1))],
               others=[linear(0), linear(1), linear(-1)])
@@ -87,7 +87,7 @@ FAST = dict(eta=0.1, beta=1.0, rho=0.0, width=1.0, loss=1.0,
 
 
 def worst_laws(setting, noise, n, index, pieces=60):
-    """Pairs of final laws over starts, pairs of records and sequences of the other records."""
+    """Yields pairs of final distributions, for all starting points, pairs of records and sequences of the other records."""
     grid = Grid(setting["width"], pieces)
     for start in (0.0, setting["width"] / 2, setting["width"]):
         for one, two in setting["pairs"]:
@@ -99,7 +99,7 @@ def worst_laws(setting, noise, n, index, pieces=60):
                 yield p, q
 
 
-GRID_ERROR = 2e-5  # kinks of the divergence and of the Laplace density inside a quadrature piece
+GRID_ERROR = 2e-5  # tolerance for kinks of the divergence and of the Laplace density inside a piece of the quadrature
 
 
 @pytest.mark.parametrize("setting", [LINEAR, CURVED], ids=["linear", "curved"])
@@ -180,7 +180,7 @@ def test_examples_of_the_notes():
     s = (1, 2, 1, 1, 0.1, 1, 0)
     assert exact == pytest.approx(1.988, abs=5e-4)
     assert 2 * call("dp_sgd_rate", *s) == 2.0 and 2 * call("dp_sgd_rate", *s, "paper") == 4.0
-    grid, later = Grid(1.0), linear(-0.5)  # the worst of a search over starts and slopes
+    grid, later = Grid(1.0), linear(-0.5)  # the worst case that a search over starting points and slopes found
     p, q = (laws(grid, lambda eta: gaussian(2 * eta), 0.5, [linear(g), later, later], 0.5)[-1]
             for g in (1, -1))
     exact = hockey(0.1, p, q)
@@ -218,7 +218,8 @@ def test_last_step_is_met_on_a_wide_interval():
 
 
 def test_rule_of_the_method_order():
-    """best <= iterated <= paper on a grid of settings, and the Gaussian bound wins for large K."""
+    """on a grid of settings, the result of "best" is at most that of "iterated", which is at most that of "paper". The Gaussian
+    bound is the smallest for large K."""
     rng = np.random.default_rng(2)
     for _ in range(300):
         n = int(rng.integers(1, 60))

@@ -1,5 +1,5 @@
 """Results of the papers about tables: two kernels (Asoodeh et al., Lemma 3), a kernel behind a coupling (Balle et al., Theorem
-2), inputs that are (epsilon, delta)-DP, powers, and diffusions of which a table is known (Balle et al., Theorem 6). The
+2), inputs that are (epsilon, delta)-DP, powers, and diffusions that are given by a table (Balle et al., Theorem 6). The
 reference values come from linear programs over all worst cases, enumeration, quadrature and high precision, without the code
 under test."""
 
@@ -79,7 +79,7 @@ def test_theorem_2(seed):
     if seed % 2:  # close to each other, where divergences are small
         nu = coupling.sum(axis=1) * (1 + 1e-4 * rng.uniform(-1, 1, n))
         nu /= nu.sum()
-    if seed % 4 == 0:  # omega need not have every state
+    if seed % 4 == 0:  # omega may have no mass on some states
         coupling[0] = 0
         coupling /= coupling.sum()
     rows = [("kernel", i, j, p) for (i, j), p in np.ndenumerate(kernel)]
@@ -101,7 +101,7 @@ def test_theorem_2(seed):
 def test_theorem_2_with_the_identity_coupling_of_one_law_is_tight():
     kernel = [[0.5, 0.5], [0.2, 0.8]]
     rows = [("kernel", i, j, p) for i, row in enumerate(kernel) for j, p in enumerate(row)]
-    rows += [("coupling", 0, 1, 1), ("nu", 0, None, 1)]  # omega = nu in 0, mu in 1
+    rows += [("coupling", 0, 1, 1), ("nu", 0, None, 1)]  # state 0 of omega has the mass of nu, and state 1 that of mu
     want = math.log(0.2**2 / 0.5 + 0.8**2 / 0.5)
     assert ask(rows, "dp_kernel_coupling", 2) == pytest.approx(want, rel=1e-12)
     assert ask(rows, "dp_kernel_renyi", 2) == pytest.approx(want, rel=1e-12)
@@ -187,7 +187,7 @@ def circle(s, x, terms=16):
 def test_theorem_6_for_brownian_motion_on_the_circle():
     """Tests a diffusion that is neither Brownian motion on the line nor OU: the heat kernel of the circle, whose carre du champ
     is f'^2. The Renyi divergences of the mechanism, by quadrature, are at most alpha times the rate. At late times they are
-    about half of this, because the divergence is a mean where the theorem takes a maximum."""
+    about half of this, because the theorem bounds a mean by a maximum."""
     y = np.linspace(0, 2 * math.pi, 400, endpoint=False)
     for shift, t, ratio in ((2.0, 0.3, 0), (0.4, 0.25, 0), (2.0, 4.0, 0.4)):
         times = t * (12 / t) ** np.linspace(0, 1, 300)

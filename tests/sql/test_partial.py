@@ -1,7 +1,7 @@
-"""dp_partial() and dp_merge(): a release of many shards is that of one database, to the last integer.
+"""dp_partial() and dp_merge(): a release from many shards is the same as from one database, to the last integer.
 
-The program `fixed` runs SQL with noise that is the same every time: equal totals give equal points, and the points of
-neighbours differ by the difference of their totals.
+The program `fixed` runs SQL with noise that is the same every time: equal totals give equal points, and the points of two
+neighbours differ by exactly the difference of their totals.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from kinds_tables import cases, fill, random_table
 from noise_helpers import connect, one, open_ledger, quick_path
 from states_reference import Decoded, added
 
-SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # the parameters in a state; dp_merge() gives the others
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # parameters in a state; dp_merge() has the others
 
 
 def shape(parameters):
@@ -59,8 +59,8 @@ def scatter(rng, rows, count, whole):
 
 
 def states_of(db, shards, kind, parameters, protects, whole):
-    """Returns the states of the shards, including NULL for a shard without rows and one state of no rows. `db` is any connection
-    without a ledger."""
+    """Returns the states of the shards, with NULL for a shard without rows, and one additional state that was made from no rows.
+    `db` is any connection without a ledger."""
     states = []
     for shard in shards:
         fill(db, shard)
@@ -119,7 +119,7 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
 def test_merged_with_other_mechanisms(protects, whole, adjacency):
-    """Mechanisms other than the Gaussian: choices, and Laplace noise."""
+    """Tests mechanisms other than the Gaussian: choices, and Laplace noise."""
     rng = random.Random(f"mechanisms {protects} {whole} {adjacency}")
     direct, indirect = ([*story(adjacency, protects), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))
     candidates = {"candidates": ["a", "b", "3", "nobody's"]}
@@ -149,7 +149,7 @@ def test_merged_with_other_mechanisms(protects, whole, adjacency):
 
 
 def test_noise_of_the_program_is_known():
-    """The comparison can fail: with another seed or other data, the ledgers differ."""
+    """Control: with another seed or with other data, the ledgers differ."""
     def release(path, seed, x):
         run_fixed(path, story("add-remove", "row") + [f"SELECT fixed_seed({seed})",
                                                       f"SELECT dp_release('exact', 'sum', 'VALUES ({x})', '{{\"clip\":1}}')"])
@@ -206,7 +206,8 @@ def test_neighbours_after_merging(protects, whole, adjacency):
 
 
 def test_units_that_span_shards_are_bounded_once():
-    """The promise of whole_units, and the effect of a false promise that the reference describes."""
+    """Without whole_units, dp_merge() bounds a unit whose rows are in several shards once. With the option, the owner promises
+    that each unit is in one shard. If the promise is false, the unit counts once for each shard, as the reference says."""
     db = open_ledger({"exact": 1e6})
     shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
     for whole, total in ((False, 1.0), (True, 4.0)):
@@ -233,7 +234,7 @@ def test_states_are_what_they_say(kind, protects, whole):
         assert decoded.parameters["kind"] == kind and decoded.parameters["protects"] == protects
         assert decoded.parameters["whole_units"] == whole
         for bound in ("clip", "lo", "hi"):
-            if bound in parameters and (bound, protects) != ("clip", "row"):  # where clip is one row at most
+            if bound in parameters and (bound, protects) != ("clip", "row"):  # if clip is at most one row
                 assert struct.unpack(">d", bytes.fromhex(decoded.parameters[bound])) == (parameters[bound],)
         assert len({Decoded(s).serial for s in states}) == len(states)
 
@@ -410,16 +411,16 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
     version = edited(units, 8, "<I", 2)
     assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
-    impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # parameters beyond the end
+    impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # the size of the parameters exceeds the state
     impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
     impossible += [edited(s, 20, "<I", n) for s in (units, keys) for n in (0, 1, 3, 0x80000002)]  # the type of an entry
-    impossible += [edited(s, 24, "<Q", n) for s in (units, keys) for n in (0, 1, 2**64 - 1, 2**60)]  # entries
-    impossible += [edited(units, entry[id(units)], "<Q", kind) for kind in (0, 4, 1 << 62)]  # nobody, no value's identity
+    impossible += [edited(s, 24, "<Q", n) for s in (units, keys) for n in (0, 1, 2**64 - 1, 2**60)]  # a wrong number of entries
+    impossible += [edited(units, entry[id(units)], "<Q", kind) for kind in (0, 4, 1 << 62)]  # identities that no unit can have
     impossible += [edited(units, entry[id(units)] + 16, "<I", cell) for cell in (1, 0xffffffff)]
     impossible += [edited(public, entry[id(public)] + 16, "<I", cell) for cell in (1, 0x80000000)]
     first_key = entry[id(keys)]
     impossible += [edited(keys, first_key, "<I", size) for size in (0, 2, 4001, 0xffffffff)]
-    impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # texts of no key
+    impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # bytes that are not the text of a key
     impossible += [edited(keys, len(keys) - 32 - 52 + 16, "<I", cell) for cell in (3, 0xffffffff)]
     for state in impossible:
         assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
@@ -440,8 +441,8 @@ NUMBERS = [("sum", {"clip": 1}), ("avg", {"lo": 0, "hi": 4}), ("stddev", {"lo": 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("kind,parameters", NUMBERS, ids=[kind for kind, _ in NUMBERS])
 def test_numbers_of_states(shard, ledger, kind, parameters, whole):
-    """Sums of rows saturate at 2^125. A larger number is refused before anything is charged; up to there a unit is
-    bounded like every other, and the merge ends."""
+    """Sums of rows saturate at 2^125. dp_merge() refuses a state with a larger number before anything is charged. A unit with a
+    number up to 2^125 is bounded like every other unit."""
     honest = partial(shard, kind, parameters, whole=whole)
 
     def with_number(number):
@@ -475,7 +476,7 @@ def test_names(shard, ledger):
 
 
 def test_budget(shard):
-    """A merge that exceeds the budget is refused as for the aggregate, and leaves nothing behind."""
+    """A merge that exceeds the budget is refused with the same message as the aggregate, and leaves nothing behind."""
     db = connect()
     one(db, INIT)
     one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6, 'gdp')")
@@ -493,7 +494,8 @@ def test_budget(shard):
 
 
 def test_an_aborted_statement(shard, ledger):
-    """SQLite finishes the aggregate of a statement that fails: its release becomes 'failed'."""
+    """If a statement fails, SQLite still finishes its aggregates. The release of dp_merge() becomes 'failed' or is never
+    charged."""
     state = partial(shard, "count", {})
     refusal(ledger, "SELECT dp_merge('exact', ?), abs(min(count(*), -9223372036854775807 - 1))", state)
     assert ledger.execute("SELECT state FROM dp_release").fetchall() in ([("failed",)], [])

@@ -1,5 +1,5 @@
-"""Tests tiers with a budget for each period: the period in which a charge counts, the amount that one period may add, and the
-total of all periods.
+"""Tests tiers with a budget for each period: the period in which a charge counts, the limit for the charges of one period, and
+the guarantee for all periods together.
 
 The reference is Python's calendar, and conftest.py sets SQLite's clock. test_filters.py has adversaries.
 """
@@ -29,7 +29,7 @@ def tier(db, name, rate, epsilon, delta, period, accountant="rdp", **options):
 
 
 def books(path):
-    """A database with visits and no tiers."""
+    """Makes a database with visits and a ledger without tiers."""
     db = connect(path)
     add_visits(db)
     one(db, INIT)
@@ -42,7 +42,7 @@ def count(db, at, name, weight=1, refine=False, clip=1):
 
 
 def charged(db, *columns):
-    """The exact sum of the rates by the given columns of dp_charge."""
+    """Returns the exact sums of the charged rates, grouped by the given columns of dp_charge."""
     sums = {}
     for rate, *key in db.execute(f"SELECT rate, {', '.join(columns)} FROM dp_charge"):
         sums[tuple(key)] = sums.get(tuple(key), mpf(0)) + mpf(rate)
@@ -72,7 +72,8 @@ def test_a_charge_counts_in_the_period_of_the_calendar(path, clock, kind):
 
 
 def most_overlaps(inner, outer):
-    """The largest number of outer periods that share a day with one inner period, over a cycle of the calendar."""
+    """Returns the largest number of outer periods that share a day with one inner period, over a cycle of the calendar (400
+    years)."""
     seen = {}
     for ordinal in range(datetime.date(2000, 1, 1).toordinal(), datetime.date(2401, 1, 1).toordinal()):
         day = datetime.date.fromordinal(ordinal)
@@ -82,7 +83,8 @@ def most_overlaps(inner, outer):
 
 @pytest.mark.parametrize("inner", KINDS)
 def test_an_inner_budget_must_hold_all_outer_budgets_that_can_overlap_it(db_without_tiers, inner):
-    """With pure accounting, budgets add up, so n budgets of 1 need n. The test creates the tiers in both orders."""
+    """With pure accounting, budgets add up, so an inner period that overlaps n outer periods of budget 1 needs the budget n. The
+    test creates the tiers in both orders."""
     db = db_without_tiers
     for number, outer in enumerate(KINDS):
         most = most_overlaps(inner, outer)
@@ -94,7 +96,7 @@ def test_an_inner_budget_must_hold_all_outer_budgets_that_can_overlap_it(db_with
         assert "would block tier" in message and (most == 1 or f"smaller than {most} times that" in message)
         tier(db, names[0], 2e-3, enough, 0, inner, "pure")
         one(db, "SELECT dp_drop_tier(?)", names[1])
-        if inner != outer:  # the same period lets an outer tier have the larger budget
+        if inner != outer:  # if both periods are the same, an outer tier may have the larger budget
             message = refused(db, "SELECT dp_tier('new', 1e-3, 1.000001, 0, ?)",
                               json.dumps({"period": outer, "accountant": "pure"}))
             assert f"is smaller than {most} budget" in message and "an epsilon of at most 0.999" in message
@@ -263,9 +265,9 @@ def test_a_period_that_begins_is_seen_before_its_first_charge(path, clock):
 @pytest.mark.parametrize("kinds", [("month", "month"), ("year", "month"), ("month", "week"), ("day", "month"),
                                    ("quarter", None), ("week", "week")])
 def test_a_tier_that_is_created_later_pays_in_the_periods_of_the_original_charges(tmp_path, clock, kinds):
-    """Two ledgers with the same releases: one tier from the start, the other at the end. The later tier has the same
-    charges by release and period, also of a release that failed and of one that was discarded; and so has a third
-    tier that sees only what the second has inherited."""
+    """Two ledgers have the same releases. In one of them the inner tiers exist from the start, and in the other they are created
+    at the end. Both ledgers then have the same charges of the inner tiers by release and period, also for a failed and a
+    discarded release. This holds for the innermost tier too, which sees only what the other inner tier inherits."""
     inner, outer = kinds
     early, late = books(tmp_path / "early.db"), books(tmp_path / "late.db")
     clock.set("2026-01-20 10:00:00")
@@ -280,13 +282,13 @@ def test_a_tier_that_is_created_later_pays_in_the_periods_of_the_original_charge
             tier(db, name, 0.002 + number / 1000, 60.0 + number, 1e-6, inner)
 
     outer_tiers(early), outer_tiers(late), inner_tiers(early)
-    back = "2026-03-31" if kinds == ("day", "month") else "2026-01-05"  # the day is lost where the outer period is longer
+    back = "2026-03-31" if kinds == ("day", "month") else "2026-01-05"  # with days inside months, going back would lose the day
     for number, day in enumerate(["2026-01-20", "2026-01-30", "2026-02-01", "2026-02-02", "2026-03-31", back, "2026-04-01"]):
         clock.set(f"{day} 10:00:00")
         for db in (early, late):
             count(db, "press", f"r{number}")
             if number in (2, 3, 4, 6):
-                count(db, "public", f"r{number - 2}", refine=True)  # another part of the cost, later
+                count(db, "public", f"r{number - 2}", refine=True)  # a later charge for the same release
             if number == 3:
                 with pytest.raises(sqlite3.Error):
                     one(db, "SELECT dp_release('public', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1',"
@@ -313,7 +315,7 @@ def test_a_tier_that_is_created_later_pays_in_the_periods_of_the_original_charge
 
 
 def test_a_later_tier_pays_for_curves_period_by_period(path, clock):
-    """Laplace noise costs a curve. The later tier has another filter order, and pays the bound there once."""
+    """Laplace noise is charged as a curve. A later tier pays the curves of both months, each in its own month."""
     clock.set("2026-01-20 10:00:00")
     db = books(path)
     tier(db, "public", 0.001, 0.5, 1e-6, "month")
@@ -334,8 +336,9 @@ def test_a_later_tier_pays_for_curves_period_by_period(path, clock):
 
 @pytest.mark.parametrize("epsilon,delta,accountant", [(1.0, 1e-6, "rdp"), (1.0, 1e-6, "gdp"), (0.1, 1e-9, "gdp"), (3.0, 1e-3, "rdp")])
 def test_all_periods_compose_to_whole_budgets(path, clock, epsilon, delta, accountant):
-    """The composition by the theorems in many digits: for 'gdp' the profile of k limits; for 'rdp' the conversion at
-    the filter's order; never more than k epsilon. What was spent does not matter."""
+    """dp_exposure() gives a guarantee for k periods together, which is compared with high precision: for 'gdp' the exact profile
+    of k limits, and for 'rdp' the conversion of k limits at the filter order. It is at most k epsilon. It depends on the limits
+    and not on what was spent."""
     clock.set("2026-01-15 00:00:00")
     db = books(path)
     tier(db, "public", 1e-5, epsilon, delta, "month", accountant)
@@ -388,7 +391,7 @@ def test_an_edit_of_a_period_is_found(path, clock, edit):
 
 
 def test_two_processes_enter_a_period_once(path, clock):
-    """The second process finds the period entered, and both charges count in it."""
+    """Two processes make the first charges of a new period. Only one of them enters the period, and both charges count in it."""
     clock.set("2026-02-02 00:00:00")
     db = books(path)
     tier(db, "public", 0.01, 1.0, 1e-6, "month")

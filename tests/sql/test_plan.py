@@ -29,7 +29,7 @@ def memory(adjacency="add-remove", protects="unit", tiers=TIERS):
 
 
 class Connection(sqlite3.Connection):
-    """A connection with an attribute `query`."""
+    """A connection that can have an attribute `query`."""
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def plan(db, tier, kind, clip, options=None):
 
 
 def release(db, tier, kind, clip, options=None):
-    """Makes the release, and returns the name under which it is stored."""
+    """Makes the release, and returns its name in the ledger."""
     options = dict(options or {}, **({} if clip is None else {"clip": clip}))
     one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, db.query, json.dumps(options))
     return options.get("name") or one(db, "SELECT name FROM dp_release ORDER BY id DESC LIMIT 1")
@@ -54,7 +54,7 @@ def last_charge(db):
 
 
 def check_tiers(db, tiers, since):
-    """Checks that the plan of every tier is equal to the ledger's totals now."""
+    """Checks that the totals which the plan predicts for every tier are now the totals in the ledger."""
     assert [t["tier"] for t in tiers] == [t for (t,) in db.execute("SELECT name FROM dp_tier")]
     for t in tiers:
         paid = one(db, "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?", since, t["tier"])
@@ -258,8 +258,8 @@ def test_an_array_costs_what_the_releases_cost_one_after_the_other(seed):
 
 
 def test_an_array_may_diffuse_what_it_makes():
-    """An array with a new name, and then the same name at an outer tier, gives the same plans as the two releases one after the
-    other."""
+    """An array may contain a new release and then its diffusion to an outer tier. The plans are the same as if both were planned
+    and made one after the other."""
     check_array(memory(), [{"tier": "clinic", "kind": "sum", "clip": 10, "name": "a"},
                            {"tier": "public", "kind": "sum", "clip": 10, "name": "a"}])
 
@@ -308,7 +308,7 @@ def test_malformed_arrays(array, message):
     db = memory()
     got = refused(db, "SELECT dp_plan(?)", array)
     assert got.startswith("dp_plan: ") and (message is None or got == "dp_plan: " + message)
-    assert plan(db, "clinic", "sum", 10)["tiers"][0]["pays"] > 0  # the ledger is free again
+    assert plan(db, "clinic", "sum", 10)["tiers"][0]["pays"] > 0  # the ledger is no longer locked
 
 
 # ---- nothing happens, and nothing else is refused ----------------------------------------------------

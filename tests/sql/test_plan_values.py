@@ -1,5 +1,6 @@
-"""dp_plan() in units of the answer: half-widths of averages, spreads and quantiles against the intervals of releases
-that are made, the same backwards, and the sentence that says how many more releases fit, against making them."""
+"""Tests what dp_plan() says in units of the answer. The half-widths of averages, spreads and quantiles are compared with the
+intervals of real releases, and so are the weights for given half-widths. The number of releases that still fit is compared with
+the number that can really be made."""
 
 import json
 import math
@@ -26,14 +27,14 @@ def plan(db, kind, options, tier="t"):
 
 
 def half_widths(db, kind, query, options):
-    """The half-widths of the values that a release of this query has, at the ledger's tier 't'."""
+    """Releases a query at tier 't', and returns the half-widths of the intervals of its values."""
     one(db, "SELECT dp_release('t', ?, ?, ?)", kind, query, json.dumps(options))
     return [(high - low) / 2 for low, high in db.execute(
         "SELECT low, high FROM dp_value WHERE release_id = (SELECT max(id) FROM dp_release)")]
 
 
 def rows(x, columns=""):
-    """A query of ROWS rows whose number i gives x (an expression of i)."""
+    """Returns a query of ROWS rows. Row number i has the value of x, an SQL expression of i."""
     return f"WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT {columns}{x} FROM n"
 
 
@@ -42,12 +43,12 @@ AT_THE_END = f"{HI} + i * 0"
 
 
 @pytest.mark.parametrize("kind,options,query,ratio", [
-    ("avg", BOUNDS, rows(AT_THE_END), 1), ("avg", BOUNDS, rows(EVENLY), math.sqrt(5)),  # at most, and exactly at an end
+    ("avg", BOUNDS, rows(AT_THE_END), 1), ("avg", BOUNDS, rows(EVENLY), math.sqrt(5)),  # exact at an end of the range
     ("var", BOUNDS, rows(AT_THE_END), 1), ("var", BOUNDS, rows(EVENLY), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
     ("stddev", BOUNDS, rows(EVENLY), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
     ("ou_avg", {**BOUNDS, "radius": 20}, rows(AT_THE_END), 1), ("ou_avg", {**BOUNDS, "theta": 9, "rho": 0.02}, rows(AT_THE_END), 1),
     ("ou_var", {**BOUNDS, "theta": 9, "rho": 0.2}, rows(AT_THE_END), 1),
-    ("median", {**BOUNDS, "bins": 4}, rows(EVENLY), 1),  # few leaves: the noisy median hardly moves inside one
+    ("median", {**BOUNDS, "bins": 4}, rows(EVENLY), 1),  # with few leaves, the noisy median hardly moves inside its leaf
     ("quantile", {**BOUNDS, "q": 0.5, "bins": 4}, rows(EVENLY), 1),
     ("vec_avg", {"dim": 2, "clip": 3}, rows("json_array(3, 0 * i)"), None),
     ("count", {}, rows("i"), 1), ("sum", {"clip": 5}, rows("i"), 1), ("histogram", {**BOUNDS, "bins": 8}, rows(EVENLY), 1),
@@ -56,7 +57,8 @@ AT_THE_END = f"{HI} + i * 0"
 ])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio, mechanism):
-    """60,000 rows and little noise, so that the noise in the half-widths themselves is below 1%."""
+    """Compares planned half-widths with those of releases. There are 60,000 rows and little noise, so the published half-widths
+    have errors below 1%."""
     if mechanism == "laplace" and kind.startswith("ou_"):
         pytest.skip("the noise of OU kinds is Gaussian")
     db = books([("t", 0.5, 50.0, 1e-6)])
@@ -69,7 +71,8 @@ def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio
 
 
 def test_the_number_of_groups_stands_for_the_groups():
-    """Public keys: as if so many were listed. Private keys: the rows are shared out among them."""
+    """With the option for the number of groups, a plan for public keys is the same as if so many keys were listed. For private
+    keys, the plan divides the rows evenly among the groups."""
     db = books([("t", 0.5, 50.0, 1e-6, "rdp", 1e-7)], row="unit")
     keys = [str(i) for i in range(12)]
     for kind, more in (("group_count", {}), ("group_sum", {"clip": 2}), ("group_avg", BOUNDS)):
@@ -153,7 +156,7 @@ def test_the_sentence_names_the_period(clock, period, now, named):
 
 
 def repeat(db, times, kind, tier, options):
-    """Makes the release so many times and once more, which is refused."""
+    """Makes the release `times` times, and checks that one more is refused."""
     query = {"group_count": "SELECT 'a', 1", "choice": "SELECT 'a', 1"}.get(kind, "SELECT 1, 1")
     for _ in range(times):
         one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
@@ -166,7 +169,8 @@ def repeat(db, times, kind, tier, options):
     (("t", 0.0001, 1.0, 1e-6, "rdp", 4e-7), "group_count", {"max_groups": 1, "key_share": 0.15}),
     (("t", 0.0005, 1.0, 0, "pure"), "choice", {"candidates": ["a", "b"]})])
 def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
-    """Made one after the other until one is refused: by the rate, by curves, by pure epsilons, by delta for keys."""
+    """Makes releases one after the other until one is refused. The limit is the rate, a curve, pure epsilon, or delta for
+    keys."""
     db = books([tier], row="unit")
     for before in (0, 3):
         for _ in range(before):
@@ -188,7 +192,7 @@ def test_the_sentence_counts_down_to_none():
 
 
 def test_the_sentence_names_the_tier_that_limits():
-    """The outer tier has room for more, but the inner one pays for everything, too."""
+    """The outer tier has room for more releases, but the inner tier also pays for each of them and has less room."""
     db = books([("in", 0.004, 1.0, 1e-6)], row="unit")
     one(db, "SELECT dp_tier('out', 0.001, 9.0, 1e-6)")
     summary = plan(db, "count", {}, "out")["summary"]

@@ -1,5 +1,5 @@
-"""Planning functions against mpmath at 70 digits, from the printed formulas: a result is never on the wrong side of the true
-value, and differs from it by at most 1e-12."""
+"""Compares the planning functions with the printed formulas, evaluated with 70 digits in mpmath. A cost is never below its
+true value and an allowance never above, and both differ from it by at most 1e-12."""
 
 import itertools
 import os
@@ -48,7 +48,7 @@ def sql():
 def test_reference_points(sql):
     above(sql("dp_epsilon", 0.5, 1e-6), mpf("4.88655411746221201"), "reference point")
     above(sql("dp_zcdp_epsilon", 0.5, 1e-6), mpf("5.22153444453016905"), "reference point")
-    sigma = sql("dp_sigma", sql("dp_rate", 1, 1e-6), 1)  # a rate rounded down, half of it in sigma
+    sigma = sql("dp_sigma", sql("dp_rate", 1, 1e-6), 1)  # rounding the rate changes sigma by half as much
     accurate(sigma, mpf("4.22467888932683529") * (1 + MARGIN * 3 / 2), "reference point")
 
 
@@ -80,7 +80,7 @@ def test_epsilon(sql, rate):
 def test_rate(sql, epsilon):
     for delta in DELTAS:
         got = sql("dp_rate", epsilon, delta)
-        if got == 0:  # only where the rate is no normal double
+        if got == 0:  # this happens only if the rate is no normal double
             assert true_delta(4 * SMALLEST, mpf(epsilon)) > delta, (epsilon, delta)
             continue
         target = odds_of(delta)
@@ -98,7 +98,7 @@ def test_zcdp_epsilon(sql, rate):
 def test_sigma(sql):
     for rate, sensitivity in itertools.product(RATES[1:] + [1e-300, 1e300], [1e-9, 1.0, 3, 2.5e8]):
         above(sql("dp_sigma", rate, sensitivity), sensitivity / mp.sqrt(2 * mpf(rate)), (rate, sensitivity))
-    assert sql("dp_sigma", 1e300, 1e-300) >= SMALLEST  # never no noise
+    assert sql("dp_sigma", 1e300, 1e-300) >= SMALLEST  # sigma is never 0
 
 
 def test_rate_zero_is_perfect_privacy(sql):
@@ -109,7 +109,8 @@ def test_rate_zero_is_perfect_privacy(sql):
 
 @pytest.mark.parametrize("rate", [1e-10, 0.02, 3.0])
 def test_epsilon_clamps_at_the_total_variation(sql, rate):
-    """Close to the clamp, the error of epsilon is that of delta as a double: 2e-15 mu (gaussian.h)."""
+    """If delta is close to the total variation, epsilon is close to 0. The rounding of delta to a double then causes an error of
+    2e-15 mu in epsilon (gaussian.h)."""
     total, mu = true_delta(rate, mpf(0)), mp.sqrt(2 * mpf(rate))
     assert sql("dp_epsilon", rate, float(total * (1 + mpf(10) ** -12))) == 0
     for gap in ("1e-4", "1e-7", "1e-10"):

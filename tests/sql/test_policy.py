@@ -143,7 +143,7 @@ def test_a_checked_ledger_stays_checked(clinic):
 
 
 def every_release(by_unit, replace):
-    """A call of every function that makes a release, as SQL over the table t(unit, x, k, v) with its arguments."""
+    """Yields a call of every function that makes a release. The calls are SQL over the table t(unit, x, k, v)."""
     for kind in KINDS:
         if kind == "count_distinct" and not by_unit:
             continue

@@ -18,7 +18,8 @@ SUM = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
 
 
 def ledger(*tiers, path=":memory:", options="{}"):
-    """`tiers` are (name, rate, epsilon[, delta, accountant]). Without delta and accountant, a tier is pure."""
+    """Makes a ledger with these tiers: (name, rate, epsilon[, delta, accountant]). Without delta and accountant, a tier is
+    pure."""
     db = connect(path)
     fill(db, ROWS)
     one(db, "SELECT dp_init(?)", unchecked(options))
@@ -108,7 +109,7 @@ def test_the_epsilon_is_sensitivity_over_scale():
 
 @pytest.mark.parametrize("rate,epsilon", [(0.1, 3.0), (1e-4, 0.1), (5.0, 50.0)])
 def test_releases_left_are_left(rate, epsilon):
-    """releases_left is never more than the number of admitted releases, and at most one less."""
+    """releases_left is the number of releases that the tier then admits, or one less."""
     db = ledger(("t", rate, epsilon))
     said = []
     for _ in range(1000):
@@ -204,7 +205,8 @@ def test_the_same_tier_again():
 
 
 def test_one_path_through_all_accountants():
-    """A gdp tier inside would see the release and refuses it. Each rdp tier and each pure tier pays by its own filter."""
+    """One release is published at pure tiers and rdp tiers, and each tier pays by its own accountant. A gdp tier would refuse the
+    release, because it would see it."""
     db = ledger(("rdp in", 2.0, 50.0, 1e-6, "rdp"), ("pure in", 1.0, 50.0), ("rdp out", 0.5, 50.0, 1e-6, "rdp"), ("pure out", 0.1, 50.0),
                 ("gdp", 0.01, 5.0, 1e-6, "gdp"))
     release(db, "rdp in", "r")
@@ -266,7 +268,7 @@ def test_tiers_created_later_pay_what_they_see():
     assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'in'"), truth, rel_tol=1e-14)
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'in'") == 0
     assert one(db, "SELECT dp_verify()") == "ok"
-    one(db, "SELECT dp_tier('outer', 0.0001, 1, 0, 'pure')")  # sees nothing of them
+    one(db, "SELECT dp_tier('outer', 0.0001, 1, 0, 'pure')")  # this tier sees none of the releases
     assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'outer'") == 0
 
 
@@ -281,7 +283,7 @@ def test_tiers_created_later_refuse_what_is_gaussian():
 
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_symbols_have_a_pure_epsilon(mechanism):
-    """sqrt(8 rate), and epsilon tanh(epsilon/2) = rate."""
+    """The pure epsilon of a choice is sqrt(8 rate) for 'exponential'. For 'response' it solves epsilon tanh(epsilon/2) = rate."""
     db = ledger(("t", 0.5, 10.0))
     one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', unit, ?) FROM t", json.dumps({"mechanism": mechanism}))
     spent = one(db, "SELECT spent_epsilon FROM dp_budget")
@@ -296,7 +298,7 @@ def test_symbols_have_a_pure_epsilon(mechanism):
 
 
 def test_the_orders_of_a_pure_tier():
-    """Without a delta, no finite order certifies the budget. The order infinity allows epsilon."""
+    """Without a delta, no finite order certifies the budget. The order infinity has the limit epsilon."""
     db = ledger(("t", 0.1, 3.0))
     release(db, "t")
     rows = db.execute("SELECT alpha, spent, allowed FROM dp_rdp").fetchall()
@@ -334,7 +336,7 @@ def test_tampering_is_found():
 
 
 UNNOTICED = [
-    "UPDATE dp_tier SET filter_order = 2",  # a charge then counts as its divergence of order 2
+    "UPDATE dp_tier SET filter_order = 2",  # the charge then counts with its divergence of order 2 instead
     "UPDATE dp_tier SET delta_keys = 1e-9",
     "UPDATE dp_order SET allowed = 0 WHERE alpha = 2",
 ]

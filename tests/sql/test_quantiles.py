@@ -39,14 +39,14 @@ LEVELS = 4
 LEAVES = 1 << LEVELS
 RATE, PER_LEAF, RELEASES = 50.0, 60, 1500
 PLACES = [1, 3, 4, 8, 11, 15]
-# The quantiles themselves: ranks run from 1/2 to n - 1/2.
+# The places of the quantiles. Ranks run from 1/2 to n - 1/2.
 RIGHT = [(0.5 + place / LEAVES * (LEAVES * PER_LEAF - 1)) / PER_LEAF for place in PLACES]
 
 
 @pytest.fixture(scope="module", params=["add-remove", "replace"])
 def errors(request):
-    """Returns the errors in rank of RELEASES releases at the boundaries of leaves, the noise of a node, and the figures of
-    dp_value."""
+    """Returns the errors in rank of RELEASES releases at the boundaries of leaves, the standard deviation of the noise of a node,
+    and the rows of dp_value."""
     db = open_ledger({"wide": RATE}, json.dumps({"adjacency": request.param}))
     fill(db, [(i // PER_LEAF + (i % PER_LEAF + 0.5) / PER_LEAF, i) for i in range(LEAVES * PER_LEAF)])
     qs = [place / LEAVES for place in PLACES]
@@ -57,8 +57,8 @@ def errors(request):
 
 
 def test_the_error_in_rank_is_that_of_least_squares(errors):
-    """A leaf has 60 rows and the noise of a node is 0.2 (0.3), so the error in rank is proportional to the error in value, except
-    for 2% of curvature."""
+    """A leaf has 60 rows, and the noise of a node is 0.2 (or 0.3). The error in rank is therefore proportional to the error in
+    value, up to a curvature of 2%."""
     off, sigma, _ = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place))
@@ -67,7 +67,8 @@ def test_the_error_in_rank_is_that_of_least_squares(errors):
 
 
 def test_stated_figures_are_those_of_least_squares(errors):
-    """stddev is the error in rank times the width of a row, and intervals cover."""
+    """stddev is the standard deviation of the rank times the width of a row, and the intervals contain the quantiles as often as
+    stated."""
     _, sigma, stated = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place)) / PER_LEAF
@@ -78,8 +79,8 @@ def test_stated_figures_are_those_of_least_squares(errors):
 
 @pytest.mark.slow
 def test_a_long_tree_costs_its_levels():
-    """1024 leaves of 4 rows: a node has the noise of sqrt(10) rows, and the median is as far off as least squares say
-    (400 releases; 5% for the noise in the leaf itself)."""
+    """A tree has 1024 leaves of 4 rows each, and the noise of a node is sqrt(10) rows. The median has the error of the
+    least-squares estimate. (The test makes 400 releases and allows 5% for the noise in the leaf of the median.)"""
     db = open_ledger({"wide": 200.0})
     fill(db, [(i / 4 + 0.1, i) for i in range(4096)])
     values = numpy.array([quantiles(db, 0.5, 0, 1024, "wide") for _ in range(400)])
@@ -97,7 +98,7 @@ def test_the_median_is_the_quantile_at_one_half():
     b = [quantiles(db, 0.5, 0, 1, "wide", bins=16) for _ in range(500)]
     spread = math.sqrt((numpy.var(a) + numpy.var(b)) / 500)
     assert abs(numpy.mean(a) - numpy.mean(b)) <= SEVEN * spread
-    assert abs(math.log(numpy.std(a) / numpy.std(b))) <= SEVEN * math.sqrt(1 / 500) * 1.2  # a little wider than Gaussian
+    assert abs(math.log(numpy.std(a) / numpy.std(b))) <= SEVEN * math.sqrt(1 / 500) * 1.2  # 1.2: heavier tails than a Gaussian
     plans = [json.loads(one(db, "SELECT dp_plan('wide', ?, 1, ?)", kind, options)) for kind, options in
              (("median", '{"lo":0,"hi":1,"bins":16}'), ("quantile", '{"lo":0,"hi":1,"bins":16,"q":0.5}'))]
     assert plans[0]["sigma"] == plans[1]["sigma"] and plans[0]["rate"] == plans[1]["rate"]
@@ -204,7 +205,7 @@ def test_without_rows_the_range_is_halved():
 
 @pytest.mark.parametrize("kind", ["quantile", "median"])
 def test_a_heavy_unit_weighs_as_one_row(kind):
-    """10^4 rows of one unit against 3 units with a row each."""
+    """One unit with 10^4 rows weighs as much as one row, so three units with one row each decide the median."""
     db = open_ledger(EXACT)
     fill(db, [(0.9, "whale")] * 10000 + [(0.1, 1), (0.1, 2), (0.1, 3)])
     if kind == "median":
@@ -213,7 +214,7 @@ def test_a_heavy_unit_weighs_as_one_row(kind):
         median, upper = quantiles(db, [0.5, 0.95], 0, 1, bins=16)
         assert 14 / 16 <= upper <= 15 / 16
     assert 1 / 16 <= median <= 2 / 16
-    heavier = quantiles(db, 0.5, 0, 1, bins=16, clip=5)  # weighs five rows
+    heavier = quantiles(db, 0.5, 0, 1, bins=16, clip=5)  # the unit now weighs as much as five rows
     assert 14 / 16 <= heavier <= 15 / 16
 
 

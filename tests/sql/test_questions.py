@@ -139,7 +139,7 @@ def test_a_unit_without_end_contributes_nothing():
 
 
 def test_no_unit_changes_whether_another_ends():
-    """The count of steps begins at zero for each unit, so of many equal units either all or none are dropped."""
+    """The limit on steps applies to each unit by itself. Of many equal units, therefore, either all or none are dropped."""
     db = connect()
     db.executescript("CREATE TABLE visit(patient INT, n INT)")
     db.executemany("INSERT INTO visit VALUES (?, ?)", [(i, i) for i in range(60)])
@@ -153,7 +153,7 @@ def test_no_unit_changes_whether_another_ends():
         got = round(ask(db, "sum", sql, '{"clip":1,"steps":1000}'))
         assert got in (0, 60), (most, got)
         outcomes.add(got)
-    assert outcomes == {0, 60}  # the limit lies within
+    assert outcomes == {0, 60}  # the limit is within this range
 
 
 def test_the_moment_is_one_for_all_units():
@@ -254,7 +254,7 @@ def test_rows_as_units():
     one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
     assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":50}') - 190) < 0.45
     assert abs(ask(db, "sum", "SELECT n FROM visit LIMIT 1", '{"clip":50}') - 190) < 0.45
-    assert abs(ask(db, "sum", "SELECT beds FROM visit, ward", '{"clip":4}') - 80) < 0.1  # 6 of each row, clipped together
+    assert abs(ask(db, "sum", "SELECT beds FROM visit, ward", '{"clip":4}') - 80) < 0.1  # 6 for each row; sums of units are clipped
     name = '{"clip":4,"name":"kept"}'
     assert ask(db, "sum", "SELECT n FROM visit", name) == ask(db, "sum", "SELECT n FROM visit", name)
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -264,7 +264,7 @@ KERNEL = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
 
 
 def points(path, policy, kind, sql, options):
-    """What a release draws from a table of rows with a fixed source of noise."""
+    """Makes a release from a table that protects rows, with a fixed source of noise. Returns its points and values."""
     terms = {"protects": "row", "adjacency": "replace", **({} if policy else {"unchecked": True})}
     rows = ", ".join(f"({i % 2}, '[{i / 7}, {3 - i / 5}]', '{'ab'[i % 3 > 0]}')" for i in range(9))
     run_fixed(path, ["CREATE TABLE t(y INT, x TEXT, k TEXT)", f"INSERT INTO t VALUES {rows}", f"SELECT dp_init('{json.dumps(terms)}')",
@@ -277,11 +277,12 @@ def points(path, policy, kind, sql, options):
 
 @pytest.mark.parametrize("kind, options, question, query", [
     ("sgd", None, "SELECT y, x FROM t", "SELECT y, x FROM t ORDER BY rowid"),
-    # The place of a row does not depend on other rows: one without a result takes its step without a gradient.
+    # The step at which the descent reads a row does not depend on other rows. A row without a result makes a step without a
+    # gradient.
     ("sgd", None, "SELECT y, x FROM t WHERE x LIKE ''[0._1%'' OR y = 1", "SELECT iif(x LIKE ''[0._1%'' OR y = 1, y, NULL), x FROM t ORDER BY rowid"),
     ("sgd", None, "SELECT CASE WHEN rowid = 3 THEN abs(-9223372036854775807 - 1) ELSE y END, x FROM t",
      "SELECT iif(rowid = 3, NULL, y), x FROM t ORDER BY rowid"),
-    # Each row takes one step, for any number of results.
+    # Each row makes one step, for any number of results.
     ("sgd", None, "SELECT y, x FROM t UNION ALL SELECT 1 - y, x FROM t", "SELECT y, x FROM t ORDER BY rowid"),
     ("sgd", None, "SELECT y, x FROM t LIMIT 1", "SELECT y, x FROM t ORDER BY rowid"),
     ("response_count", {"n": 9}, "SELECT k FROM t", "SELECT k FROM t ORDER BY rowid"),
@@ -359,7 +360,7 @@ def test_the_release_says_what_it_read(path):
 
 
 def random_question(pick, depth=0):
-    """A random query of one column over visit, drug, exam and ward, and the protected tables that it names."""
+    """Returns a random query of one column over visit, drug, exam and ward, and the list of protected tables that it names."""
     table = pick.choice(["visit", "visit", "drug", "exam"])
     columns = {"visit": ["minutes", "day", "id", "length(note)"], "drug": ["dose", "day"], "exam": ["result", "visit"]}[table]
     x, y = pick.choice(columns), pick.choice(columns)

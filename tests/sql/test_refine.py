@@ -45,8 +45,7 @@ def published_rate(db, tier):
 @pytest.mark.parametrize("outer,inner", [("c", "b"), ("c", "a"), ("d", "a"), ("b", "a")])
 @pytest.mark.parametrize("weight", [1, 0.3])
 def test_refining_pays_the_difference(outer, inner, weight):
-    """Every inner tier has paid for the publications that it sees and no more; every tier's total is its innermost
-    rate (1e-9)."""
+    """Every tier has paid exactly the rate of the innermost publication that it sees, up to a relative 1e-9."""
     db = ledger()
     more = f',"weight":{weight}' if weight != 1 else ""
     release(db, outer, more=more)
@@ -122,7 +121,7 @@ def test_tiers_too_close_for_a_draw_share_a_point(inner, outer, then):
     value = release(db, outer)
     assert release(db, inner) == value
     before = len(charges(db))
-    assert before == 3  # most, inner and outer, once each
+    assert before == 3  # the innermost tier, 'inner' and 'outer', each once
     if then == "diffuse":
         diffuse(db, "least")
         assert [charge[2] for charge in charges(db)[before:]] == ["least"]
@@ -150,8 +149,8 @@ def test_close_tiers_outward(gap):
 @pytest.mark.parametrize("walk", ["one tier at a time", "two tiers at once"])
 @pytest.mark.parametrize("kind", ["sum", pytest.param("ou_sum", marks=pytest.mark.slow)])
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
-    """1500 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
-    comparisons of moments at seven standard errors, false alarms 7e-10)."""
+    """Each of 1500 releases is made at c, refined at b and a, and diffused to d. The points are those of a Brownian path at the
+    clocks of the tiers (40 comparisons of moments at seven standard errors, false alarms 7e-10)."""
     db = ledger()
     radius = ", 4" if kind == "ou_sum" else ""
     for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):
@@ -213,7 +212,7 @@ def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
 
 
 def test_a_failed_refinement_leaves_what_was_there():
-    """The charge stays and pays for another attempt. Nothing was drawn, and earlier publications stay valid."""
+    """The charge stays and pays for another attempt. Nothing is drawn, and earlier publications stay valid."""
     db = ledger()
     value = release(db, "c")
     message = error_of(db, "SELECT dp_release('a', 'sum', 'SELECT json(''{''), unit FROM t',"
@@ -245,7 +244,7 @@ def test_an_exhausted_budget_refuses_a_refinement_whole():
     """Nothing is charged, read or marked, and earlier publications stay valid."""
     db = connect()
     one(db, INIT)
-    one(db, "SELECT dp_tier('a', 1.0, dp_zcdp_epsilon(1.05, 1e-6), 1e-6)")  # no room for another release at c
+    one(db, "SELECT dp_tier('a', 1.0, dp_zcdp_epsilon(1.05, 1e-6), 1e-6)")  # the budget of c has no room for another release
     one(db, "SELECT dp_tier('c', 0.1, 1e15, 1e-6)")
     fill(db, [(1, 1)])
     one(db, "SELECT dp_sum('c', x, 2.0, unit, 'other') FROM t")

@@ -1,7 +1,7 @@
-"""dp_response_count(): every row's key through a public kernel before it is counted. Truth: exact laws of the reports by
-enumeration over neighbouring tables, the pseudo-inverse of the kernel, and exact coverage of the intervals.
-
-Statistical tests: shares and hypergeometric counts are compared exactly, with false alarms of 2e-10 for each of 8.
+"""Tests dp_response_count(), which sends the key of every row through a public kernel and counts the results. The references are
+the exact distributions of the reports, by enumeration over neighbouring tables, the pseudo-inverse of the kernel, and the exact
+coverage of the intervals. Statistical tests compare shares and hypergeometric counts with their exact distributions, in 8
+comparisons with false-alarm probability 2e-10 each.
 """
 
 import itertools
@@ -86,8 +86,8 @@ def test_rows_that_are_missing_or_unknown_are_reported_by_the_other_state(path):
 
 
 def test_of_too_many_rows_some_are_chosen(path):
-    """If there are too many rows, some are chosen at random. A kernel that changes one row in a billion shows the number of
-    chosen rows in each state."""
+    """If there are too many rows, some are chosen at random. The kernel of the test changes only one row in a billion, so the
+    reports show how many rows were chosen in each state."""
     nearly = [["a", "a", 1 - 1e-9], ["a", "b", 1e-9], ["b", "b", 1 - 1e-9], ["b", "a", 1e-9]]
     db = ledger(["a"] * 6000 + ["b"] * 2000, path)
     ask(db, nearly, 4000)
@@ -98,7 +98,7 @@ def test_of_too_many_rows_some_are_chosen(path):
 
 
 def test_steps_of_the_kernel(path):
-    """The kernel of a request may be a power, too."""
+    """The kernel may have `steps`, and is then a power."""
     walk = [["a", "a", 0.9], ["a", "b", 0.1], ["b", "b", 0.8], ["b", "a", 0.2]]
     db = ledger(["a"] * 20000, path)
     one(db, CALL, json.dumps({"steps": 3, "cells": walk}), '{"n":20000,"otherwise":"a"}')
@@ -109,7 +109,8 @@ def test_steps_of_the_kernel(path):
 
 
 def law(rows, n, table, states, otherwise):
-    """The exact law of the report counts of a table: n of its known rows, filled up."""
+    """Returns the exact distribution of the counts of reports. There are n reports, from n random rows with a known state. If
+    there are fewer such rows, `otherwise` fills up the rest."""
     known = [row for row in rows if row in states]
     subsets = list(itertools.combinations(known, n)) if len(known) > n else [tuple(known) + (otherwise,) * (n - len(known))]
     result = {}
@@ -152,11 +153,12 @@ def test_no_neighbours_are_further_apart_than_the_charge(path):
             assert value <= curves[tier][k] * (1 + 1e-9)
             assert curves[tier][k] == pytest.approx(float(exact), rel=1e-9)
             worst[tier] = float(most[len(ORDERS) - 1] / curves[tier][-1])
-    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # a table with one row reaches the charge
+    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # for tables with one row, the divergence is the charge
 
 
 def test_epsilon_of_randomised_response_and_of_a_chain():
-    """Warner's kernel that tells the truth with probability 3/4 costs ln 3; twice, with 3/4 and 4/5, ln(13/7)."""
+    """Warner's kernel, which keeps the true answer with probability 3/4, costs ln 3. A second kernel with 4/5 behind it reduces
+    the cost for the outer tier to ln(13/7)."""
     warner = lambda p, xs, ys: [[x, y, p if i == j else 1 - p] for i, x in enumerate(xs) for j, y in enumerate(ys)]
     db = ledger(["yes", "no"], tiers={"in": 0.6, "out": 0.1, "small": 0.01})
     ask(db, warner(0.75, ["yes", "no"], ["yes", "no"]), 2, "no")
@@ -207,7 +209,8 @@ def test_estimates_are_those_of_the_pseudo_inverse(path):
 @pytest.mark.parametrize("keep", [0.55, 0.75, 0.99])
 @pytest.mark.parametrize("n", [1, 10, 60])
 def test_intervals_hold_whatever_the_data(keep, n):
-    """The exact probability that the interval holds the truth, for every truth, and the largest standard deviation."""
+    """For every true count, the interval contains the truth with an exact probability of at least 95%, and the exact standard
+    deviation is at most `stddev`."""
     db = ledger(["a"])
     ask(db, [["a", "a", keep], ["a", "b", 1 - keep], ["b", "b", keep], ["b", "a", 1 - keep]], n)
     row = record(db, "SELECT value, stddev, high FROM dp_value WHERE key = 'a'")
@@ -270,7 +273,7 @@ def test_tampering_is_found(path, change):
     db = connect(path)
     try:
         assert one(db, "SELECT dp_verify()") != "ok"
-    except sqlite3.Error as error:  # a kernel that is none
+    except sqlite3.Error as error:  # this kernel is malformed
         assert "kernel" in str(error)
     db.close()
 
@@ -326,7 +329,7 @@ def test_by_release_and_in_a_plan():
 
 
 def test_exactness_of_the_total():
-    """There are exactly n reports for any rows, so the number of rows is not revealed."""
+    """There are exactly n reports for any number of rows, so the reports do not reveal this number."""
     for rows in ([], ["a"] * 3, ["?"] * 500, ["a", "b"] * 100):
         with quick_path() as name:
             db = ledger(rows, name)

@@ -21,7 +21,8 @@ SECRETS = [TEXT, NUMBER, -NUMBER, 4711029978, -4711029978, TEXT.encode(), TEXT +
 ORDINARY = ["'inner'", "'outer'", "'r'", "'m'", "'sum'", "'group_count'", "1", "0.5", "2", "40", "NULL", "x", "unit", "'[1,2]'", "'{}'", "'logistic'",
             "'{\"clip\":1}'", "'{\"name\":\"r\"}'", "'[[1,2,1]]'", "'[\"a\"]'", "'{\"n\":9,\"dim\":2,\"clip\":1,\"radius\":1}'"]
 
-# What sets up a ledger is told with the name or path that it was given; SQLite quotes the query that it cannot compile.
+# Exceptions: errors of dp_init() and dp_tier() show the path or the name that the owner gave, and SQLite quotes the query of
+# dp_release() that it cannot compile.
 SHOWN = {("dp_init", 0), ("dp_tier", 0), ("dp_release", 2)}
 
 
@@ -45,8 +46,8 @@ def functions():
 
 @pytest.mark.parametrize("name,arguments", functions(), ids=lambda x: str(x))
 def test_no_error_shows_an_argument(name, arguments):
-    """Every place of every function holds the secret once, among arguments that are right and wrong; it is a column, a
-    literal and a bound parameter."""
+    """The test puts a secret into each argument of each function, as a column or as a bound parameter. The other arguments are
+    chosen at random and may be right or wrong."""
     rng = random.Random(f"{name} {arguments}")
     db, refusals = story(), 0
     for place in range(arguments):
@@ -61,7 +62,7 @@ def test_no_error_shows_an_argument(name, arguments):
             sql = f"SELECT {name}({', '.join(others)}) FROM t" if name != "dp_amplify" else f"SELECT * FROM {name}({', '.join(others)})"
             try:
                 db.execute(sql, (secret,) if "?" in sql else ()).fetchall()
-                db = story()  # a stored release shows its parameters in the error for other parameters under its name
+                db = story()  # without the release, whose parameters a later error could show
             except sqlite3.Error as error:
                 refusals += 1
                 said = str(error)
