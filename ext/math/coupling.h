@@ -37,8 +37,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 ** coupled distributions) that are `distance` apart. Equation (2) gives a bound for each path of
 ** distributions between the two starts. path_iteration_rdp() returns the least of these bounds. The
 ** path with the least bound moves in step i by an amount proportional to L^(2i). Linear maps attain
-** this bound. The bound also holds for L > 1. printed_iteration_rdp() returns equation
-** (3) as printed.
+** this bound. The bound also holds for L > 1. printed_iteration_rdp() returns the
+** bound of equation (3) as the paper prints it.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps);

@@ -31,10 +31,10 @@
 ** at t. The caller also passes `tail`, an upper bound on the integral from the last time to
 ** infinity. The result is an upper bound on the rate if the condition of `rule` holds between any
 ** two neighbouring times of the grid:
-**     RATE_STEPS kappa is nowhere above the value given for the earlier time, because kappa
-**     decreases or because the caller passes upper bounds; RATE_CONVEX      kappa is convex: the
-**     function integrates the trapezoid above kappa; RATE_LOG_CONVEX  ln kappa is convex: the
-**     function integrates the exponential above kappa.
+**     RATE_STEPS       kappa is nowhere above the value given for the earlier time, because kappa
+**                      decreases or because the caller passes upper bounds;
+**     RATE_CONVEX      kappa is convex: the function integrates the trapezoid above kappa;
+**     RATE_LOG_CONVEX  ln kappa is convex: the function integrates the exponential above kappa.
 ** The functions kappa of Brownian motion and of OU (brownian_gamma, ou_gamma) meet all three
 ** conditions.
 */

@@ -81,8 +81,8 @@ static double sinh_gain(double b, double gap, double y) {
 /*
 ** Let a be the order, s the sensitivity and t the scale. With h = 1/t, p = e^-h, z = s h, b = a -
 ** 1, k = 2a - 1, the moment of the privacy loss is
-**     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))), D(k) =
-**     sinh((s-1) k h/2)/sinh(k h/2).
+**     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
+**     D(k) = sinh((s-1) k h/2)/sinh(k h/2).
 ** This form follows because the outcomes y and s - y have opposite privacy losses l and -l: each
 ** such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a l/2) to the moment. All terms are positive, so
 ** nothing cancels. For bz >= 1 the function uses the sum of exponentials instead and divides it by

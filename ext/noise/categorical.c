@@ -6,16 +6,17 @@
 #define FARTHEST ((uint64_t)1 << 50)
 
 /*
-** The least number of trials for each category. With this number, all trials fail with probability
+** The number of trials for each category. With this number, the probability that all trials fail is
 ** at most exp(-32).
 */
 #define TRIALS 32
 
 /*
 ** Rejection sampling: each trial draws a uniform category and accepts this category with
-** probability exp(-exponent (highest - utility)). The number of trials until the first acceptance
-** would reveal something about the utilities. The loop therefore always makes TRIALS * count trials
-** and keeps the first accepted category. Only if no trial was accepted does the loop continue.
+** probability exp(-exponent (highest - utility)). If the loop ended at the first acceptance, the
+** number of trials would reveal something about the utilities. The loop therefore always makes
+** TRIALS * count trials and keeps the first accepted category. If no trial was accepted, the loop
+** continues until one is.
 */
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen) {

@@ -20,7 +20,7 @@ int csprng_start(struct csprng *random) {
   return 0;
 }
 
-/* Each key makes one block only, so a constant nonce is safe. */
+/* A constant nonce is safe, because no key makes more than one block. */
 void csprng_refill(struct csprng *random) {
   static const unsigned char nonce[crypto_stream_chacha20_ietf_NONCEBYTES];
   unsigned char key[CSPRNG_KEY];

@@ -2,12 +2,13 @@
 ** csprng.h: a cryptographically secure generator of random bits for the exact samplers.
 **
 ** The generator is the ChaCha20 keystream (RFC 8439) in libsodium's implementation, with a key of
-** 256 bits from the operating system. Linux builds its own generator from the same cipher, so on
-** Linux the extension trusts no further cipher. The samplers do not ask the operating system for
-** each word, because a system call takes longer than the rest of a draw.
+** 256 bits from the operating system. The generator of the Linux kernel uses the same cipher, so on
+** Linux the extension depends on no additional cipher. The samplers do not ask the operating system
+** for each word, because a system call takes longer than the rest of a draw.
 **
-** 1. Every call of a sampler draws a fresh key and keeps the state in its own stack frame. No state
-**    outlives the call, so a fork cannot duplicate it and a later read of memory cannot find it.
+** 1. Every call of a sampler draws a fresh key and keeps the generator's state in its own stack
+**    frame. When the call ends, it wipes the state. A fork can therefore not duplicate the state,
+**    and nobody can find it in memory later.
 ** 2. Fast key erasure: the first bytes of each block replace the key that made the block, and each
 **    word is wiped when it is taken. The state reveals nothing about words taken earlier.
 ** 3. Only csprng_start() can fail. After it succeeds, a sampler gets all the bits that it asks for.
@@ -54,8 +55,8 @@ static inline uint64_t csprng_word(struct csprng *random) {
 }
 
 /*
-** Returns `width` fresh random bits, 0 <= width <= 63. The function uses no bit twice and discards
-** no bit.
+** Returns `width` fresh random bits, 0 <= width <= 63. The function never returns a bit twice and
+** never skips a bit.
 */
 static inline uint64_t csprng_take(struct csprng *random, unsigned width) {
   uint64_t value = random->reservoir;

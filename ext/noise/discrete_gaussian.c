@@ -1,13 +1,14 @@
 /*
 ** discrete_gaussian.c: draws vectors of exact discrete Gaussian noise (see discrete_gaussian.h).
 **
-** 1. Both samplers, gaussian_table.h and cks_sampler.h, draw from exactly the discrete Gaussian
-** distribution.
-** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the caller
-**    gets zeros and 0 before anything is drawn.
-** 3. The noise is the only random value that outlives the call.
-** 4. The time of a draw depends on its value. Each coordinate of a short vector is one of BATCH
-**    draws, chosen at random, so that most of the time is that of the other draws.
+** 1. Both samplers, gaussian_table.h and cks_sampler.h, have exactly the discrete Gaussian
+**    distribution.
+** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the call draws
+**    nothing: it fills the array with zeros and returns 0.
+** 3. When a call returns, the noise is the only random value that is left in memory.
+** 4. The time of a draw depends on its value. For each coordinate of a short vector, the code makes
+**    BATCH draws and uses one of them, chosen at random. Most of the measured time is then that of
+**    the unused draws.
 */
 #include "noise/discrete_gaussian.h"
 
@@ -40,9 +41,9 @@ static inline int64_t draw(const struct sampler *sampler, struct csprng *random)
 }
 
 /*
-** Returns one of BATCH draws. The function draws the index first, so the index does not depend on
-** the draws and the result has the distribution of a single draw. The function completes all draws
-** before it uses one draw.
+** Returns one of BATCH draws. The function chooses the index before it makes the draws. The index
+** therefore does not depend on the draws, and the result has the distribution of a single draw. All
+** draws are complete before one of them is used.
 */
 static int64_t one_of_batch(const struct sampler *sampler, struct csprng *random) {
   int64_t batch[BATCH];

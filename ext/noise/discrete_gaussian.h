@@ -21,9 +21,9 @@
 ** Fills noise[0 .. count-1] with independent draws of N_Z(0, variance), 1 <= variance <
 ** DISCRETE_GAUSSIAN_MAX_VARIANCE. The time of a draw depends on its value. For a short vector, the
 ** function therefore makes a batch of draws for each coordinate and picks one of the batch at
-** random. So the time reveals little about the coordinate. Returns 1, or 0 if the system provided
-** no random bytes or the variance is out of range. After a failure the noise is all zeros, and the
-** caller must not use it.
+** random. The running time then reveals little about the coordinate. Returns 1, or 0 if the system
+** provided no random bytes or the variance is out of range. After a failure the noise is all zeros,
+** and the caller must not use it.
 */
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count);
 

@@ -5,8 +5,8 @@
 #include "noise/exact_geometric.h"
 
 /*
-** For each value that is used, the code makes this many draws, so that the time reveals little
-** about the value.
+** For each coordinate of a short vector, the code makes this many draws and uses one of them, so
+** that the running time reveals little about the coordinate.
 */
 #define BATCH 32
 
@@ -20,16 +20,16 @@ static int64_t laplace_of(struct csprng *random, uint64_t scale) {
   return y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
 }
 
-/* Returns a k >= 0 with P(k) proportional to exp(-k/t). */
+/* Returns a random k >= 0 with P(k) proportional to exp(-k/t). */
 static uint64_t geometric(struct csprng *random, uint64_t t) {
   uint64_t remainder = laplace_remainder(random, t);
   return remainder + t * laplace_quotient(random);
 }
 
 /*
-** Returns a k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric variable
-** of scale b and divides it by a. The result saturates at 2^64 - 1, which happens with probability
-** below 2^-100.
+** Returns a random k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric
+** variable of scale b, divides it by a and rounds down. A result above 2^64 - 1 is replaced by 2^64
+** - 1. This happens with probability below 2^-100.
 */
 static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
   uint128 remainder = laplace_remainder(random, b);
@@ -38,12 +38,13 @@ static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
 }
 
 /*
-** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Let q = p/r = exp(-a/b), with a =
-** to - from and b = from * to. The function returns 1 if three independent events happen. The first
-** event has probability q. Each of the other two events has probability (1-r)/(1-p): a geometric
-** variable of ratio r does not exceed a geometric variable of ratio q. This probability is the sum
-** of (1-r) r^k q^k over k >= 0. The function draws all three events even if one has failed, so that
-** the time does not show which event failed.
+** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Here p = exp(-1/from) and r =
+** exp(-1/to) (discrete_laplace.h). Let q = p/r = exp(-a/b), where a = to - from and b = from * to.
+** The function returns 1 if three independent events happen. The first event has probability q.
+** Each of the other two events is that a geometric variable of ratio r does not exceed a geometric
+** variable of ratio q. The probability of this event is the sum of (1-r) r^k q^k over k >= 0, which
+** is (1-r)/(1-p). The function draws all three events even if one has failed, so that the time does
+** not show which event failed.
 */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
@@ -61,8 +62,8 @@ static int64_t step_of(struct csprng *random, const struct step *step) {
 }
 
 /*
-** Returns one of BATCH draws. The function draws the index before the batch, and completes the
-** whole batch before it uses one draw.
+** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
+** completes all draws before it uses one of them.
 */
 static int64_t one_of_batch(struct csprng *random, const struct step *step) {
   int64_t batch[BATCH];

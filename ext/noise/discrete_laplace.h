@@ -22,12 +22,12 @@
 int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count);
 
 /*
-** Fills noise[0 .. count-1] with independent noise that turns L_Z(from) into L_Z(to), for from <=
-** to: the sum of a draw of L_Z(from) and this noise is distributed as L_Z(to). With p =
-** exp(-1/from) and r = exp(-1/to), the noise is 0 with probability (p/r) ((1-r)/(1-p))^2, and a
-** draw of L_Z(to) otherwise. This follows from the generating function of L_Z(from), which is
+** Fills noise[0 .. count-1] with independent noise that widens L_Z(from) to L_Z(to), from <= to:
+** the sum of a draw of L_Z(from) and this noise has the distribution L_Z(to). With p = exp(-1/from)
+** and r = exp(-1/to), the noise is 0 with probability (p/r) ((1-r)/(1-p))^2, and a draw of L_Z(to)
+** otherwise. This follows from the generating function of L_Z(from), which is
 ** (1-p)^2/((1-pz)(1-p/z)). The generating function of L_Z(to) divided by that of L_Z(from) is a
-** mixture of 1 and the generating function of L_Z(to). Return values are those of
+** mixture of 1 and the generating function of L_Z(to). The return values are those of
 ** discrete_laplace_draw().
 */
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count);

@@ -2,8 +2,9 @@
 ** entropy.c: see entropy.h.
 **
 ** For each operating system there is a function read_some(), which writes `count` <= MOST random
-** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote, 0 if a signal
-** interrupted the call first, or -1 if the system provides no random bytes.
+** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote. It returns 0
+** if a signal interrupted the call before any byte was written, and -1 if the system provides no
+** random bytes.
 */
 #include "noise/entropy.h"
 
@@ -30,8 +31,8 @@ static long read_some(unsigned char *bytes, size_t count) {
 #include <unistd.h>
 
 /*
-** Linux has the system call getrandom() since version 3.17, but old C libraries have no function
-** that calls it.
+** Linux has had the system call getrandom() since version 3.17, but old C libraries have no
+** function for it.
 */
 static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
   return syscall(SYS_getrandom, bytes, count, flags);
@@ -80,7 +81,7 @@ int entropy_fill(void *bytes, size_t count) {
   return 1;
 }
 
-/* Stores through a volatile pointer are side effects, so no compiler may remove them. */
+/* A write through a volatile pointer is a side effect, so no compiler may remove it. */
 void entropy_wipe(void *bytes, size_t count) {
   volatile unsigned char *next = bytes;
   while (count-- > 0) *next++ = 0;

@@ -32,9 +32,10 @@ static inline uint64_t isqrt(uint64_t x) {
 }
 
 /*
-** Returns a uniform integer in 0 .. n-1, for 1 <= n < 2^63, by rejection. All values of `width`
-** bits are equally likely, so all values below n are equally likely. More than half of the values
-** are below n, so the loop runs fewer than two times on average.
+** Returns a uniform integer in 0 .. n-1, for 1 <= n < 2^63, by rejection. The loop draws as many
+** bits as n - 1 has until the drawn value is below n. All values of these bits are equally likely,
+** so all values below n are equally likely. More than half of the values are below n, so the loop
+** runs fewer than two times on average.
 */
 static inline uint64_t below(struct csprng *random, uint64_t n) {
   unsigned width = bit_length(n - 1);
@@ -45,7 +46,7 @@ static inline uint64_t below(struct csprng *random, uint64_t n) {
   return value;
 }
 
-/* The same for 1 <= n < 2^126. */
+/* Does what below() does, for 1 <= n < 2^126. */
 static inline uint128 below_wide(struct csprng *random, uint128 n) {
   uint64_t high = (uint64_t)((n - 1) >> 63);
   if (high == 0) return below(random, (uint64_t)n);
@@ -69,10 +70,10 @@ static inline struct chance chance_of(uint128 n, uint64_t base, uint64_t parts) 
 }
 
 /*
-** Returns 1 with the probability `chance`, otherwise 0. The event is that a uniform integer U below
-** base*parts is less than whole*parts + rest. U can need more than 64 bits, so the function draws
-** the quotient and the remainder of U divided by `parts` separately. The remainder matters only if
-** the quotient is equal to `whole`.
+** Returns 1 with the probability `chance`, otherwise 0. Let U be a uniform integer below
+** base*parts. The function returns 1 if U is less than whole*parts + rest. U can need more than 64
+** bits, so the function draws the quotient and the remainder of U divided by `parts` separately. It
+** draws the remainder only if the quotient is equal to `whole`.
 */
 static inline int happens(struct csprng *random, const struct chance *chance) {
   uint64_t quotient = below(random, chance->base);
@@ -91,14 +92,15 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
 ** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of the `count`
 ** chances divided by `divisor`. If count is 0, this product is 1.
 **
-** Attempt k succeeds with probability gamma/k, so the first k attempts all succeed with probability
-** gamma^k/k!. The first failure is at an odd k with probability 1 - gamma + gamma^2/2! - ..., which
-** is exp(-gamma) (Canonne, Kamath and Steinke 2020, Algorithm 1). The loop makes exp(gamma) < 3
-** attempts on average. An attempt first draws the event of probability 1/(divisor * k), because
-** this event costs the fewest random bits.
+** The function makes attempts until one fails. Attempt k succeeds with probability gamma/k, so the
+** first k attempts all succeed with probability gamma^k/k!. The number of the failed attempt is odd
+** with probability 1 - gamma + gamma^2/2! - ..., which is exp(-gamma) (Canonne, Kamath and Steinke
+** 2020, Algorithm 1). The loop makes exp(gamma) < 3 attempts on average. Each attempt consists of
+** several events. The event of probability 1/(divisor * k) comes first, because it needs the fewest
+** random bits.
 **
-** k is the number of the first attempt that the function makes. The caller passes a k above 1 if
-** all attempts before k have already succeeded.
+** `k` is the number of the first attempt that the function makes. A caller passes k > 1 if the
+** attempts before k have already succeeded.
 */
 static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *chances,
                                  int count, uint64_t divisor) {

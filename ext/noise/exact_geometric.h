@@ -18,8 +18,8 @@ struct proposal {
 };
 
 /*
-** Returns a u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection. The loop makes at most
-** 1.6 tries on average.
+** Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection. The loop makes
+** at most 1.6 tries on average.
 */
 static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
@@ -30,8 +30,8 @@ static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
 }
 
 /*
-** Returns a v >= 0 with P(v) proportional to exp(-v). v is the number of successes before the first
-** failure.
+** Returns a random v >= 0 with P(v) proportional to exp(-v). v counts the successes before the
+** first failure, where each success has probability exp(-1).
 */
 static inline uint64_t laplace_quotient(struct csprng *random) {
   uint64_t v = 0;
@@ -40,9 +40,10 @@ static inline uint64_t laplace_quotient(struct csprng *random) {
 }
 
 /*
-** Returns a y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign. The function
-** rejects a zero with negative sign, because zero would otherwise be twice as likely as it should
-** be. |y| is below 2^62 unless v reaches 2^31, which has a probability below 2^-(10^9).
+** Returns a random y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign, where
+** u is laplace_remainder() and v is laplace_quotient(). The function rejects a zero with negative
+** sign, because zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v
+** reaches 2^31, which has a probability below 2^-(10^9).
 */
 static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   struct proposal y;

@@ -1,12 +1,13 @@
 /*
 ** gaussian_bridge.c: see gaussian_bridge.h.
 **
-** Let s = a + b and let m = z - x. The centre m a/s is a nearest integer k plus a fraction f = r/s
-** with |f| <= 1/2. The code draws the distance y from k and mirrors it if f is negative, so f >= 0
-** below. The algorithm is Algorithm 3 of Canonne, Kamath and Steinke (2020), changed for a centre
-** that is not an integer. The algorithm proposes y from a discrete Laplace distribution of scale t,
-** where t is above V^(1/2) and V = ab/s. Then it accepts y with a probability that is proportional
-** to exp(|y|/t - (y - f)^2/(2V)):
+** Let s = a + b and m = z - x, and let k be an integer nearest to the centre m a/s. Then the centre
+** is k + f, where the fraction f = r/s has |f| <= 1/2. The code draws the difference y between the
+** new point and x + k. If f is negative, the code works with |f| and changes the sign of y at the
+** end. Below, f >= 0. The algorithm is Algorithm 3 of Canonne, Kamath and Steinke (2020), changed
+** for a centre that is not an integer. The algorithm proposes y from a discrete Laplace
+** distribution of scale t. Here V = ab/s, and t is slightly larger than V^(1/2). Then it accepts y
+** with a probability that is proportional to exp(|y|/t - (y - f)^2/(2V)):
 **
 **     y >= 0:  exp(-(|y| - f - V/t)^2/(2V))
 **     y < 0:   exp(-(|y| + f - V/t)^2/(2V)) exp(-2f/t)
@@ -21,8 +22,8 @@
 #define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
 
 /*
-** The constants of a bridge. area = ab < 2^122. square = t^2 s = area + excess. Because t is at
-** most V^(1/2) + 1, excess is below 2^94.
+** The constants of a bridge: inward = a, sum = s, scale = t, area = ab < 2^122, square = t^2 s, and
+** excess = square - area. `excess` is below 2^94, because t is at most V^(1/2) + 1.
 */
 struct law {
   uint64_t inward, sum, scale;
@@ -67,8 +68,8 @@ static int happens_of(struct csprng *random, const struct number *number) {
 /*
 ** Returns 1 with probability exp(-first second/2), otherwise 0. The function divides the exponent
 ** into (first.whole + 1) (second.whole + 1) equal parts below 1/2, and returns 1 if an event of
-** probability exp(-part) happens for each part. bernoulli_from() in exact_bernoulli.h has the same
-** loop for other numbers.
+** probability exp(-part) happens for each part. The inner loop is that of bernoulli_from() in
+** exact_bernoulli.h, for other types of numbers.
 */
 static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
   uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);
@@ -88,11 +89,11 @@ static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
 }
 
 /*
-** Returns one draw around f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a random sign.
-** With N = | |y| t s -+ r t - ab |, the exponent is N^2/(2 ab t^2 s), half the product of N/ab and
-** N/(t^2 s). Let T = u t s -+ r t, |T| < 2^124. Then N = |(v - 1) ab + v excess + T| = |(v - 1) t^2
-** s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which has a probability below
-** 2^-(10^9).
+** Returns one draw of y for the centre f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a
+** random sign. Let N = | |y| t s -+ r t - ab |. The exponent is N^2/(2 ab t^2 s), which is half the
+** product of N/ab and N/(t^2 s). Let T = u t s -+ r t, so |T| < 2^124. Then N = |(v - 1) ab + v
+** excess + T| = |(v - 1) t^2 s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which
+** has a probability below 2^-(10^9).
 */
 static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
   for (;;) {
@@ -111,7 +112,7 @@ static int64_t draw_around(struct csprng *random, const struct law *law, uint64_
   }
 }
 
-/* The nearest integer k to m a/s, and the rest m a - k s in (-s/2, s/2]. |m a| < 2^126. */
+/* The integer k nearest to m a/s, and the rest m a - k s in (-s/2, s/2]. |m a| is below 2^126. */
 struct centre {
   int128 nearest;
   int64_t rest;
@@ -138,8 +139,8 @@ static int64_t draw(struct csprng *random, const struct law *law, const struct c
 }
 
 /*
-** Returns one of BATCH draws. The function draws the index before the batch, and completes the
-** whole batch before it uses one draw.
+** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
+** completes all draws before it uses one of them.
 */
 static int64_t one_of_batch(struct csprng *random, const struct law *law,
                             const struct centre *centre) {

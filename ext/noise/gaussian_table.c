@@ -1,8 +1,8 @@
 /*
 ** gaussian_table.c: draws exact discrete Gaussian noise by rejection from strips, in integers.
 **
-** The magnitudes |y| are cut into strips of w integers, where w is about sqrt(V)/32. Strip i holds
-** the magnitudes |y| = i w + u, 0 <= u < w. A trial first proposes strip i with probability
+** The magnitudes |y| are divided into strips of w integers, where w is about sqrt(V)/32. Strip i
+** holds the magnitudes |y| = i w + u, 0 <= u < w. A trial first proposes strip i with probability
 ** proportional to e_i = exp(-i^2/2048). Then the trial draws u uniformly, and accepts y with
 ** probability exp(-gamma), where
 **
@@ -15,18 +15,19 @@
 **    strip is its edge. If a trial hits the edge of a strip i < 255, the trial continues with
 **    probability frac(SCALE e_i). If a trial hits another unit of this strip, the trial always
 **    continues. Together the units have the weight SCALE e_i. If a trial hits the edge of strip
-**    255, the trial picks a strip i >= 255 with probability 2^-m and continues with probability
-**    2^m SCALE e_i < 1. All other units of strip 255 end the trial. Four trials in a million hit an
-**    edge. Only for these trials does the code compute digits of the fraction, as many as the
-**    comparison needs.
+**    255, the trial picks one of the strips i >= 255. If it picks strip i with probability 2^-m, it
+**    continues with probability 2^m SCALE e_i < 1. If a trial hits another unit of strip 255, the
+**    trial ends without a draw. Four trials in a million hit an edge. Only for these trials does
+**    the code compute digits of the fraction, as many as the comparison needs.
 ** 2. The units are in 256 slots of 2^18 units (the alias method). At most two strips share a slot.
 **    The first unit of slot i is the edge of strip i.
-** 3. The code decides an event of probability exp(-gamma) as bernoulli() does: the event happens
-**    unless a first attempt of probability gamma succeeds. The index i alone gives an integer b
-**    with gamma <= b/256. The first attempt has two parts. The first part is that eight random bits
-**    are below b, which has probability b/256. In 3 of 100 trials this happens. The second part is
-**    an event of probability 256 gamma/b, which the code decides with exact rationals. If b is
-**    larger than necessary, the draw takes longer, but its distribution is the same.
+** 3. The code decides an event of probability exp(-gamma) as bernoulli() does, by attempts. If the
+**    first attempt, of probability gamma, fails, the event happens. The index i alone gives an
+**    integer b with gamma <= b/256. The first attempt succeeds if two things happen. First, a
+**    number of eight random bits is below b, which has probability b/256. This happens in 3 of 100
+**    trials. Second, an event of probability 256 gamma/b happens, which the code decides with exact
+**    rationals. If b is larger than necessary, the draw takes longer, but its distribution is the
+**    same.
 ** 4. The code uses no floating point.
 **
 ** A trial uses one random word. From the lowest bit, the word holds 8 bits for the slot, 18 bits
@@ -48,8 +49,8 @@
 #define PLACE_BITS 29
 
 /*
-** SCALE is chosen so that the weights fit into TOTAL units. The sum of e_i over i >= 0 is 32
-** sqrt(pi/2) + 1/2 plus less than 1e-300, which is below 40.7.
+** SCALE is chosen so that the weights fit into TOTAL units. The sum of e_i over i >= 0 is between
+** 32 sqrt(pi/2) + 1/2 and this number plus 1e-300, so it is below 40.7.
 */
 #define SCALE ((TOTAL - STRIPS) / 407 * 10)
 
@@ -129,11 +130,11 @@ static void subtract(uint32_t *x, size_t n, const uint32_t *y) {
 /*
 ** Sets x to a lower bound on exp(-1/2048), for n >= 4. The error is less than 12n + 12 ulps. The
 ** function adds the series 1 - 1/2048 + (1/2048)^2/2 - ... The code computes each term by dividing
-** the previous term and rounding down, so the error of a term is less than 2 ulps. From
-** (1/2048)^2/2 on, each term is at most 2^-12 times the previous term, and this first term is below
-** 2^-22. Therefore at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps.
-** The error of the sum is less than 6n + 2 ulps in either direction. Subtracting 6n + 6 ulps turns
-** the sum into a lower bound.
+** the previous term and rounding down, so the error of a term is less than 2 ulps. The term
+** (1/2048)^2/2 is below 2^-22, and each later term is at most 2^-12 times the previous term.
+** Therefore at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps. The
+** error of the sum is less than 6n + 2 ulps in either direction. Subtracting 6n + 6 ulps turns the
+** sum into a lower bound.
 */
 static void root(uint32_t *x, size_t n) {
   uint32_t term[n], margin[n];
@@ -142,7 +143,7 @@ static void root(uint32_t *x, size_t n) {
   memset(x, 0, n * sizeof *x);
   term[0] = UINT32_C(1) << 21;
   margin[n - 1] = (uint32_t)(6 * n + 6);
-  subtract(x, n, term); /* x is now 1 - 1/2048, because the subtraction has borrowed a 1 */
+  subtract(x, n, term); /* 0 - 1/2048 has wrapped around, so x is now 1 - 1/2048 */
   for (uint32_t k = 2; divide(term, n, 2048 * k); k++) (k % 2 ? subtract : add)(x, n, term);
   subtract(x, n, margin);
 }
@@ -224,8 +225,8 @@ static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doub
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /*
-** In slot i, units 0 .. own-1 belong to strip i, and all other units belong to strip `other`. own
-** >= 1.
+** In slot i, units 0 .. own-1 belong to strip i, and all other units belong to strip `other`. `own`
+** is at least 1.
 */
 static struct slot { uint32_t own, other; } slots[STRIPS];
 
@@ -235,9 +236,10 @@ static uint32_t weight(unsigned strip) {
 
 /*
 ** Weights decrease with i, so the strips that have more units than a slot (the givers) come first.
-** Each giver in turn fills the slots of strips with fewer units (the takers), until the giver has
-** less than one slot of units left. Then the next giver fills the rest of this giver's own slot.
-** The weights add up to the size of all slots, so the last slot is full when all units are placed.
+** Strips with fewer units than a slot are the takers. Each giver in turn fills up the slots of
+** takers, until fewer units than one slot are left for the giver's own slot. The giver then becomes
+** a taker, and the next giver fills up this slot. The weights add up to the size of all slots, so
+** the last slot is full when all units are placed.
 */
 static void make_slots(void) {
   uint32_t left[STRIPS];
@@ -293,9 +295,9 @@ static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
 }
 
 /*
-** Returns an integer b. If b < 256, then gamma <= b/256 in the whole strip. The function computes b
-** from u = w, because gamma increases with u and u < w. If b >= 256, then b says nothing about
-** gamma.
+** Returns the integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip. The
+** function computes b from u = w, because gamma increases with u and u < w. If b >= 256, then b is
+** not a bound on gamma.
 */
 static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
   if (strip >= LAST) return 256;
@@ -303,10 +305,10 @@ static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
 }
 
 /*
-** Completes an event of probability exp(-gamma) if the eight bits of the first attempt are below b.
-** If b >= 256, these bits carry no information and gamma may exceed 1. The function then divides
-** gamma into equal parts below 1, and accepts if an event of probability exp(-part) happens for
-** each part.
+** Completes the event of probability exp(-gamma) after the eight bits of the first attempt were
+** below b. If b >= 256, they always are, and gamma may exceed 1. The function then divides gamma
+** into equal parts below 1, and accepts if an event of probability exp(-part) happens for each
+** part.
 */
 static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
                   uint64_t place, uint64_t b) {
@@ -329,7 +331,10 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
-    /* `place` is scaled / 2^29, rounded down. It is below w, and uniform unless rejected below. */
+    /*
+    ** `place` is scaled / 2^29, rounded down, which is below w. The rejection below makes `place`
+    ** uniform.
+    */
     uint64_t scaled = (word >> 35) * law->width;
     uint64_t place = scaled >> PLACE_BITS;
     struct slot slot = slots[word % STRIPS];

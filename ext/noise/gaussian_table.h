@@ -11,7 +11,7 @@
 #include "noise/csprng.h"
 
 /*
-** For variances from 2^8 on, the table is faster than cks_sampler.h. For smaller variances the
+** The least variance for which the table is faster than cks_sampler.h. For smaller variances the
 ** table would reject most proposals.
 */
 #define GAUSSIAN_TABLE_LEAST_VARIANCE ((uint64_t)1 << 8)

@@ -1,9 +1,9 @@
 /*
 ** laplace_bridge.c: see laplace_bridge.h.
 **
-** Let p1 < p2 < p3 be the ratios exp(-1/t) of the three scales, and let m = z - x. A step from
-** ratio p to ratio r is 0 with probability A, and otherwise a discrete Laplace variable of ratio r.
-** Let B r^|k| be the probability of k in the second case. Then
+** Let p1 < p2 < p3 be the ratios exp(-1/t) for the three scales t, and let m = z - x. A step from
+** ratio p to ratio r is 0 with probability A. Otherwise the step is a discrete Laplace variable of
+** ratio r, so that it is k with the joint probability B r^|k|. Then
 **
 **     A/B = (p/r) (1 - r^2) / ((1 - p/r) (1 - p r)).
 **
@@ -16,15 +16,16 @@
 **     BOTH     p2^|d| p3^(|m - d| - |m|)  at every d
 **
 ** The part BOTH is rho^|d| times p3^e, where e = |m - d| - |m| + |d| >= 0. The code proposes a
-** two-sided geometric variable of ratio rho and keeps it with probability p3^e. The sum of rho^|d|
-** over all d is (1 + rho)/(1 - rho). The proposal rejects half of its zeros, which has probability
-** (1 - rho)/2. The remaining probability (1 + rho)/2 is one factor of the part's total.
+** two-sided geometric variable of ratio rho and keeps it with probability p3^e. The total of
+** rho^|d| over all d is (1 + rho)/(1 - rho). The proposal rejects half of its zeros, so it is
+** rejected with probability (1 - rho)/2. The remaining probability (1 + rho)/2 is therefore one
+** factor of the part's total.
 **
-** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of factors 1
-** - exp(-x) with a rational x <= 2, and of factors that are powers of exp(-x). A factor of the
-** first kind is x times the probability (1 - exp(-x))/x. The code chooses a part with weights that
-** are the products of the x, in integers. The code keeps the part with a probability that is the
-** product of the other factors.
+** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of two sorts
+** of factors: 1 - exp(-x) with a rational x <= 2, and powers of exp(-x). A factor 1 - exp(-x) is x
+** times (1 - exp(-x))/x, and (1 - exp(-x))/x is a probability. The code first chooses a part. The
+** weight of a part is the product of its numbers x, scaled to an integer. The code then keeps the
+** part with a probability that is the product of all other factors.
 */
 #include "noise/laplace_bridge.h"
 
@@ -34,15 +35,16 @@
 
 #define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
 
-/* n/d <= 2, d < 2^62. */
+/* The rational number x = n/d <= 2, with d < 2^62. */
 struct ratio {
   uint64_t n, d;
 };
 
 /*
-** The constants of a bridge: 1/t1 - 1/t2 and 1/t1 + 1/t2 of the first step, the same of the second,
-** 2/t2 and 2/t3. The weights of LATER, EARLIER and BOTH are integers, and their sum is below 2^126.
-** The weight of NEITHER is 2 t3 (t1 t2)^2.
+** The constants of a bridge. less[0] = 1/t1 - 1/t2 and more[0] = 1/t1 + 1/t2 belong to the first
+** step, less[1] = 1/t2 - 1/t3 and more[1] = 1/t2 + 1/t3 to the second step. twice[0] = 2/t2 and
+** twice[1] = 2/t3. The weights of LATER, EARLIER and BOTH are integers, and their sum is below
+** 2^126. The weight of NEITHER is 2 t3 (t1 t2)^2.
 */
 struct law {
   struct ratio less[2], more[2], twice[2];
@@ -68,9 +70,10 @@ static struct law law_of(const struct laplace_bridge *bridge) {
 /* ---- the factors ----------------------------------------------------------------------------- */
 
 /*
-** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. Attempt k succeeds with
-** probability x/(k + 1), so the first k attempts all succeed with probability x^k/(k + 1)!. The
-** first failure is at an odd k with probability 1 - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
+** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. The function makes attempts
+** until one fails. Attempt k succeeds with probability x/(k + 1), so the first k attempts all
+** succeed with probability x^k/(k + 1)!. The number of the failed attempt is odd with probability 1
+** - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
 */
 static int survives(struct csprng *random, struct ratio x) {
   uint64_t k = 1;
@@ -94,9 +97,10 @@ static enum part one_of_three(struct csprng *random, const struct law *law) {
 }
 
 /*
-** NEITHER has the weight W = 2 t3 (t1 t2)^2, which may have 156 bits. The loop proposes NEITHER and
-** the other parts equally often. If the weight G of the other parts is below W, the loop keeps the
-** other parts with probability G/W. Otherwise the loop keeps NEITHER with probability W/G.
+** Let W = 2 t3 (t1 t2)^2 be the weight of NEITHER, which may have 156 bits. Let G be the sum of the
+** weights of the other three parts. In each round, the loop proposes NEITHER with probability 1/2,
+** and otherwise one of the other parts. If G < W, the loop keeps a proposal of the other parts with
+** probability G/W. Otherwise it keeps a proposal of NEITHER with probability W/G.
 */
 static enum part one_of_four(struct csprng *random, const struct law *law) {
   uint128 whole = law->all / law->square, rest = law->all % law->square;
@@ -116,8 +120,8 @@ static enum part one_of_four(struct csprng *random, const struct law *law) {
 }
 
 /*
-** Returns whether the code keeps the part, where distance = |m|. For BOTH, step_both() also
-** decides.
+** Decides at random whether the code keeps the part. `distance` is |m|. For the part BOTH,
+** step_both() must keep the proposal too.
 */
 static int is_kept(struct csprng *random, const struct law *law, enum part part,
                    uint64_t distance) {
@@ -148,9 +152,9 @@ static uint64_t geometric(struct csprng *random, struct ratio x) {
 }
 
 /*
-** Proposes a d for the part BOTH, in the direction of m. Returns whether the code keeps this d. The
-** exponent e is twice the detour. The detour is |d| if d goes away from m, |d| - |m| if d goes past
-** m, and otherwise 0.
+** Proposes a d for the part BOTH, where a positive d goes from x in the direction of z. Returns
+** whether the code keeps this d. The exponent e is twice the detour: |d| if d goes away from m, |d|
+** - |m| if d goes beyond m, and otherwise 0.
 */
 static int step_both(struct csprng *random, const struct law *law, uint64_t distance, int64_t *d) {
   uint64_t magnitude = geometric(random, law->less[1]);
@@ -172,7 +176,10 @@ static int64_t draw(struct csprng *random, const struct law *law, uint64_t dista
   }
 }
 
-/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+/*
+** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
+** completes all draws before it uses one of them.
+*/
 static int64_t one_of_batch(struct csprng *random, const struct law *law, uint64_t distance) {
   int64_t batch[BATCH];
   uint64_t chosen = below(random, BATCH);

@@ -4,10 +4,10 @@
 **
 ** Let n be the new point between the inner point x and the outer point z. The steps from x to n and
 ** from n to z have the distributions of discrete_laplace_step(), from scale t1 to t2 and from t2 to
-** t3. Given x and z, the difference d = n - x has P(d) proportional to the probability of d in the
-** first step times the probability of z - x - d in the second. The step from t1 to t3 is exactly
-** the sum of the two steps, so the joint distribution of the three points is exactly that of a path
-** drawn outward.
+** t3. Given x and z, the difference d = n - x has a probability proportional to the product of two
+** probabilities: that of d in the first step, and that of z - x - d in the second step. The step
+** from t1 to t3 is exactly the sum of the two steps, so the joint distribution of the three points
+** is exactly that of a path drawn outward.
 */
 #ifndef DIFFUSE_NOISE_LAPLACE_BRIDGE_H
 #define DIFFUSE_NOISE_LAPLACE_BRIDGE_H
@@ -21,10 +21,10 @@ struct laplace_bridge {
 };
 
 /*
-** Fills between[0 .. count-1] with independent draws, each between inner[i] and outer[i]. The
-** magnitudes of the points are at most 2^62 + 2^40. Returns 1, or 0 if the system provided no
-** random bytes or a scale is out of range. After a failure `between` is all zeros, and the caller
-** must not use it.
+** Fills between[0 .. count-1] with independent draws. Draw i is the new point n for x = inner[i]
+** and z = outer[i]. The magnitudes of the points are at most 2^62 + 2^40. Returns 1, or 0 if the
+** system provided no random bytes or a scale is out of range. After a failure `between` is all
+** zeros, and the caller must not use it.
 */
 int laplace_bridge_draw(const struct laplace_bridge *bridge, const int64_t *inner,
                         const int64_t *outer, int64_t *between, size_t count);

@@ -1,15 +1,13 @@
 /*
 ** lattice.c: see lattice.h.
 **
-** No function overflows. The functions split a signed number into sign and magnitude before they
-** round, because they round halves away from zero. Comments state the widest intermediate values.
+** No function overflows. The functions round halves away from zero. For this, they split a signed
+** number into its sign and its magnitude and round the magnitude. Comments state the widest
+** intermediate values.
 */
 #include "noise/lattice.h"
 
-/*
-** Returns x with the given sign. x is at most 2^63 for a negative result, and below 2^63 for a
-** positive result.
-*/
+/* Returns -x if `negative` is true, and otherwise x. -x needs x <= 2^63, and x needs x < 2^63. */
 static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
 }
@@ -57,10 +55,10 @@ int64_t lattice_round(int128 total, int shift) {
 
 /*
 ** If two totals of the same sign differ by D fine steps, the rounded totals differ by at most
-** ceil(D/2^shift) steps. If the totals have opposite signs, their halves are rounded in opposite
-** directions, and the difference can be floor(D/2^shift) + 1 steps. This number covers both cases,
-** and some totals attain it for every D > 0 and shift > 0. The sum steps + 1 could exceed 64 bits
-** only for shift 0. In that case D itself is the sensitivity.
+** ceil(D/2^shift) steps. If the totals have opposite signs, both can be rounded away from each
+** other, and the difference can be floor(D/2^shift) + 1 steps. floor(D/2^shift) + 1 is enough in
+** both cases. For every D > 0 and shift > 0, some totals have this difference. The sum steps + 1
+** could exceed 64 bits only for shift 0. In that case D itself is the sensitivity.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;
@@ -69,10 +67,10 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift) {
 
 /*
 ** s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)). If exponent + 1 is positive, the code
-** multiplies the denominator by the power of two, otherwise the numerator. Saturation does not
-** change the result. A saturated denominator exceeds s^2, so the quotient is 1, as without
-** saturation. A saturated numerator divided by a mantissa of 64 bits exceeds every variance, as
-** without saturation.
+** multiplies the denominator by this power of two. Otherwise it multiplies the numerator by the
+** inverse power. Saturation does not change the result. If the denominator saturates, it exceeds
+** s^2 with or without saturation, so the quotient, rounded up, is 1. If the numerator saturates,
+** the quotient exceeds every variance with or without saturation.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0;

@@ -1,6 +1,6 @@
 /*
-** lattice.h: exact integer arithmetic that turns clipped contributions into the integer that is
-** released.
+** lattice.h: exact integer arithmetic for sums of clipped contributions, for rounding these sums to
+** released integers, and for the variances of the noise.
 **
 ** A contribution is an integer number of fine steps. A release is an integer number of steps, and
 ** one step is 2^shift fine steps. Every function has a result for all integer arguments in the
@@ -23,7 +23,7 @@ __extension__ typedef unsigned __int128 uint128;
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this number */
-/* Least variance of the noise added by one step outward. */
+/* Least variance of the noise that one step outward adds. */
 #define LATTICE_MIN_STEP 16
 
 /* Returns |x|, even for the least int128. */
@@ -48,7 +48,7 @@ static inline int128 lattice_add(int128 x, int128 y) {
 /*
 ** Rounds a total of fine steps to the nearest number of steps, with halves away from zero. The
 ** result saturates at +-LATTICE_TOTAL. 0 <= shift <= 100 and |total| < 2^126. If two totals differ
-** by at most D fine steps, their results differ by at most lattice_sensitivity(D, shift).
+** by at most D fine steps, the rounded totals differ by at most lattice_sensitivity(D, shift).
 */
 int64_t lattice_round(int128 total, int shift);
 
@@ -60,14 +60,14 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
 ** Returns the least admissible variance V for sensitivity s < 2^32 at the rate mantissa *
-** 2^exponent: V = ceil(s^2 / (2 rate)) + 1. Then neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the
-** rate. The exponent can be any int. Returns 0 if V would not be below LATTICE_VARIANCE_END, or if
-** the rate is zero.
+** 2^exponent: V = ceil(s^2 / (2 rate)) + 1. With this V, both s^2/(2V) and s^2/(2(V - 1/12)) are at
+** most the rate. The exponent can be any int. Returns 0 if V would not be below
+** LATTICE_VARIANCE_END, or if the rate is zero.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 
 /*
-** Returns the variance of the fresh release that refines a point of variance `outer` to a point of
+** Returns the variance of the fresh draw that refines a point of variance `outer` to a point of
 ** variance `inner`: ceil(outer * inner / (outer - inner)). Then 1/result + 1/outer <= 1/inner. 0 <
 ** inner < outer < LATTICE_VARIANCE_END. Returns 0 if the result would not be below
 ** LATTICE_VARIANCE_END.
@@ -76,8 +76,8 @@ uint64_t lattice_refinement(uint64_t inner, uint64_t outer);
 
 /*
 ** Returns the refined point (inner/outer) y + (1 - inner/outer) z, rounded to the nearest integer
-** with halves away from zero. y is the published outer point and z is the fresh release. 0 < inner
-** < outer < LATTICE_VARIANCE_END.
+** with halves away from zero. y is the outer point and z is the fresh draw. 0 < inner < outer <
+** LATTICE_VARIANCE_END.
 */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer);
 
