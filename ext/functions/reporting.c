@@ -35,7 +35,9 @@ static sqlite3 *collect(struct session *session) {
   char *verified = session_verify(session), *certificate = 0;
   sqlite3 *facts = 0;
   if (verified && strcmp(verified, "ok") != 0)
-    error_set(&session->error, "the ledger does not verify: %s (restore it from a backup)",
+    error_set(&session->error,
+              ledger_audience(ledger) ? "%s"
+                                      : "the ledger does not verify: %s (restore it from a backup)",
               verified);
   if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
   if (certificate) facts = facts_open(ledger, certificate, &session->error);

@@ -176,7 +176,7 @@ static char *releases_verify(struct session *session) {
   return verification.found;
 }
 
-char *session_verify(struct session *session) {
+static char *verify_all(struct session *session) {
   char *found = ledger_verify(session->ledger, mechanism_describe);
   if (!found || strcmp(found, "ok") != 0) return found;
   char *discrepancy = releases_verify(session);
@@ -185,6 +185,23 @@ char *session_verify(struct session *session) {
   if (!discrepancy) return found;
   sqlite3_free(found);
   return discrepancy;
+}
+
+/* Returns the result of verify_all(), or a text without the names of inner releases and tiers. */
+char *session_verify(struct session *session) {
+  struct error *error = ledger_error(session->ledger);
+  char *found = verify_all(session);
+  int is_ok = found && strcmp(found, "ok") == 0 && !error_is_set(error);
+  if (!ledger_audience(session->ledger) || is_ok || error_is_memory(error)) return found;
+  sqlite3_free(found);
+  if (error_is_set(error)) {
+    error_clear(error);
+    error_set(error, "the ledger cannot be verified (dp_verify() shows the owner why)");
+    return 0;
+  }
+  found = sqlite3_mprintf("the ledger does not verify (dp_verify() shows the owner where)");
+  if (!found) error_set_memory(error);
+  return found;
 }
 
 /* ---- descriptions for the ledger ------------------------------------------------------------- */

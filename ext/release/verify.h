@@ -7,7 +7,8 @@
 /*
 ** Makes all checks of dp_verify(): checks the books and the seals, and compares every publication
 ** with its point on the path. Returns 'ok' or the first discrepancy (sqlite3_free), or null with
-** the error in the ledger. Call session_verify() inside a transaction.
+** the error in the ledger. If the ledger has an audience, the discrepancy or error only says that
+** the ledger does not verify. Call session_verify() inside a transaction.
 */
 char *session_verify(struct session *session);
 

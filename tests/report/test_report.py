@@ -333,7 +333,9 @@ def test_books_that_do_not_verify_have_no_page(tmp_path):
     ledger.execute("UPDATE dp_value SET value = value + 1")
     ledger.commit()
     ledger.close()
-    assert "dp_report: the ledger does not verify: dp_value" in refused(connect(tmp_path / "a.db"), "SELECT dp_report('public')")
+    db = connect(tmp_path / "a.db")
+    assert "dp_report: the ledger does not verify: dp_value" in refused(db, "SELECT dp_report()")
+    assert refused(db, "SELECT dp_report('public')") == "dp_report: the ledger does not verify (dp_verify() shows the owner where)"
 
 
 @pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)

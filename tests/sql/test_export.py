@@ -250,7 +250,7 @@ def test_books_that_do_not_verify_are_not_handed_over(book, path, tmp_path):
     ledger.execute("UPDATE dp_value SET value = value + 1e9 WHERE tier = 'public'")
     ledger.close()
     done = hand_over(path, "public", tmp_path / "x.db")
-    assert done.returncode != 0 and "dp_export: the ledger does not verify: dp_value" in done.stderr
+    assert done.returncode != 0 and "dp_export: the ledger does not verify (dp_verify() shows the owner where)" in done.stderr
     assert not (tmp_path / "x.db").exists()
 
 

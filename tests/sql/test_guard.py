@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from conftest import connect, EXTENSION, one, PATIENCE, refused
+from conftest import connect, EXTENSION, ledger_of, one, PATIENCE, refused
 from guard_helpers import copy_of, create, guarded, mend, outcome, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
@@ -197,6 +197,26 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
         assert mend(differences(a, b), left, right) == []
     with contextlib.closing(guarded(left, "clinic")) as a, contextlib.closing(guarded(right, "clinic")) as b:
         assert mend(differences(a, b), left, right) != []  # control: the comparison finds differences at 'clinic'
+
+
+@pytest.mark.parametrize("edit", [
+    "UPDATE dp_value SET value = value + 1 WHERE tier = 'clinic'", "UPDATE dp_release SET kind = 'count' WHERE name = 'confidential'",
+    "UPDATE dp_charge SET rate = rate * 2 WHERE tier = 'clinic'", "UPDATE dp_budget SET spent_high = 0.1 WHERE tier = 'clinic'",
+    "DELETE FROM dp_budget WHERE tier = 'clinic'", "DELETE FROM dp_path WHERE release_id = (SELECT max(id) FROM dp_release)",
+    "UPDATE dp_release SET options = 'x' WHERE name = 'confidential'", "DELETE FROM dp_publication WHERE tier = 'clinic'"])
+def test_a_damaged_ledger_names_nothing_of_inner_tiers(copy, edit):
+    owner, guest = connect(copy), guarded(copy)
+    release(owner, "clinic", "confidential")
+    with contextlib.closing(ledger_of(copy)) as ledger:
+        for (trigger,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            ledger.execute(f'DROP TRIGGER "{trigger}"')
+        assert ledger.execute(edit).rowcount > 0
+    assert outcome(owner, "SELECT dp_verify()") != [("'ok'",)]
+    shown = [outcome(guest, s) for s in ("SELECT dp_report()", "SELECT dp_report('public')", "SELECT dp_certificate()")]
+    shown.append(outcome(owner, "SELECT dp_report('public')"))
+    shown.append(outcome(owner, f"SELECT dp_export('public', '{copy}.out')"))
+    assert '"verify":"ok"' not in str(shown)
+    assert all("verif" in str(text) and "confidential" not in str(text) and "clinic" not in str(text) for text in shown), shown
 
 
 def test_a_tier_sees_its_own_and_outer_publications(copy):
