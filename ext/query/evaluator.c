@@ -14,14 +14,14 @@ SQLITE_EXTENSION_INIT3
 #define MOST_OBJECTS   256 /* tables and views that a question may use, directly or through views */
 #define MOST_BYTES     (64 << 20) /* the most bytes of the results of one unit */
 #define TICK           1000       /* the number of steps between two checks of the limit */
-#define TICKS_PER_LOOK 64         /* the number of ticks between two checks of the host */
+#define TICKS_PER_LOOK 64         /* how many ticks pass between two checks for an interrupt */
 #define MODULE         "dp_unit_rows"
 
 struct evaluator {
   sqlite3 *db, *host;
   sqlite3_vfs vfs;
   char vfs_name[40];
-  sqlite3_int64 moment; /* the time that the question sees: milliseconds of the Julian day */
+  sqlite3_int64 moment; /* the time that the question sees: Julian day in milliseconds */
   const struct ledger_policy *policy;
   struct allowed_functions functions;
   struct evaluator_table *tables;
@@ -54,7 +54,7 @@ static int out_of_memory(struct error *error) {
 
 /* ---- the replacement of the file system (Q1) ------------------------------------------------- */
 
-/* This file system opens no file. Its clock always shows the moment at which the question began. */
+/* The evaluator's file system opens no file. Its clock always shows the time evaluator->moment. */
 static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
   (void)vfs, (void)name, (void)flags, (void)out;
   file->pMethods = 0;
@@ -256,7 +256,10 @@ static int next_of_stream(struct evaluator *evaluator) {
   return evaluator->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
 }
 
-/* The stream must be the outermost loop, which begins first and only once. */
+/*
+** Begins the stream. Fails if another table has been begun before or the stream is begun again: the
+** stream must be the outermost loop.
+*/
 static int begin_stream(struct evaluator *evaluator, struct cursor *cursor) {
   cursor->column = -1;
   cursor->row = 0;
@@ -699,8 +702,8 @@ void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *),
 }
 
 /*
-** SQLite calls this function after every TICK steps of a run. The count starts at the same number
-** for every unit.
+** SQLite calls this function after every TICK steps. The count of steps starts at the same number
+** in every run.
 */
 static int look_at_limits(void *context) {
   struct evaluator *evaluator = context;
@@ -744,8 +747,8 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 }
 
 /*
-** Interprets the result code with which a run ended. If a unit's rows can cause the error, the
-** error affects that unit only.
+** Converts the result code with which a run ended. An error that a unit's rows can cause drops only
+** this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->is_broken) return fail(evaluator, "a column is missing (a bug)");

@@ -1,12 +1,12 @@
 /*
-** evaluator.h: a private SQLite connection in memory that evaluates a question for one unit after
-** the other. This connection has no access to the database. Its only tables are virtual tables, and
-** the caller supplies their rows.
+** evaluator.h: a private SQLite connection in memory that evaluates the query of a question for one
+** unit after the other. This connection has no access to the database. Its only tables are virtual
+** tables, and the caller supplies their rows.
 **
 ** Requirements, which the tests cite:
-**   Q1  An evaluation depends only on the unit's rows and the public tables. All units see the same
-**       time. Counters of earlier work, statistics, random numbers and other units have no
-**       influence.
+**   Q1  The result of an evaluation depends only on the unit's rows, the public tables, and the
+**       time, which is the same for all units. Counters of earlier work, statistics, random numbers
+**       and other units do not change it.
 **   Q2  If a unit's evaluation fails or exceeds the public limits, only that unit is affected. Lack
 **       of memory, an error of the file system and an interrupt end the whole question.
 **   Q3  A question may use only the functions of a fixed list, declared tables and views over them.
@@ -38,7 +38,7 @@ int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct led
                    const char *sql, int columns, const char *names, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
-/* Returns the private connection. The caller may use it for statements that read no table. */
+/* Returns the private connection. The caller may run statements on it that read no table. */
 sqlite3 *evaluator_connection(const struct evaluator *evaluator);
 
 /* Return the number of tables that the question names, and table i. */
@@ -60,8 +60,8 @@ struct evaluator_limits {
 };
 
 /*
-** Evaluates the question on the rows in its tables, within the limits. Always counts the results.
-** If `keeps` is 1, also keeps the results until the next evaluation.
+** Evaluates the question on the rows that its tables hold now, within the limits. Counts the
+** results. If `keeps` is 1, also keeps the results until the next evaluation.
 */
 enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluator_limits *limits,
                               int keeps);
@@ -78,11 +78,11 @@ int evaluator_can_stream(struct evaluator *evaluator, int *length);
 
 /*
 ** evaluator_run_stream() evaluates the question once over the rows of all units. `bytes` is the
-** limit for one result, counted as in evaluator_limits. next() puts the next row into the table and
-** returns 1. It returns 0 at the end and -1 after an error. give() receives each result while the
-** table still holds the row of that result. It returns 1, or 0 after an error. The result
-** EVALUATION_DROPPED means that this evaluation failed, but that an evaluation for each unit may
-** succeed.
+** limit for one result, counted as in evaluator_limits. The caller supplies two functions. next()
+** puts the next row into the table and returns 1, or returns 0 at the end and -1 after an error.
+** give() receives each result while the table still holds the row of that result, and returns 1, or
+** 0 after an error. If evaluator_run_stream() returns EVALUATION_DROPPED, this evaluation failed,
+** but separate evaluations for each unit may succeed.
 */
 struct evaluator_stream {
   const struct evaluator_table *table;

@@ -59,9 +59,9 @@ static int only(const struct program *program, const char *name) {
 }
 
 /*
-** Returns whether the program has only two jumps back: the Next of the loop, and the last Goto,
-** which returns to the start after the constants are set. In such a program, only the loop runs
-** more than once.
+** Returns whether the program has only two backward jumps: the Next of the loop, and the Goto at
+** the end of the program, which jumps to the start after the constants are set. In such a program,
+** only the loop runs more than once.
 */
 static int goes_forward(const struct program *program, const struct loop *loop) {
   for (int i = 0; i < program->count; i++) {
@@ -112,15 +112,16 @@ static int is_target(const struct program *program, int address) {
 }
 
 /*
-** Returns the instruction that certainly gave a register the value that it has at address `at`.
-** This is the last instruction before `at` that writes the register, if no jump leads to an address
-** in between. Follows copies. Returns -1 if no instruction is certain.
+** Returns the address of the instruction that gave a register its value at address `at`. This is
+** the last instruction before `at` that writes the register, if no jump leads to an address between
+** the two. If this instruction copies another register, continues with the other register. Returns
+** -1 if the instruction is not certain.
 */
 static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
     const struct program_instruction *before = &program->list[i - 1];
     if (!instruction_writes(before, place)) continue;
-    if (is(before, "RealAffinity")) continue; /* the control has it, too */
+    if (is(before, "RealAffinity")) continue; /* the control query has RealAffinity, too */
     if (is(before, "SCopy")) return writer_of(program, before->p1, i - 1);
     if (is(before, "Copy")) return writer_of(program, before->p1 + place - before->p2, i - 1);
     return i - 1;
@@ -198,13 +199,13 @@ static int find_route(struct route *route, sqlite3 *db, const struct ledger_poli
     struct error error = {0};
     if (declaration->role != POLICY_PROTECTED) continue;
     found = route_find(route, db, policy, declaration, &error) && route->tables[0].root == root;
-    error_clear(&error); /* a table that cannot be read is not the one */
+    error_clear(&error); /* a table that cannot be read is not the table of the loop */
     if (!found) route_clear(route);
   }
   return found;
 }
 
-/* The text that an aggregate gets as its unit, or null if it does not get a text. */
+/* Returns the constant text that an aggregate gets as its unit, or null if it gets no such text. */
 static char *text_instead(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
@@ -218,7 +219,7 @@ static char *text_instead(const struct program *program) {
   return 0;
 }
 
-/* Compares the units of the aggregates with the column of the loop's table that names them. */
+/* Checks that the unit of every aggregate is the unit column, or link, of the loop's table. */
 static void check_units(struct loop_proof *proof, sqlite3 *db, const struct program *program,
                         const struct loop *loop) {
   struct program control;
@@ -229,7 +230,7 @@ static void check_units(struct loop_proof *proof, sqlite3 *db, const struct prog
   program_clear(&control);
 }
 
-/* Whether the host's connection can read what leads from the rows to their units. */
+/* Returns whether the host's connection can read the unit column and the links of a route. */
 static int can_follow(sqlite3 *db, const struct route *route) {
   struct error error = {0};
   unsigned char *used = calloc((size_t)route->tables[0].count + 1, 1);

@@ -24,11 +24,11 @@ enum proof {
 struct loop_proof {
   enum proof result;
   /*
-  ** The way from the rows of the loop to their units. Without tables if the loop is not over one
-  ** protected table.
+  ** The route from the rows of the loop to their units. It has no tables if the program is not a
+  ** loop over one protected table.
   */
   struct route route;
-  char *instead; /* PROOF_OTHER_UNIT: the text that the aggregate gets as its unit, or null */
+  char *instead; /* PROOF_OTHER_UNIT: a constant text that an aggregate gets as its unit, or null */
 };
 
 /*

@@ -9,7 +9,7 @@
 
 #include "ledger/policy.h"
 
-/* The affinities of columns. Each has the name of a type that declares it. */
+/* The affinities of columns. Each is named after a column type that has this affinity. */
 enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER, AFFINITY_REAL };
 
 /* The collations that a declared table may use. */
@@ -66,9 +66,9 @@ struct route {
 };
 
 /*
-** Finds the route of a protected table, and checks that the schema still agrees with the table's
-** declaration. Returns 1, or 0 with the error set. The caller must call route_clear() in both
-** cases.
+** Finds the route of a protected table, and checks that the schema still agrees with the
+** declarations of its tables. Returns 1, or 0 with the error set. The caller must call
+** route_clear() in both cases.
 */
 int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                const struct ledger_declaration *declaration, struct error *error);
@@ -81,8 +81,8 @@ void route_clear(struct route *route);
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
 /*
-** Appends the FROM and WHERE clauses that find the parent's row for the link ?1, with the same
-** comparisons. The route must have a parent.
+** Appends the FROM and WHERE clauses that find the row of the first parent to which the link ?1
+** refers. They compare columns as route_append_from() does. The route must have a parent.
 */
 void route_append_lookup(sqlite3_str *sql, const struct route *route);
 

@@ -42,9 +42,9 @@ void program_clear(struct program *program);
 int instruction_writes(const struct program_instruction *instruction, int place);
 
 /*
-** Returns whether a loop keeps no value from one row to the next. The instructions `first` to
-** `last` must write every register that they write before they read it. The accumulators of
-** aggregates are exempt.
+** Returns whether a loop, the instructions `first` to `last`, keeps no value from one row to the
+** next. This holds if the loop never reads a register before it writes this register, except for
+** registers that it never writes and the accumulators of aggregates.
 */
 int program_keeps_nothing(const struct program *program, int first, int last);
 

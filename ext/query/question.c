@@ -1,10 +1,10 @@
 /*
 ** question.c: see question.h.
 **
-** The question reads the tables on the host's own connection, because another connection cannot
-** read every database (in memory, locked, encrypted) in the same state. The statements that read
-** are written here and call no functions. They sort each protected table of the question by unit.
-** The question then merges the sorted streams unit by unit.
+** The tables are read on the host's own connection, because another connection cannot read every
+** database in the same state (it may be in memory, locked or encrypted). The statements that read
+** the tables are written in this file and call no functions. They sort each protected table by
+** unit. The sorted streams are then merged unit by unit, and the evaluator runs the caller's query.
 */
 #include "query/question.h"
 
@@ -29,19 +29,19 @@ struct question {
   struct collector *host;
   struct ledger *ledger;
   struct ledger_policy policy;
-  const char *after; /* the end of errors that occur while rows are read */
+  const char *after; /* the text at the end of error messages: see struct rows_opener */
   struct evaluator *evaluator;
   sqlite3_stmt *begun;    /* keeps the database in one state (U3) */
   sqlite3_stmt *probe;    /* shows whether the host is interrupted */
   sqlite3_stmt *compare;  /* compares two units in the order of the streams */
-  int columns;            /* of the question; 0 if they do not matter */
-  int takes_one;          /* each row of the table gives exactly one row */
+  int columns;            /* the number of columns of the question; 0 if any columns will do */
+  int takes_one;          /* each row of the table gives exactly one result */
   sqlite3_value *nothing; /* NULL */
   int by_row;             /* the ledger protects rows */
   struct stream *streams;
   int count;
   enum collation collation; /* the collation of the units */
-  sqlite3_value *unit;      /* the unit whose rows are gathered */
+  sqlite3_value *unit;      /* the current unit */
   int64_t number;           /* the number of units so far */
 };
 
@@ -399,7 +399,7 @@ static int gather(struct question *question, double *count, struct error *error)
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Names the current unit to the rows. Returns 0 when out of memory. */
+/* Sets the current unit as the unit of the next rows. Returns 0 when out of memory. */
 static int give_unit(struct question *question, struct rows *rows) {
   if (!question->by_row) return rows_give_unit(rows, question->unit, question->collation);
   rows_give_number(rows, question->number);
@@ -407,8 +407,8 @@ static int give_unit(struct question *question, struct rows *rows) {
 }
 
 /*
-** Models and responses take exactly one row from each row of the table: the first result, or NULL
-** if there is no result.
+** Adds exactly one row for a row of the table: its first result, or NULLs if it has no result.
+** Models and local randomisations need this.
 */
 static int deliver_one(struct question *question, struct rows *rows) {
   sqlite3_value *nothing[3] = {question->nothing, question->nothing, question->nothing};
@@ -452,7 +452,7 @@ static int host_is_interrupted(void *context) {
   int rc;
   while ((rc = sqlite3_step(question->probe)) == SQLITE_ROW) {
   }
-  /* the error is in rc; an authorizer's refusal is not an interrupt */
+  /* The error is in rc. An error other than an interrupt, such as a refusal, does not matter. */
   sqlite3_reset(question->probe);
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
@@ -504,7 +504,7 @@ static int give_row(void *context, sqlite3_value **row) {
   return give_unit(streaming->question, streaming->rows) && rows_add(streaming->rows, row);
 }
 
-/* Returns a bound on the number of rows that a join of one row with all public tables gives. */
+/* Returns a bound on the number of rows in a join of one protected row with all public tables. */
 static double rows_joined(const struct question *question) {
   double product = 1;
   for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
@@ -527,7 +527,7 @@ static int can_stream(const struct question *question, double steps, double *byt
          evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
 }
 
-/* Opens the rows, whose units give_unit() names. */
+/* Opens the rows. They have no column for the unit, because give_unit() sets the unit. */
 static int open_rows(const struct rows_opener *opener, struct rows *rows, struct error *error) {
   int opened = opener->open(opener->context, rows, error);
   rows->columns.unit = -1;

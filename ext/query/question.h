@@ -19,9 +19,9 @@
 struct question;
 
 /*
-** Compiles the query of a question and begins to read. If the ledger is unchecked, sets *question
-** to null and returns 1: the owner vouches for the query. Otherwise returns 1, or 0 with the error
-** set. The caller must call question_close(), even after an error.
+** Compiles the query of a question and begins to read the database. If the ledger is unchecked, the
+** owner vouches for the query: the function sets *question to null and returns 1. Otherwise returns
+** 1, or 0 with the error set. The caller must call question_close(), even after an error.
 */
 int question_open(struct question **question, struct collector *host, struct ledger *ledger,
                   const struct aggregate *aggregate, const char *sql, struct error *error);
@@ -35,17 +35,17 @@ char *question_tables(const struct question *question);
 
 #define DEFAULT_STEPS 1000000
 
-/* Opens the rows of a question. It is called again if an evaluation has to start anew. */
+/* Opens the rows of a question. question_run() calls open() again if it must start anew. */
 struct rows_opener {
   int (*open)(void *context, struct rows *rows, struct error *error);
   void *context;
-  const char *after; /* the end of errors that occur while rows are read */
+  const char *after; /* the text at the end of messages about errors that occur after open() */
 };
 
 /*
-** Opens the rows, evaluates the query for each unit and adds the results to them. The evaluation
-** for a unit with r rows may take steps * (1 + r) steps of SQLite's virtual machine. Returns 1, or
-** 0 with the error set. The caller closes the rows in either case.
+** Opens `rows`, evaluates the query for each unit and adds the results to `rows`. The evaluation
+** for a unit with r rows may take `steps` * (1 + r) steps of SQLite's virtual machine. Returns 1,
+** or 0 with the error set. The caller closes `rows` in both cases.
 */
 int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error);

@@ -30,9 +30,10 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 }
 
 /*
-** Finds the identity of a value. Numbers and NULL are their own identity. Texts and blobs are
-** hashed with a secret. Units in the state of a shard are hashed without a secret, so that a unit
-** has the same identity in every database. Returns 1, or 0 when out of memory.
+** Finds the identity of a value. The identity of a number or NULL is the value itself. The identity
+** of a text or blob is its hash with a secret. For units in the state of a shard, the hash has no
+** secret, so that a unit has the same identity in every database. Returns 1, or 0 when out of
+** memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
@@ -60,8 +61,8 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
 }
 
 /*
-** Changes a text so that texts that are equal under a collation have the same bytes. Returns its
-** size. NOCASE compares up to a zero byte, and then the sizes.
+** Changes a text so that texts that are equal under a collation get the same bytes. Returns the new
+** size. For NOCASE, only the bytes before the first zero byte and the size of the text count.
 */
 static size_t fold(unsigned char *text, size_t size, enum collation collation) {
   int ended = 0;
@@ -96,8 +97,8 @@ void rows_give_number(struct rows *rows, int64_t number) {
 /* ---- one row --------------------------------------------------------------------------------- */
 
 /*
-** Returns whether a row counts. A row counts if its value is not NULL or the aggregate takes no
-** value.
+** Returns whether the aggregate counts a row. It does if the value of the row is not NULL, or if
+** the aggregate takes no value.
 */
 static int counts(const struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;
@@ -111,8 +112,8 @@ static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct i
 }
 
 /*
-** The next functions add a row to a release of one sum, over rows or over units. Their paths must
-** be as short as those of SQLite's own sum(). NULL adds nothing, because SQLite converts NULL to 0.
+** The next functions add a row to a release of one sum, over rows or over units. They must be as
+** fast as SQLite's own sum(). NULL adds nothing, because SQLite converts NULL to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
@@ -262,8 +263,8 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
 }
 
 /*
-** The context for adding the sums of other rows to `rows`. `cells` maps a cell of the other rows to
-** a cell of `rows`. It is null if both have the same cells.
+** The context for adding the sums of other rows to `rows`. `cells` maps each cell of the other rows
+** to a cell of `rows`. `cells` is null if both have the same cells.
 */
 struct joining {
   struct rows *rows;

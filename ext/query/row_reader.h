@@ -37,7 +37,7 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
-  int for_state;  /* a unit has the same identity in all databases */
+  int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
 };
 
 /*
@@ -56,9 +56,10 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
 void rows_close(struct rows *rows);
 
 /*
-** Name the unit of the rows that rows_add() adds next, so that the rows need no column for it: by
-** the value of a unit column, where texts that are equal under the collation name one unit, or by a
-** number. rows_give_unit() returns 1, or 0 when out of memory.
+** Set the unit of the rows that rows_add() adds next. The rows then have no column for the unit.
+** rows_give_unit() takes the value of a unit column; texts that are equal under the collation are
+** the same unit. rows_give_number() takes a number. rows_give_unit() returns 1, or 0 when out of
+** memory.
 */
 int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation);
 void rows_give_number(struct rows *rows, int64_t number);

@@ -7,7 +7,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Refuses a program with an instruction that is not allowed. */
+/*
+** Compiles a SELECT of columns and examines its program. If `is_generated` is 0, refuses columns
+** that an authorizer of the host hides; otherwise refuses columns whose computation may fail.
+*/
 static int check_program(sqlite3 *db, const char *select, int is_generated, const char *table,
                          struct error *error) {
   struct allowed_functions functions;

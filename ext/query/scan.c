@@ -2,9 +2,9 @@
 ** scan.c: see scan.h.
 **
 ** The scan divides the rows of a table by rowid into ranges. The host's connection and further
-** connections take ranges one after the other, each on its own thread. To run the query on a range,
-** the scan puts a common table expression before the owner's text. The expression has the name of
-** the table and gives the rows of the range.
+** connections run on a thread each, and each connection takes one range after the other. To run the
+** query on a range, the scan puts a common table expression before the owner's text. The expression
+** has the name of the table and gives the rows of the range.
 **
 ** Requirements:
 **   S1  Every row of the query comes from exactly one range. The scan proves this from the program
@@ -37,8 +37,8 @@
 SQLITE_EXTENSION_INIT3
 
 #define RANGES      256 /* the most ranges; with so many, no thread waits long for the last range */
-#define LEAST_RANGE 16384 /* the least rowids in a range; a thread does not pay off for fewer */
-/* bytes; separates the data of different threads into different cache lines */
+#define LEAST_RANGE 16384 /* the least number of rowids in a range; fewer are not worth a thread */
+/* the number of bytes between the data of two threads, so that no cache line has data of both */
 #define CACHE_LINES 128
 #define WAIT        200 /* microseconds between two checks of the other threads */
 #define ASKED       32  /* runs of the host's statement (about 10 instructions) in each check */
@@ -109,8 +109,8 @@ enum role {
 static const int in_whole[COUNTED] = {1, 1, 0, 1, 0, 1}, in_range[COUNTED] = {1, 0, 1, 1, 2, 1};
 
 /*
-** The known instructions: they compute from the row or surround the loop. Any other instruction may
-** do anything.
+** The known instructions. They compute from the row, or belong to the frame of the loop. Any other
+** instruction may do anything.
 */
 static const struct instruction {
   const char *name;
@@ -222,7 +222,7 @@ static int compiles_to(sqlite3 *db, const char *text, const char *listing) {
   return same;
 }
 
-/* Finds the table and makes the query on a range (S1). Returns 1, or 0 if the proof fails. */
+/* Finds the table and writes the query on a range (S1). Returns 1, or 0 if the proof fails. */
 static int divide(struct scan *scan, sqlite3 *db) {
   char *text = query_text(scan->query, ""), *control = 0;
   struct program whole = text ? compile(db, text) : (struct program){0};
@@ -256,7 +256,7 @@ static int is_shared(sqlite3 *db) {
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }
 
-/* the number of digits of a real as a text: a setting of new SQLite versions */
+/* the setting of new SQLite versions for the number of digits in the text of a real */
 #define FP_DIGITS 1023
 
 /* Copies the settings of the host that affect the values of rows. */

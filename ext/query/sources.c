@@ -121,8 +121,8 @@ struct call {
 };
 
 /*
-** Returns the address at which the program sets the aggregate's accumulator to NULL, or -1 if there
-** is none. An aggregate with GROUP BY has none before `at`.
+** Returns the address before `at` at which the program sets the aggregate's accumulator to NULL, or
+** -1 if there is none. With GROUP BY, there is none.
 */
 static int start_of(const struct program *program, int at) {
   int accumulator = program->list[at].p3;
@@ -247,8 +247,8 @@ static int is_of_row(const struct call *call, const struct instruction *column) 
 
 /*
 ** Returns whether several instructions write a register and the program has a subquery that makes
-** rows one by one, as in UNION ALL. Then the last instruction does not determine the value of the
-** register.
+** rows one by one, as in UNION ALL. In this case, the value of the register need not come from the
+** last of these instructions.
 */
 static int is_ambiguous(const struct program *program, int cell) {
   int writers = 0, yields = 0;

@@ -61,8 +61,8 @@ static int are_nested(const struct program *program, const struct loops *loops) 
 }
 
 /*
-** Returns whether the only jumps back are those of the loops and the last Goto, which returns to
-** the start after the constants are set.
+** Returns whether the only backward jumps are those of the loops, and the Goto at the end of the
+** program, which jumps to the start after the constants are set.
 */
 static int goes_forward(const struct program *program) {
   for (int i = 0; i < program->count; i++) {

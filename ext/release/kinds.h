@@ -47,7 +47,7 @@ struct aggregate {
   enum answer_form form;
   int min_arguments, max_arguments;
   struct places places;
-  unsigned takes; /* its parameters, as bits 1 << parameter; those without a place are options */
+  unsigned takes;      /* bits 1 << parameter; a parameter without a place is an option */
   double default_clip; /* 0: the caller must give a clip */
   int is_ou;
   int counts;          /* a row contributes 1 instead of its value */
