@@ -41,8 +41,8 @@ def declared_name(declaration):
 
 
 class Scan:
-    """The names that a C file declares for itself at file scope. clang-format puts every such declaration at the start of a line.
-    """
+    """The names and tags that a C file declares at file scope for its own use, and where the bodies of its structs are.
+    clang-format puts every such declaration at the start of a line."""
 
     def __init__(self, text):
         code = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), without_directives(text), flags=re.S)
@@ -72,8 +72,8 @@ def is_member(tokens, i):
 
 
 def rename(text, names, tags, prefix, in_struct):
-    """Returns the text with a prefix before these names and tags. The names of struct members do not
-    change, neither where they are declared nor where they are used."""
+    """Returns the text with the prefix before these names and tags. The names of struct members do not change, neither where
+    they are declared nor where they are used."""
     out, position, tokens = [], 0, tokens_of(text)
     for i, token in enumerate(tokens):
         start, position = position, position + len(token)
@@ -88,8 +88,8 @@ def rename(text, names, tags, prefix, in_struct):
 
 
 def static_text(text, functions):
-    """Returns the text with `static` before the prototypes and definitions of these functions. They must be at the start of a
-    line."""
+    """Returns the text with `static` before the prototypes and definitions of these functions. Each prototype and definition
+    must begin at the start of a line."""
     pattern = re.compile(r"^(?![^\n(]*\bstatic\b|typedef\b|extern\b|#|return\b|else\b)((?:[A-Za-z_][\w ]*?[ *]+)+)(\w+)\(", re.M)
     text = pattern.sub(lambda m: "static " + m.group() if m.group(2) in functions else m.group(), text)
     # Some functions are declared with a typedef of their type.

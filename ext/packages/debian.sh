@@ -1,5 +1,5 @@
-# !/bin/sh Fetches packages from Debian. The script works on copies of apt's lists and does not change apt's own lists and
-# settings.
+#!/bin/sh
+# Fetches packages from Debian. The script works on copies of apt's lists and does not change apt's own lists and settings.
 #
 #   debian.sh source FOLDER PACKAGE...       source packages, unpacked to FOLDER/PACKAGE
 #   debian.sh root ARCHITECTURE FOLDER PACKAGE... packages of another architecture and their dependencies, unpacked to FOLDER

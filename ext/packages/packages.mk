@@ -54,7 +54,7 @@ debian-package:
 	  DEB_BUILD_OPTIONS="noautodbgsym" dpkg-buildpackage -b -us -uc
 	cp $(WORK)/debian/libsqlite3-mod-diffuse_*.deb build/packages/
 
-# Makes the checks that an uploader would make: metadata, names of platforms, symbols, the oldest C library.
+# Checks packages as an uploader would: metadata, names of platforms, symbols, and the oldest C library that a package needs.
 check-packages:
 	PYTHONPATH=$(TOOLS)/python $(PYTHON) -m twine check --strict build/packages/*.whl
 	$(PYTHON) ext/packages/check.py build/packages $(TOOLS)
@@ -75,7 +75,7 @@ install: all $(BUILD)/install/libdiffuse.a
 	$(FILL) ext/packages/diffuse.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/diffuse.pc
 	$(FILL) ext/packages/diffuse.7.in >$(DESTDIR)$(PREFIX)/share/man/man7/diffuse.7
 
-# The static library is compiled from the amalgamation, so that a program which links it gets few names.
+# The static library is compiled from the amalgamation, so that it adds few names to a program that links it.
 $(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 	@mkdir -p $(@D)
 	$(CC) $(CODEGEN) $(CFLAGS) -DSQLITE_CORE -I$(<D) -c -o $(@D)/diffuse.o $<

@@ -4,7 +4,8 @@ const { existsSync } = require("node:fs");
 
 const SUFFIX = { darwin: "dylib", linux: "so", win32: "dll" };
 
-/* glibc or musl: what this node was linked with. npm installs for one of them, yarn and pnpm perhaps for both. */
+/* Returns whether this node was linked with musl, not with glibc. The installed packages do not decide this: npm installs the
+   package for one of the two C libraries, but yarn and pnpm may install both packages. */
 function isMusl() {
   if (process.platform !== "linux") return false;
   const report = process.report && process.report.getReport();
@@ -12,7 +13,7 @@ function isMusl() {
   return !report || existsSync("/etc/alpine-release") || (report.sharedObjects || []).some((name) => name.includes("ld-musl-"));
 }
 
-/** The path of the extension for this platform. */
+/** Returns the path of the extension for this platform. */
 function getLoadablePath() {
   const name = `sqlite-diffuse-${process.platform}-${process.arch}${isMusl() ? "-musl" : ""}`;
   const suffix = SUFFIX[process.platform];
