@@ -1,6 +1,6 @@
 /*
-** diffuse.c: entry point of the extension. Checks the host, silences GSL, registers the functions.
-** Loading has no other effect: nothing is opened, created or written.
+** diffuse.c: entry point of the extension. Loading checks the host's SQLite, turns off GSL's error
+** handler and registers the functions. Loading does not open, create or write any file.
 */
 #include <gsl/gsl_errno.h>
 
@@ -24,8 +24,8 @@ SQLITE_EXTENSION_INIT1
 
 /*
 ** All connections of a process call SQLite through one table of functions. A second SQLite library
-** in the process has its own table and connections. For that library the function returns 0 with a
-** message.
+** in the process has its own table and connections. If such a library loads the extension, the
+** function returns 0 with a message.
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
@@ -78,8 +78,9 @@ static int register_all(sqlite3 *db, struct host *host) {
 }
 
 /*
-** Loading again does nothing. It would replace the functions, and with them the handle that holds
-** an in-memory ledger. SQLite also refuses to replace functions while a statement runs.
+** If the extension is loaded again on the same connection, this function does nothing. Otherwise it
+** would replace the functions and with them the handle that holds an in-memory ledger. SQLite also
+** refuses to replace functions while a statement runs.
 */
 EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (!take_api(api, error)) return SQLITE_ERROR;

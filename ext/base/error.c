@@ -7,8 +7,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** If memory runs out while an error's text is made, this text stands in its place. So no error is
-** lost.
+** The text of an error for which there was no memory to make its own text. An error is therefore
+** never lost.
 */
 static char no_memory[] = "out of memory";
 

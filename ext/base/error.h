@@ -41,8 +41,8 @@ void error_clear(struct error *error);
 
 /*
 ** error_take() returns the error and clears `error`. error_restore() sets the taken error again and
-** drops any later error. Call this pair of functions around work that must run even after an error,
-** if errors of that work do not matter.
+** drops any later error. Call these two functions before and after work that must run even after an
+** error, if errors of this work do not matter.
 */
 struct error error_take(struct error *error);
 void error_restore(struct error *error, struct error taken);

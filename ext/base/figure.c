@@ -11,9 +11,9 @@
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT3
 
-#define DIGITS 40 /* number of digits that are read of a double; enough to recognise a tie */
+#define DIGITS 40 /* number of digits to which a double is expanded; enough to recognise a tie */
 #define LARGE  15 /* from this exponent on, the text has a power of ten */
-/* The text also has a power of ten if it needs decimal places beyond this place. */
+/* If a number needs digits beyond this decimal place, the text also has a power of ten. */
 #define SMALL     (-9)
 #define PRECISION 15 /* number of significant digits of a double */
 
@@ -86,14 +86,17 @@ static void append_number(sqlite3_str *text, int64_t n, int place) {
   }
 }
 
-/* Returns the place of the last digit that the text shows of a half-width. */
+/* Returns the place of the last digit of a half-width that the text shows. */
 static int place_of(double half) {
   int first = exponent_of(half);
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;
 }
 
 char *figure_with_interval(double value, double low, double high, int not_negative) {
-  /* Stored intervals are rounded outward. This rounding must not change a digit of the text. */
+  /*
+  ** Stored intervals are slightly too wide, because they were rounded outward. The factor prevents
+  ** this from changing a digit of the text.
+  */
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;

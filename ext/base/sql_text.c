@@ -60,15 +60,15 @@ const char *not_a(sqlite3_value *value, int wanted) {
 /*
 ** KEY_LENGTH is the length in characters of the longest text of a key. BLOB_BYTES is the number of
 ** bytes of a blob whose text does not exceed this length. Keys are data and can have any length, so
-** key_text() cuts longer keys. Cutting is idempotent: if the text of a key is used as a key,
-** key_text() does not change it.
+** key_text() cuts longer keys. If the text of a key is itself used as a key, key_text() returns it
+** unchanged.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
 /*
-** Returns the text of a key that is an SQL text. The result is valid in JSON, because each byte
-** that is not valid UTF-8 is replaced by U+FFFD.
+** Returns the text of a key whose SQL type is TEXT. The function replaces each byte that is not
+** valid UTF-8 by U+FFFD, so the result is valid in JSON.
 */
 static char *plain_key(const unsigned char *text) {
   sqlite3_str *key = sqlite3_str_new(0);

@@ -1,13 +1,16 @@
-/* sql_text.h: turns SQL values into texts. The values are arguments that must be texts, or keys. */
+/*
+** sql_text.h: reads SQL values that must be texts, makes the texts of keys, and reads texts of
+** queries.
+*/
 #ifndef DIFFUSE_BASE_SQL_TEXT_H
 #define DIFFUSE_BASE_SQL_TEXT_H
 
 #include <sqlite3ext.h>
 
 /*
-** Returns the text of a value if the value is an SQL text in valid UTF-8 without a zero byte. A C
-** string would end at the zero byte. Returns null for any other value. The function never converts
-** a value to text.
+** Returns the text of a value if the value is an SQL text in valid UTF-8 without a zero byte, at
+** which a C string would end. Returns null for any other value. The function never converts a value
+** to text.
 */
 const char *plain_text(sqlite3_value *value);
 
@@ -20,14 +23,14 @@ const char *plain_text(sqlite3_value *value);
 const char *not_a(sqlite3_value *value, int wanted);
 
 /*
-** Returns whether a text is the text of a key, which means that key_text() does not change it.
-** Returns -1 if memory runs out.
+** Returns whether key_text() would leave a text unchanged, so that the text can be the text of a
+** key. Returns -1 if memory runs out.
 */
 int key_is_plain(const char *text);
 
 /*
-** Returns the text that stands for a key, cut at 1000 characters. The caller calls sqlite3_free().
-** Returns null if memory runs out.
+** Returns the text of a key, cut after 1000 characters. The caller calls sqlite3_free(). Returns
+** null if memory runs out.
 */
 char *key_text(sqlite3_value *key);
 

@@ -47,7 +47,7 @@ struct decimal {
   int exponent;
 };
 
-#define MANY_DIGITS 100000 /* exponents stop growing here, far beyond the range of doubles */
+#define MANY_DIGITS 100000 /* limit of exponents, far beyond the range of doubles */
 
 /*
 ** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Returns the

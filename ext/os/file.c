@@ -170,7 +170,7 @@ int file_same(const char *a, const char *b) {
 
 /*
 ** Gives a new file the owner, group and permissions of another file, as far as the operating system
-** allows this process to.
+** permits.
 */
 static int adopt(int file, const struct stat *model) {
   struct stat own;
@@ -193,7 +193,7 @@ enum creation file_create(const char *path, const char *model_path) {
   int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file >= 0) {
     int done = !modelled || adopt(file, &model);
-    close(file); /* the file is new, so no lock on it is lost */
+    close(file); /* the file is new, so this process has no lock on it to lose */
     if (done) return FILE_CREATED;
     unlink(path);
     return FILE_REFUSED;

@@ -2,7 +2,7 @@
 ** file.h: works with files. All names of files are in UTF-8.
 **
 ** These functions never open an existing file to read or write it. On POSIX systems, a process that
-** closes a file loses all its locks on that file, also the locks of SQLite.
+** closes a file loses all its locks on that file, even those that SQLite has taken.
 */
 #ifndef DIFFUSE_OS_FILE_H
 #define DIFFUSE_OS_FILE_H
@@ -41,11 +41,12 @@ int file_same(const char *a, const char *b);
 enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
 
 /*
-** Creates an empty file with the permissions and the owner of the file `model`, never with more
-** permissions. If `model` is null, only the owner can use the new file. If an empty file exists
-** already, the function removes the permissions that the model does not have. If `path` is a
-** dangling symbolic link, the function creates nothing and returns FILE_DANGLES. On Windows the new
-** file gets the access list of `model` and belongs to the user who creates it.
+** Creates an empty file with the permissions and the owner of the file `model`. The new file never
+** gets more permissions than the model. If `model` is null, only the owner can use the new file. If
+** an empty file exists already, the function removes the permissions of this file that the model
+** does not have. If `path` is a dangling symbolic link, the function creates nothing and returns
+** FILE_DANGLES. On Windows the new file gets the access list of `model` and belongs to the user who
+** creates it.
 */
 enum creation file_create(const char *path, const char *model);
 

@@ -28,7 +28,7 @@ static int fail(struct lock_error *error, DWORD code) {
   return -1;
 }
 
-/* Returns whether access may be denied because a file of that name is being deleted. */
+/* Returns whether Windows may have denied access because a file of that name is being deleted. */
 static int is_going(const wchar_t *name) {
   return GetFileAttributesW(name) != INVALID_FILE_ATTRIBUTES ||
          GetLastError() == ERROR_ACCESS_DENIED;

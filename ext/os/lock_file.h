@@ -1,6 +1,6 @@
 /*
-** lock_file.h: locks between processes. Each lock is a file of its own. An open file holds the
-** lock, not the process.
+** lock_file.h: locks between processes. Each lock is a file of its own. The lock belongs to the
+** open file, not to the process.
 **
 ** The lock file is empty and exists only while the lock is held. Only one process can hold the lock
 ** of a given name. If a killed process leaves its lock file behind, the next process that takes the
@@ -22,7 +22,7 @@ enum lock_failure {
 
 struct lock_error {
   enum lock_failure failure;
-  int is_there;  /* for LOCK_FORBIDDEN: the file exists, perhaps only just created */
+  int is_there;  /* for LOCK_FORBIDDEN: the file exists; another process may have just created it */
   char text[96]; /* the message of the operating system */
 };
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
-** Identifies a process. The process id alone is not enough: a child in its own PID namespace can
-** have the same id.
+** Identifies a process. The process id alone is not enough, because a child in another PID
+** namespace can have the same id as its parent.
 */
 struct process {
   long pid;
@@ -20,13 +20,13 @@ struct process {
 };
 
 /*
-** process_remember() stores the identity of the calling process. process_forget() frees the page,
-** both in the parent and in a child.
+** process_remember() stores the identity of the calling process. process_forget() frees the page.
+** The parent and the child may both call process_forget().
 */
 void process_remember(struct process *process);
 void process_forget(struct process *process);
 
-/* Returns whether the calling process is the remembered one. */
+/* Returns whether the calling process is the one that called process_remember(). */
 int process_is_same(const struct process *process);
 
 #endif

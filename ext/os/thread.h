@@ -46,8 +46,8 @@ void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
 /*
-** Calls the function only the first time that this `once` is passed. A concurrent call with the
-** same `once` waits until the function has returned.
+** Calls the function if this is the first call of once_run() with this `once`. A concurrent call
+** with the same `once` waits until the function has returned.
 */
 void once_run(struct once *once, void (*function)(void));
 

@@ -25,8 +25,8 @@ static uint128 largest(const struct part *part) {
 }
 
 /*
-** Divides each value by 2^shift and returns the sum of the quotients, or of their squares. Each
-** quotient must be below 2^53, so that the sum is below 2^128.
+** Divides each magnitude by 2^shift and returns the sum of the quotients, or the sum of their
+** squares. Each quotient must be below 2^53, so that the sum is below 2^128.
 */
 static uint128 measure(const struct part *part, int shift) {
   uint128 sum = 0;
@@ -41,8 +41,8 @@ static uint128 measure(const struct part *part, int shift) {
 }
 
 /*
-** Returns the least shift that brings a magnitude below 2^53. For any number of 128 bits the shift
-** is at most 75.
+** Returns the least number of bits by which a magnitude must be shifted to be below 2^53. For any
+** number of 128 bits this is at most 75.
 */
 static int shift_of(uint128 size) {
   int shift = 0;
@@ -50,7 +50,7 @@ static int shift_of(uint128 size) {
   return shift;
 }
 
-/* reach < 2^62, and a magnitude is at most 2^127: the sum does not overflow. */
+/* The sum cannot overflow, because reach < 2^62 and each magnitude is at most 2^127. */
 static int fits_l1(const struct part *part, uint128 reach) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
@@ -93,7 +93,7 @@ static void scale(const struct part *part, double factor) {
 }
 
 /*
-** Returns the norm of a part. The result is at most 2^-41 of the norm too small, and does not
+** Returns the norm of a part. The result can be too small by at most 2^-41 of the norm. It does not
 ** depend on the order of the values.
 */
 static double norm(const struct part *part) {
@@ -104,8 +104,8 @@ static double norm(const struct part *part) {
 
 /*
 ** Scales `whole` down until the norm of its part `lead` is at most `reach`. Two rounds are normally
-** enough. After MOST_ROUNDS rounds the factor is 0, so the loop ends whatever the rounding errors
-** are.
+** enough. After MOST_ROUNDS rounds the loop scales by 0, so that it ends whatever the rounding
+** errors are.
 */
 static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;

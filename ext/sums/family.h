@@ -54,9 +54,10 @@ struct family {
   enum statistic statistic;
 
   /*
-  ** Laplace noise needs vectors that are bounded in the sum norm, and other vectors are best for it
-  ** (math/README.md). l1 is the family of the same statistic with these vectors; null: it has none,
-  ** or is one of them. is_l1: all norms below are sums of magnitudes, not Euclidean.
+  ** Laplace noise needs vectors that are bounded in the sum norm, and the best vectors for this
+  ** norm are different (math/README.md). l1 is the family of the same statistic with such vectors.
+  ** It is null if there is no such family, or if this family itself has such vectors. is_l1: all
+  ** norms below are sums of magnitudes, not Euclidean norms.
   */
   const struct family *l1;
   int is_l1;
@@ -74,12 +75,12 @@ struct family {
   int has_vector;        /* a cell has one more component for each number of the row's vector */
   int counts;            /* component 0 counts rows */
   int counts_if_private; /* with private keys, a further component counts units and comes first */
-  int shares;            /* no component counts, but this many components add up to the count */
+  int shares;            /* number of components that add up to the count; 0: see `counts` */
   double count_factor;   /* the factor of the component that counts */
   /* count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
   int count_in_clips;
   int count_falls; /* the factor falls with the size of the vector (layout.c) */
-  /* The estimate divides sums by the count; sums and count are clipped together. */
+  /* The estimate divides sums by the count, so sums and count are clipped together. */
   int is_ratio;
   /* Each cell of a unit is bounded on its own, whatever the unit's other cells hold. */
   int each;
@@ -90,14 +91,14 @@ struct family {
 
   add_to_cell *add; /* null: rows are vectors, or vector_sum.h is not used */
 
-  /* The publication. */
+  /* Facts about the publication. */
   /* The published value is linear in the sums, so its noise does not depend on the data. */
   int is_linear;
-  int shrinks_average; /* its values are averages of x, whose range has a middle */
+  int shrinks_average; /* OU shrinks an average of x towards the middle of the range of x */
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
-  ** The columns that dp_release() expects of a query. Null stands for those of key, x and unit that
-  ** the kind has.
+  ** The columns that dp_release() expects of a query. If null, the columns are key, x and unit,
+  ** without those that the kind does not use.
   */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */

@@ -1,10 +1,11 @@
 /*
 ** group_keys.c: see group_keys.h.
 **
-** Tables map identities to cells. They contain identities of row values and identities of names. A
-** name is the published text of a key. The integer 5, the real 5.0 and the text '5' share the name
-** '5' and therefore one cell. An identity of a value never equals an identity of a name, so the
-** cell of a value depends on the value alone, whatever other keys there are.
+** The tables `integers` and `others` map identities to cells. They contain two sorts of identities:
+** those of keys in rows, and those of names. A name is the published text of a key. The integer 5,
+** the real 5.0 and the text '5' share the name '5' and therefore one cell. An identity of a key in
+** a row never equals an identity of a name. The cell of such a key therefore depends on its value
+** alone, whatever other keys there are.
 */
 #include "sums/group_keys.h"
 
@@ -24,8 +25,9 @@ struct group_keys {
 };
 
 /*
-** Stores the cell of a key. A unit table adds up all numbers of one key. No key is stored twice, so
-** its total is the number of the cell. Returns 1, or 0 if memory runs out.
+** Stores the number of a key's cell in a unit table. A unit table adds up all numbers of one key.
+** Here each key is entered only once, so its total is the number of the cell. Returns 1, or 0 if
+** memory runs out.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;

@@ -32,9 +32,9 @@ void group_keys_close(struct group_keys *cells);
 int group_keys_find(const struct group_keys *cells, struct identity key);
 
 /*
-** Returns the cell of the key with this text. If there is a cell, stores its number under the
-** identity `key` too. Returns CELL_NONE for a key that is neither public nor collected, and
-** CELL_FAILED if memory runs out.
+** Returns the cell of the key with this text. If there is a cell, the function also stores its
+** number under the identity `key`, for group_keys_find(). Returns CELL_NONE for a key that is
+** neither public nor collected, and CELL_FAILED if memory runs out.
 */
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text);
 
@@ -42,9 +42,9 @@ int group_keys_count(const struct group_keys *cells);
 const char *group_keys_text(const struct group_keys *cells, int cell);
 
 /*
-** Marks a cell whose key at least one unit has kept after clipping. A private key that no unit has
-** kept gets no coordinate. Each additional noisy count would be another chance to publish a key
-** that only one unit has.
+** Marks the cell of a key that a unit has kept when its number of keys was limited. A private key
+** that no unit has kept gets no coordinate. With more coordinates, the probability that noise
+** publishes a key of a single unit would be higher.
 */
 void group_keys_keep(struct group_keys *cells, int cell);
 void group_keys_forget(struct group_keys *cells); /* clears all marks */

@@ -56,13 +56,16 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 **
 ** where the k_i are secret integers of 192 bits, stored in words of 64 bits. Let H and H' be the
 ** sums of two different texts that were chosen without knowledge of the secret. Because of k_0, H
-** is uniform. The texts differ in some word m_i, by d = 2^t times an odd number with t <= 63. Given
-** H and every other k_j, the product k_i d is uniform on the multiples of 2^t. H' is therefore
-** uniform in its top 128 bits. Any 126 of these bits are equal in H and H' with probability exactly
-** 2^-126.
+** is uniform. The texts differ in some word m_i. The difference d of this word is 2^t times an odd
+** number, with t <= 63. Given H and every other k_j, the product k_i d is uniform on the multiples
+** of 2^t. The top 128 bits of H' are therefore uniform, given H. Any 126 of these bits are equal in
+** H and H' with probability exactly 2^-126.
 */
 struct multilinear {
-  /* Each sum has 64 bits and the carries. There are at most 100 terms, so nothing overflows. */
+  /*
+  ** Three words of H, each with its carries in the upper 64 bits. There are at most 100 terms, so
+  ** nothing overflows.
+  */
   uint128 sum[3];
 };
 

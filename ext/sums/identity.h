@@ -87,8 +87,9 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
 
 /*
 ** Returns a place in a hash table: 64 bits that depend on an identity, a number and the secret. The
-** function multiplies two words of 64 bits and folds the product. The second multiplication, by a
-** constant from the golden ratio, spreads the low bits upward.
+** function multiplies two words of 64 bits and combines the two halves of the product. It then
+** multiplies the result by a constant from the golden ratio, so that low bits also affect high
+** bits.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {

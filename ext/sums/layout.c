@@ -35,7 +35,7 @@ static int components_of(const struct contribution *question) {
 static double count_factor_of(const struct contribution *question) {
   const struct family *family = question->family;
   double factor = family->count_factor * (family->count_in_clips ? question->clip : 1);
-  double size = question->size, bound = 8; /* size^2 at which the next power is as near */
+  double size = question->size, bound = 8; /* size^2 at which two powers are equally near */
   for (; family->count_falls && size * size > bound; bound *= 64) factor /= 2;
   return factor;
 }
@@ -71,20 +71,22 @@ static int touched_of(const struct layout *shape, int by_unit, int replace) {
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void add_block(struct layout *shape, int first, int end, double norm, double spread) {
-  /* The product is an integer if norm is the clip. */
+  /* If `norm` is the clip, this product is an integer already. */
   int64_t reach = (int64_t)ceil(norm * shape->scale);
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
 
 /*
-** A mean of vectors in the sum norm: one factor scales the count and the vector until the count
-** fits, then the vector until it fits. A count is not negative: two are at most its bound apart.
+** Makes the blocks of a mean of vectors in the sum norm. clip_vector() first scales the count and
+** the vector by one factor until the count fits. Then it scales the vector alone until the vector
+** fits. The spread of the count is 1, because counts are not negative and two counts are therefore
+** at most the bound apart.
 */
 static void make_ratio_blocks(struct layout *shape, const struct contribution *question) {
   int64_t count = shape->count_steps, any = INT64_MAX >> 1;
   shape->blocks[shape->block_count++] = (struct block){0, 1, shape->components, count, any, 1};
   add_block(shape, 1, shape->components, question->clip, 2);
-  shape->blocks[1].lead_reach = shape->blocks[1].reach += shape->components; /* of rounding */
+  shape->blocks[1].lead_reach = shape->blocks[1].reach += shape->components; /* covers rounding */
 }
 
 static void make_blocks(struct layout *shape, const struct contribution *question) {
@@ -113,8 +115,8 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
 }
 
 /*
-** Returns the distance of two neighbours in the sum norm, exactly. The leading parts of the blocks
-** make up the vector.
+** Returns the exact distance of two neighbours in the sum norm. Each component is in the leading
+** part of exactly one block, so the distance is a sum over the leading parts.
 */
 static uint64_t sum_distance_of(const struct layout *shape, int replace) {
   uint64_t sum = 0;
@@ -137,7 +139,7 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
     const struct block *block = &shape->blocks[i];
     double reach = (double)block->reach;
     if (exact) return (uint64_t)block->reach * (replace && block->spread == 2 ? 2 : 1);
-    /* Truncation moves a vector by less than `out` steps, perhaps outside its cone. */
+    /* Truncation can move a vector out of its cone (layout.h), by less than `out` steps. */
     if (replace) {
       double out = 2 * sqrt(shape->touched);
       if (shape->family->rounds_off_curve) /* rounding moves each row by up to one more step */

@@ -25,8 +25,8 @@ struct contribution {
   const struct family *family;
   int nonnegative; /* for a single sum only: contributions are in [0, clip] */
   /*
-  ** The largest norm of a unit's vector, in the unit of x. For some families, the largest number of
-  ** rows of a unit that count.
+  ** For some families, the largest norm of a unit's vector, in the unit of x. For other families,
+  ** the largest number of rows of a unit that are counted.
   */
   double clip;
   double low, high; /* range of x, for means, spreads, bins and trees */
@@ -40,8 +40,8 @@ struct contribution {
 ** Bounds on parameters. Outside these bounds the lattice would exceed the range of doubles, or the
 ** release would need too much memory.
 */
-#define LAYOUT_MAX_RANGE  1e100 /* largest |low| and |high|: their squares must be finite */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip that is a number of rows, if there are several sums */
+#define LAYOUT_MAX_RANGE  1e100 /* limit of |low| and |high|, whose squares must be finite */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip that is a number of rows, for several sums */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
@@ -60,7 +60,7 @@ struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
   int first, lead_end, end;
   int64_t lead_reach, reach;
-  double spread; /* two clipped vectors are at most spread * reach apart (for 'replace') */
+  double spread; /* for 'replace': two clipped vectors are at most spread * reach apart */
 };
 
 struct layout {
@@ -70,7 +70,7 @@ struct layout {
   int components;      /* number of components of each cell */
   int coordinates;     /* number of coordinates of the release; 0 with private keys */
   int counts;          /* component 0 counts rows */
-  int counted;         /* the components, from 0, that add up to the count; 0: none do */
+  int counted;         /* components 0 .. counted - 1 add up to the count; 0: none do */
   int touched;         /* the largest number of coordinates in which two neighbours differ */
   int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
   int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
@@ -86,7 +86,8 @@ struct layout {
 
 /*
 ** Fills a layout. If by_unit is true, the release protects units, otherwise rows. If replace is
-** true, neighbouring data sets replace one unit, otherwise they add or remove one unit.
+** true, neighbouring data sets differ by the replacement of one unit. Otherwise they differ by
+** adding or removing one unit.
 **
 ** The function sets shape->distance as follows. Adding or removing a unit moves the sum by the
 ** unit's vector, whose norm is at most a radius R. Replacing a unit moves the sum by the difference
@@ -98,19 +99,20 @@ struct layout {
 **            the curve, at u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart,
 **            1.30953 times R = sqrt(3) clip
 ** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
-** The rounding of a row can do the same for spreads. For means it cannot, because |u| <= 1 implies
-** round(|u| scale) <= scale. The distance includes a margin for both effects.
+** For spreads, the rounding of a row can also move the vector out of its cone. For means it cannot,
+** because |u| <= 1 implies round(|u| scale) <= scale. The distance includes a margin for both
+** effects.
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
-** unit. For a mean of vectors of norm R with a count of at most w, 'replace' has the distance w + 2
-** R. Truncation never moves a vector out of its ball, so these distances are exact.
+** unit. For a mean of vectors of norm R with a count of at most w, the distance for 'replace' is w
+** + 2 R. Truncation never moves a vector out of its ball, so these distances are exact.
 */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);
 
 /*
 ** Sets the reach and the distance of a model's layout to the values for a smaller clip. The lattice
-** stays the same. Neighbouring data sets replace one row.
+** stays the same. Neighbouring data sets differ by the replacement of one row.
 */
 void layout_narrow(struct layout *shape, double clip);
 

@@ -15,7 +15,7 @@
 
 #define MOST        ((int64_t)1 << 61) /* bound on a narrow value between two additions */
 #define LEAST_WORDS 4                  /* least number of words of a row */
-/* Rows of the first bucket; no power of two, see resize(). */
+/* Number of rows of the first bucket. It is not a power of two (see resize()). */
 #define FIRST_ROOM 67
 /* Buckets with fewer words than this are doubled, not split. */
 #define BUCKET_WORDS ((size_t)1 << 17)
@@ -27,20 +27,24 @@
 
 struct bucket {
   record_word *rows, *next, *end; /* between two calls there is room for at least one more row */
-  size_t settled; /* number of rows at the start that are records of different pairs */
-  int depth;      /* number of leading bits that the places of its units share */
+  /* Number of rows, from the first on, that are already merged into one record for each pair. */
+  size_t settled;
+  int depth; /* number of leading bits in which the places of its units agree */
 };
 
 struct store {
   int is_wide;
   size_t words; /* number of words of a row */
   int depth;    /* number of bits of a place that choose a bucket */
-  /* 2^depth numbers of buckets; neighbours may be equal; null: the store is not open */
+  /*
+  ** The numbers of 2^depth buckets. Several neighbouring entries may name the same bucket. Null if
+  ** the store is not open.
+  */
   uint32_t *directory;
   struct bucket *buckets;
   size_t count, room;       /* used and allocated elements of `buckets` */
   uint32_t *index;          /* a hash table of one bucket's records, used during a lookup */
-  uint32_t *links;          /* from a record to the next record of its unit */
+  uint32_t *links;          /* for each record, the next record of the same unit */
   const record_word **list; /* the records of one unit */
   size_t most;              /* number of rows for which the three arrays above have room */
 };
@@ -318,7 +322,10 @@ static int in_second_half(const struct partitioned_sums *records, const record_w
   return (int)(place_of(records, row) >> (63 - depth) & 1);
 }
 
-/* Returns whether each half of a settled bucket would have at least a quarter of its records. */
+/*
+** Returns whether a split would put at least a quarter of a settled bucket's records into each of
+** the two buckets.
+*/
 static int is_divisible(const struct partitioned_sums *records, const struct store *store,
                         const struct bucket *bucket) {
   size_t second = 0;
@@ -338,7 +345,7 @@ static int double_directory(struct store *store) {
   return 1;
 }
 
-/* Moves the records of the second half of a settled bucket into an empty bucket. */
+/* Moves the records of a settled bucket whose next bit is 1 into an empty bucket. */
 static void move_half(const struct partitioned_sums *records, const struct store *store,
                       struct bucket *bucket, struct bucket *other) {
   const record_word *end = bucket->next;
@@ -391,7 +398,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
     return;
   }
   bucket->next += store->words;
-  /* Prefetch for the next row. */
+  /* Prefetches the memory of the next row. */
   for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE)
     memory_prefetch((const void *)((uintptr_t)bucket->next + at));
   if (bucket->next == bucket->end) records->failed |= !make_room(records, store, place);

@@ -1,11 +1,11 @@
 /*
 ** partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
 **
-** The code appends each row to a bucket. The upper bits of the unit's place, identity_mix(), choose
-** the bucket. When a bucket is full, its rows are merged into one record for each pair of unit and
-** cell. If the bucket is still more than three quarters full, the next bit of the places splits the
-** bucket in two. If the bucket is small, or if a few units have most of its records, the bucket is
-** doubled instead. As a result
+** The code appends each row to a bucket. Each unit has a place, the result of identity_mix(). The
+** upper bits of the place choose the bucket. When a bucket is full, its rows are merged into one
+** record for each pair of unit and cell. If the bucket is still more than three quarters full, the
+** next bit of the places splits the bucket in two. If the bucket is small, or if a few units have
+** most of its records, the bucket is doubled instead. As a result
 **   - memory is read and written in order, except inside one bucket, which fits a cache;
 **   - the memory is proportional to the number of pairs, not of rows, and grows bucket by bucket;
 **   - all records of a unit are in one bucket.

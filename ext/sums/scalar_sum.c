@@ -36,7 +36,7 @@ const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Adds a total of a unit, or a part of this total, to the sums with 128 bits. */
+/* Adds the total of a unit, or a part of the total, to units->carried, whose sums have 128 bits. */
 static int carry(void *context, struct identity unit, int64_t total) {
   struct units *units = context;
   int128 steps = total;
@@ -65,7 +65,9 @@ void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* The caller's function that receives every unit's total, with its context. */
+/*
+** The caller's function that receives the total of every unit, and the context for this function.
+*/
 struct taker {
   take_record *take;
   void *context;

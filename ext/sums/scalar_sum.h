@@ -23,7 +23,7 @@
 /* The bounds of a contribution, in fine steps. */
 struct bounds {
   double scale; /* number of fine steps in a value of 1; a power of two */
-  /* Range of one unit's total; integers of at most 2^53 in absolute value. */
+  /* The range of one unit's total. Both numbers are integers of at most 2^53 in absolute value. */
   double low, high;
   int64_t low_steps, high_steps; /* low and high as integers */
 };
@@ -69,8 +69,8 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
 void scalar_sum_close(struct scalar_sum *accumulator);
 
 /*
-** Adds a row without a unit (U2). The function is inline, so that a row costs no more time than a
-** row of SQLite's own sum().
+** Adds a row without a unit (U2). The function is inline, so that adding a row takes no more time
+** than in SQLite's own sum().
 */
 static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double value) {
   const struct bounds *bounds = &accumulator->bounds;
@@ -86,8 +86,8 @@ int units_flush(struct units *units, struct unit_table *table);
 
 /*
 ** Both functions add a row of a unit (U1). Both return 1, or 0 if memory ran out for this row or
-** for a row that waited in a batch. scalar_sum_add_unit() is the fast function and calls
-** scalar_sum_add_large() for large values.
+** for an earlier row that was waiting in a batch. scalar_sum_add_unit() is the fast function and
+** calls scalar_sum_add_large() for large values.
 */
 int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value);
 static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct identity unit,
@@ -109,8 +109,8 @@ int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, i
 void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total);
 
 /*
-** Calls `take` with the total of every unit, before the total is bounded. The cell is 0. The return
-** value is that of partitioned_sums_each().
+** Calls `take` with the total of every unit. These totals are not bounded yet. The cell is 0. The
+** return value is that of partitioned_sums_each().
 */
 int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context);
 

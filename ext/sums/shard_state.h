@@ -20,8 +20,8 @@
 **            integers
 **     32     SHA-256 of all that precedes
 **
-** The SHA-256 detects damage; it is not a signature. The reader only makes sure that it stays
-** inside the bytes. The callers check the contents.
+** The SHA-256 detects damage. It is not a signature. The functions that read a state only make sure
+** that they stay inside the bytes. Their callers check the contents.
 */
 #ifndef DIFFUSE_SUMS_SHARD_STATE_H
 #define DIFFUSE_SUMS_SHARD_STATE_H

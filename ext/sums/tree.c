@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
-** The upward pass replaces best[] by the best estimate of each node from the nodes at and below
-** this node. The variance v of this estimate depends only on the level. For leaves v is 1. For a
-** node with children of variance w, 1/v = 1 + 1/(2 w).
+** The upward pass sets best[] of each node to the best estimate that follows from the counts of
+** this node and of all nodes below it. The variance v of this estimate depends only on the level.
+** For leaves v is 1. For a node with children of variance w, 1/v = 1 + 1/(2 w).
 */
 static void pass_upward(double *best, int levels) {
   double variance = 1;
@@ -51,9 +51,10 @@ int tree_leaves(const double *nodes, int levels, double *leaves) {
 }
 
 /*
-** Let A be the matrix from leaves to nodes. The consistent leaves are (A'A)^-1 A' y, and the
-** variance of c'x is c' (A'A)^-1 c. If y is c at the leaves and 0 at all other nodes, then A' y =
-** c. The consistent leaves of this y are therefore (A'A)^-1 c.
+** Let A be the matrix that maps the counts of leaves to the counts of nodes. For noisy counts y of
+** nodes of variance 1, the consistent leaves are x = (A'A)^-1 A' y, and the variance of c'x is c'
+** (A'A)^-1 c. The function computes this without a matrix. If y is c at the leaves and 0 at all
+** other nodes, then A' y = c, so the consistent leaves of this y are (A'A)^-1 c.
 */
 double tree_rank_stddev(int levels, double q, double place) {
   int count = 1 << levels;
@@ -73,7 +74,7 @@ double tree_rank_stddev(int levels, double q, double place) {
   return sqrt(variance);
 }
 
-/* A run of totals that share one value. */
+/* A run of neighbouring totals that get one common value. */
 struct pool {
   double mean;
   int length;

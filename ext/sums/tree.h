@@ -1,7 +1,7 @@
 /*
 ** tree.h: computes consistent counts and quantiles from noisy counts of the nodes of a binary tree
-** over bins. The noise of each node is independent, and all nodes have the same variance. All of
-** this is post-processing of the noisy counts, so it costs no privacy.
+** over bins. The noise of each node is independent, and all nodes have the same variance. This
+** computation is post-processing of the noisy counts, so it costs no privacy.
 **
 ** `nodes` holds the counts level by level, from level 1 (two nodes) to level `levels` (the 2^levels
 ** leaves). The array does not contain the root. The consistent counts are the least-squares
@@ -27,8 +27,8 @@ int tree_leaves(const double *nodes, int levels, double *leaves);
 ** Returns the standard deviation of the rank of the q-quantile. For nodes of variance 1, this is
 ** the standard deviation of
 **     (1 - q) * (count left of `place`) - q * (count right of `place`),
-** where both counts come from the consistent counts. If `place` divides a leaf, the leaf is counted
-** in proportion. Returns NaN if memory runs out.
+** where both counts come from the consistent counts. If `place` is inside a leaf, a proportional
+** part of the leaf counts as left of `place`. Returns NaN if memory runs out.
 */
 double tree_rank_stddev(int levels, double q, double place);
 

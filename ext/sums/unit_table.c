@@ -4,7 +4,10 @@
 #include <string.h>
 
 #define ZERO ((uint64_t)1 << 63) /* the mark of 0 */
-/* A quarter of these lines has room for more than a batch. */
+/*
+** The number of lines of the first chunk. A quarter of these lines has more slots than a batch has
+** rows.
+*/
 #define FIRST_LINES ((uint64_t)1 << 8)
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
 #define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
@@ -51,8 +54,8 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
 /*
 ** Returns the slot for a key in a line: the slot that holds the key, or else the first empty slot.
 ** Returns null if other keys fill the line. The function compares all slots, so that no branch
-** depends on the position of the key. The words of an empty slot equal those of the integer 0. This
-** does no harm, because the integer 0 may use an empty slot.
+** depends on the position of the key. An empty slot contains the same words as the key 0. This does
+** no harm, because the key 0 may use an empty slot.
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
@@ -97,7 +100,7 @@ static void enter(struct unit_table *table, uint64_t *slot, struct identity key,
       ++table->used[unit_table_chunk(table, unit_table_place(table, key))] > slots / 4 * 3;
 }
 
-/* The key of a slot. */
+/* Returns the key of a slot. */
 static struct identity key_of(const struct unit_table *table, const uint64_t *slot) {
   return (struct identity){table->of_integers ? IDENTITY_INTEGER : slot[2], slot[0]};
 }
@@ -192,7 +195,10 @@ static inline int add(struct unit_table *table, uint64_t *slot, const struct add
   return take && take(context, row->key, number);
 }
 
-/* Adds the rows that wait. A row whose line is full waits again, for the next line. */
+/*
+** Adds the waiting rows to the table. If the line of a row is full, the row waits again, for the
+** next line.
+*/
 static inline int pass(struct unit_table *table, int of_integers, take_number *take,
                        void *context) {
   int waiting = table->waiting, failed = 0;

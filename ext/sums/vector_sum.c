@@ -256,10 +256,10 @@ int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cel
 }
 
 /*
-** How to scale a row's vector to a norm of at most `reach`, in the norm of the family: divide each
-** component by the divisor and multiply the quotient by the factor. The divisor is the largest
-** component, so nothing overflows, and the factor is never so small that digits are lost. The
-** margin covers the rounding errors.
+** The two numbers that scale a row's vector to a norm of at most `reach`, in the norm of the
+** family. The code divides each component by `divisor` and multiplies the quotient by `factor`. The
+** divisor is the largest component, so nothing overflows. The factor is never so small that digits
+** are lost, and it includes a margin for the rounding errors.
 */
 struct row_scale {
   double divisor, factor;
@@ -286,7 +286,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
     *row++ = shape->count_steps;
     scale = row_scale(v, dimension, vectors->question.clip, shape->is_l1);
   }
-  /* Most rows need no scaling, and this branch saves the divisions. */
+  /* Most rows need no scaling. For them, this branch avoids the divisions. */
   if (scale.divisor == 1 && scale.factor == 1) {
     for (int i = 0; i < dimension; i++) row[i] = fine_steps(v[i], shape->scale);
   } else {
@@ -301,7 +301,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 ** clip_vector() would not change. For sums without a count the limit is the square of the block's
 ** reach, exactly. For means, row_scale() must also leave the vector unchanged. The relative error
 ** of row_scale() and of rounding up to 4096 components to steps is below 2^-39, and the margin of
-** 2^-38 covers this error. The count beside such a vector then fits too.
+** 2^-38 covers this error. If such a vector has a count, the count then fits too.
 */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;
@@ -344,7 +344,7 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
   return 1;
 }
 
-/* ---- what was added up elsewhere ------------------------------------------------------------- */
+/* ---- sums from elsewhere --------------------------------------------------------------------- */
 
 int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
                           const int128 *values) {

@@ -45,7 +45,8 @@ add_to_cell vector_sum_add_centred; /* u = layout_centred(x) */
 add_to_cell vector_sum_add_curve;   /* u and 2 u^2 - 1 */
 add_to_cell vector_sum_add_bin;     /* nothing else; the row goes to the bin of x */
 /*
-** The next two add parts of 1 that add up to 1 exactly. With w = (1 + u)/2 in [0, 1], the parts are
+** The next two functions divide 1 into parts and add one part to each component. The parts add up
+** to exactly 1. With w = (1 + u)/2 in [0, 1], the parts are
 */
 add_to_cell vector_sum_add_pair;   /* w and 1 - w */
 add_to_cell vector_sum_add_triple; /* (1 - w)^2, 2 w (1 - w) and w^2 */
