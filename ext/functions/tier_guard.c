@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "functions/opened_tables.h"
 #include "os/clock.h"
 #include "query/allowed_functions.h"
-#include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -17,6 +17,7 @@ struct tier_guard {
   int table_count;
   int pad;
   int inside;      /* calls of tier_guard_enter() without tier_guard_leave() so far */
+  char *addresses; /* those of the virtual tables: opened_tables.h */
   unsigned asked;  /* how often SQLite has called the authorizer */
   unsigned traced; /* how often SQLite has reported that a statement starts */
   int is_replaced; /* the host has set another authorizer or trace callback */
@@ -147,61 +148,10 @@ static int authorize(void *context, int action, const char *first, const char *s
   return admitted ? SQLITE_OK : SQLITE_DENY;
 }
 
-/* ---- what a statement opens ------------------------------------------------------------------ */
-
-/* Returns whether a root page of main belongs to a public table or to one of its indices. */
-static int root_admitted(const struct tier_guard *guard, int root) {
-  sqlite3_stmt *row = 0;
-  int admitted =
-      sqlite3_prepare_v2(guard->db, "SELECT tbl_name FROM main.sqlite_master WHERE rootpage = ?1",
-                         -1, &row, 0) == SQLITE_OK &&
-      sqlite3_bind_int(row, 1, root) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
-  const char *name = admitted ? (const char *)sqlite3_column_text(row, 0) : 0;
-  admitted = name && is_in((const char *const *)guard->tables, guard->table_count, name);
-  sqlite3_finalize(row);
-  return admitted;
-}
-
-/* Returns whether a statement opens the module whose address EXPLAIN shows; -1: it is in error. */
-static int statement_opens(sqlite3 *db, const char *form, const char *table, const char *address) {
-  struct program program;
-  char sql[64];
-  sqlite3_snprintf(sizeof sql, sql, form, table);
-  program_read(&program, db, sql);
-  int opens = program.count ? 0 : -1;
-  for (int i = 0; i < program.count; i++) {
-    const struct program_instruction *here = &program.list[i];
-    if (strcmp(here->name, "VOpen") == 0 && here->p4 && strcmp(here->p4, address) == 0) opens = 1;
-  }
-  program_clear(&program);
-  return opens;
-}
-
-/* Returns whether the address is that of one of the tables without a file that the guard allows. */
-static int module_admitted(const struct tier_guard *guard, const char *address) {
-  for (int i = 0; address && i < COUNT(tables); i++) {
-    int opens = statement_opens(guard->db, "SELECT 1 FROM %s", tables[i], address);
-    if (opens < 0) /* the table needs arguments; EXPLAIN does not use them */
-      opens = statement_opens(guard->db, "SELECT 1 FROM %s(0, 0, 0, 0)", tables[i], address);
-    if (opens == 1) return 1;
-  }
-  return 0;
-}
-
-static int instruction_admitted(const struct tier_guard *guard,
-                                const struct program_instruction *instruction) {
-  const char *name = instruction->name;
-  if (strcmp(name, "VOpen") == 0) return module_admitted(guard, instruction->p4);
-  if (strcmp(name, "OpenRead") != 0 && strcmp(name, "OpenWrite") != 0 &&
-      strcmp(name, "ReopenIdx") != 0)
-    return 1;
-  return instruction->p3 == 0 && root_admitted(guard, instruction->p2);
-}
-
 /*
-** SQLite calls this function when a statement starts, and the function interrupts a statement that
-** opens other tables than those of the lists. SQLite does not ask the authorizer about columns that
-** a table shares with another one in JOIN ... USING or NATURAL JOIN.
+** SQLite calls this function when a statement starts, before the statement reads a row. Interrupts
+** a statement that opens a table which the guard does not allow. The function reads the root pages
+** first, so that SQLite compiles the statement again on the current schema.
 */
 static int check_started(unsigned event, void *context, void *statement, void *text) {
   struct tier_guard *guard = context;
@@ -210,14 +160,11 @@ static int check_started(unsigned event, void *context, void *statement, void *t
   guard->traced++;
   if (guard->inside) return 0;
   guard->inside++;
-  struct program program;
-  program_read(&program, guard->db, sqlite3_sql(statement));
-  int admitted = program.count > 0;
-  for (int i = 0; admitted && i < program.count; i++)
-    admitted = instruction_admitted(guard, &program.list[i]);
-  program_clear(&program);
+  char *pages = root_pages(guard->db, (const char *const *)guard->tables, guard->table_count);
   guard->inside--;
-  if (!admitted) sqlite3_interrupt(guard->db);
+  if (!pages || !opens_only(guard->db, sqlite3_sql(statement), pages, guard->addresses))
+    sqlite3_interrupt(guard->db);
+  sqlite3_free(pages);
   return 0;
 }
 
@@ -229,6 +176,7 @@ void tier_guard_free(struct tier_guard *guard) {
   for (int i = 0; guard->outward && guard->outward[i]; i++) sqlite3_free(guard->outward[i]);
   sqlite3_free(guard->tables);
   sqlite3_free(guard->outward);
+  sqlite3_free(guard->addresses);
   sqlite3_free(guard->tier);
   sqlite3_free(guard->grant);
   sqlite3_free(guard);
@@ -307,21 +255,6 @@ static int check_names(const struct tier_guard *guard, const char *schema, const
   return !error_is_set(error);
 }
 
-/*
-** Compiles a statement on each virtual table before the guard is set. In SQLite 3.34 to 3.40, the
-** first statement on a virtual table asks the authorizer about an UPDATE of sqlite_master, which
-** the guard would refuse. The statements do not run. (dp_answer would fail without arguments.)
-*/
-static void use_tables_once(sqlite3 *db) {
-  for (int i = 0; i < COUNT(tables); i++) {
-    sqlite3_stmt *use = 0;
-    char sql[64];
-    sqlite3_snprintf(sizeof sql, sql, "SELECT 1 FROM %s", tables[i]);
-    sqlite3_prepare_v2(db, sql, -1, &use, 0);
-    sqlite3_finalize(use);
-  }
-}
-
 static int has_authorizers(void) {
 #ifdef SQLITE_CORE
   return 1;
@@ -347,7 +280,8 @@ struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *te
               check_names(guard, "temp", "sqlite_temp_master", error);
   if (going && allowed_functions_read(&guard->functions, db) != SQLITE_OK)
     going = error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
-  if (going) use_tables_once(db);
+  if (going && !(guard->addresses = virtual_addresses(db, tables, COUNT(tables))))
+    going = error_set_memory(error);
   if (going && sqlite3_set_authorizer(db, authorize, guard) != SQLITE_OK)
     going = error_set(error, "cannot set an authorizer: %s", sqlite3_errmsg(db));
   if (going && sqlite3_trace_v2(db, SQLITE_TRACE_STMT, check_started, guard) != SQLITE_OK) {

@@ -53,6 +53,20 @@ NAMED = ["SELECT 1 IN visit", "SELECT 1 IN secret", "SELECT 1 IN main.secret", "
          "WITH main AS (SELECT 1) SELECT * FROM main.visit", "WITH visit AS (SELECT * FROM main.visit) SELECT * FROM visit",
          "SELECT sum(minutes) FILTER (WHERE day > 3) FROM visit", "SELECT x FROM ward, secret"]
 
+JOIN_COLUMNS = {"visit": "id, patient, ward, day, minutes", "main.visit": "minutes", "visit AS ward": "day", "visit INDEXED BY visit_day": "day",
+           "secret": "id, x", "visits": "day", "sqlite_master": "type, name, tbl_name, rootpage, sql", "sqlite_schema": "rootpage",
+           "sqlite_temp_master": "name", "sqlite_sequence": "name", "other.thing": "x", "other.sqlite_master": "name",
+           "dp_ledger_id": "path", "dbstat": "name", "pragma_table_list": "name", "pragma_database_list": "name"}
+JOINS = ["WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a NATURAL JOIN {3}", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM {3} NATURAL JOIN a",
+         "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a JOIN {3} USING ({0})", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM {3} LEFT JOIN a USING ({0})",
+         "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a NATURAL FULL JOIN {3}", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a RIGHT JOIN {3} USING ({0})",
+         "WITH a({0}) AS (VALUES({1})), b AS (SELECT {2} FROM {3} NATURAL LEFT JOIN a) SELECT name FROM ward, b",
+         "WITH a({0}) AS (VALUES({1})) SELECT name FROM ward WHERE EXISTS (SELECT 1 FROM a NATURAL JOIN {3})",
+         "WITH a({0}) AS (VALUES({1})) SELECT name FROM ward UNION ALL SELECT 1 FROM a NATURAL JOIN {3}",
+         "WITH a({0}) AS (VALUES({1})) SELECT (SELECT count(*) FROM a NATURAL JOIN {3}) FROM json_each('[1]')"]
+JOINED = [form.format(columns, ",".join("1" for _ in columns.split(",")), select, table)
+          for table, columns in JOIN_COLUMNS.items() for select in ("*", "count(*)", "1") for form in JOINS]
+
 WRITES = ["INSERT INTO ward VALUES ('east', 1)", "INSERT OR IGNORE INTO ward VALUES ('north', 1)",
           "INSERT INTO ward VALUES ('east', 1) RETURNING *", "INSERT INTO ward SELECT * FROM ward", "REPLACE INTO ward VALUES ('a', 1)",
           "INSERT INTO ward VALUES ('north', 1) ON CONFLICT DO UPDATE SET beds = 2", "UPDATE ward SET beds = 0",
@@ -94,7 +108,7 @@ AGGREGATES = ["dp_count('public', 1, 1, 1)", "dp_sum('public', 1, 1, 1)", "dp_av
               "dp_partial('count', 1, 1, NULL)", "dp_partial('count', NULL)", "dp_sgd('public', 1, '[1]', 1, '{}')",
               "dp_response_count('public', 'a', 1, '{}')"]
 
-REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + NAMED + WRITES + ["SELECT " + call for call in FUNCTIONS]
+REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + JOINED + NAMED + WRITES + ["SELECT " + call for call in FUNCTIONS]
            + ["SELECT " + call for call in OWNERS + AGGREGATES] + ["SELECT " + call + " FROM ward" for call in AGGREGATES]
            + ["SELECT * FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
               "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",

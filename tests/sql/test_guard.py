@@ -150,6 +150,14 @@ def test_a_statement_from_before_the_guard_is_looked_at(copy):
     assert refused(db, statement) == "interrupted"
 
 
+def test_a_table_that_is_created_after_the_guard_stays_closed_to_joins(copy):
+    db, owner = guarded(copy), connect(copy)
+    assert one(db, "SELECT count(*) FROM ward") == 2
+    owner.executescript("CREATE TABLE later(name TEXT); INSERT INTO later VALUES ('north'); CREATE INDEX ward_beds ON ward(beds)")
+    assert isinstance(outcome(db, "WITH a(name) AS (VALUES('north')) SELECT * FROM a NATURAL JOIN later"), str)
+    assert db.execute("SELECT beds FROM ward INDEXED BY ward_beds WHERE beds > 1").fetchall() == [(12,), (30,)]
+
+
 def test_what_a_public_table_shows_is_not_restricted(copy):
     db = guarded(copy)
     assert db.execute("SELECT * FROM ward").fetchall() == [("north", 12), ("south", 30)]
