@@ -57,7 +57,8 @@ def test_theorem_1_part_2_is_the_exact_worst_case(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_exact_worst_case_is_the_maximum_over_four_states(seed):
-    """Compares with a maximum over four states. Pairs of distributions on two states always attain this maximum."""
+    """Compares dp_kernel_delta() with a formula for the exact worst case, which is a maximum over any four states. Two states
+    always attain the maximum."""
     kernel = kernel_of_any_size(np.random.default_rng(seed), sparse=seed % 2)
     for epsilon, delta, out in ((1.3, 0.1, 0.4), (0.5, 0, 0.5), (2, 0.4, 0)):
         e, o = math.exp(epsilon), math.exp(out)

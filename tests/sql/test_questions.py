@@ -254,7 +254,7 @@ def test_rows_as_units():
     one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
     assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":50}') - 190) < 0.45
     assert abs(ask(db, "sum", "SELECT n FROM visit LIMIT 1", '{"clip":50}') - 190) < 0.45
-    assert abs(ask(db, "sum", "SELECT beds FROM visit, ward", '{"clip":4}') - 80) < 0.1  # 6 for each row; sums of units are clipped
+    assert abs(ask(db, "sum", "SELECT beds FROM visit, ward", '{"clip":4}') - 80) < 0.1  # 6 for each row, clipped to 4
     name = '{"clip":4,"name":"kept"}'
     assert ask(db, "sum", "SELECT n FROM visit", name) == ask(db, "sum", "SELECT n FROM visit", name)
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -1,5 +1,5 @@
-"""Models: dp_sgd(), kind 'sgd', dp_predict(), dp_sgd_profile(). The released point is compared with a descent in
-numpy, its distribution with an exact recursion on a grid, and the charge with the formulas of sgd.h in mpmath.
+"""Tests models: dp_sgd(), kind 'sgd', dp_predict() and dp_sgd_profile(). The tests compare the released point with a descent in
+numpy, the distribution of the point with an exact recursion on a grid, and the charge with the formulas of sgd.h in mpmath.
 
 Statistical tests state their own false-alarm rates; all of them together are below 1e-8."""
 
@@ -47,7 +47,7 @@ def model_of(db, release="(SELECT max(id) FROM dp_release)"):
 # ---- the descent, without noise and with its law ------------------------------------------------------------------
 
 def slope(loss, margin, y, bound=math.inf, threshold=math.inf):
-    """The derivative of the loss in w.x."""
+    """Returns the derivative of the loss with respect to the margin w.x."""
     if loss == "logistic":
         return 1 / (1 + numpy.exp(-margin)) - (1 if y > 0.5 else 0)
     residual = margin - min(max(y, -bound), bound)
@@ -55,7 +55,7 @@ def slope(loss, margin, y, bound=math.inf, threshold=math.inf):
 
 
 def descend(rows, loss, n, dim, clip, radius, eta, l2=0.0, public_rows=0, **constants):
-    """Algorithm 1 without noise. rows: (y, features) or None."""
+    """Runs Algorithm 1 without noise. A row is (y, features) or None."""
     w = numpy.zeros(dim)
     rows = (rows + [None] * (n + public_rows))[:n + public_rows]
     for row in rows:
@@ -79,7 +79,7 @@ def good_rows(rng, count, dim):
 
 
 def stored(rng, features):
-    """A vector as people store it."""
+    """Returns the text or blob of a vector, and the features as this text or blob has them."""
     form = rng.choice(["json", "float64", "float32"])
     if form == "json":
         return json.dumps(features), features
@@ -113,12 +113,13 @@ def test_the_descent_is_the_one_of_the_paper(loss, count):
     want = descend(truth, name, **options)
     sigma = math.sqrt(model["variance"]) * 2.0**granularity
     assert sigma < 0.2 * 1.5 * 2 * 1.5 / 1000
-    # each step contracts: no coordinate is further off than 40 times the largest of 120 normals (10: 1e-21)
+    # Each step contracts, so the error of a coordinate is at most the sum of the noise of 40 steps. (10 standard deviations:
+    # 1e-21.)
     assert numpy.abs(got - want).max() < 10 * sigma * math.sqrt(40) + 1e-9
 
 
 def test_aggregate_and_query_agree():
-    """The two forms are the same release: the second is a replay of the first."""
+    """The aggregate and dp_release() with the same name are the same release: the second call replays the first."""
     db = open_model_ledger()
     fill(db, [(1, "[0.5,0.5]"), (0, "[0.1,-0.9]")])
     options = {"n": 2, "dim": 2, "clip": 1, "radius": 3, "name": "m"}
@@ -133,7 +134,8 @@ def step_points(loss, row, w, eta, l2, clip, **constants):
 
 
 def law(rows, loss, grid, sigma, radius, eta, l2, clip, **constants):
-    """Returns the density of the last point before its projection in one dimension, on a grid, by the recursion itself."""
+    """Returns the density of the last point before its projection, in one dimension and on a grid. The function computes it step
+    by step."""
     width = grid[1] - grid[0]
     density = numpy.exp(-0.5 * ((grid - step_points(loss, rows[0], 0.0, eta, l2, clip, **constants)) / sigma)**2)
     density /= sigma * math.sqrt(2 * math.pi)
@@ -147,8 +149,9 @@ def law(rows, loss, grid, sigma, radius, eta, l2, clip, **constants):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_law_of_a_model(loss):
-    """Kolmogorov and Smirnov on 2000 models of three rows: false alarm 1e-9 at a distance of 0.0733; an eta, a
-    radius or a noise that is wrong by a fifth is twice as far away."""
+    """A Kolmogorov-Smirnov test with 2000 models of three rows. The limit for the distance is 0.0733, which a correct
+    distribution exceeds with probability 1e-9. If eta, the radius or the noise is wrong by a fifth, the distance is twice as
+    large."""
     db = open_model_ledger(rate=2.0)
     constants = LOSSES[loss]
     rows = [(1.0, 0.9), (0.0, 0.5), (1.0, -1.0)]
@@ -170,7 +173,8 @@ def test_law_of_a_model(loss):
 # ---- what is charged --------------------------------------------------------------------------------------------------
 
 def rate_of_index(model, granularity, index):
-    """Returns the bound of sgd.h with 50 digits: the least over the number of later steps that are used."""
+    """Returns the bound of sgd.h on the rate of a row, with 50 digits. It is the minimum over the number of later steps that the
+    bound uses."""
     with mpmath.workdps(50):
         steps = 2 * mpmath.mpf(model["eta"]) * mpmath.mpf(model["lipschitz"]) / mpmath.mpf(2)**granularity
         sensitivity = mpmath.floor(steps) + 1 + mpmath.ceil(mpmath.sqrt(model["dim"]))
@@ -202,7 +206,7 @@ def test_what_is_charged(options):
     assert [entry["index"] for entry in profile] == list(range(1, options["n"] + 1))
     for entry in profile:
         want = rate_of_index(model, granularity, entry["index"])
-        # the clock is rounded down, and 1/12 of a step squared taken off
+        # The code rounds the clock down and subtracts 1/12 of a step squared.
         assert want * (1 - 1e-9) <= entry["rate"] <= want * (1 + 1e-5)
     assert all(a["rate"] <= b["rate"] for a, b in zip(profile, profile[1:]))
     if options.get("public_rows"):
@@ -210,20 +214,21 @@ def test_what_is_charged(options):
         (spent,) = db.execute("SELECT spent / alpha FROM dp_rdp WHERE tier = 'inner' AND alpha BETWEEN 4 AND 5").fetchone()
     else:
         spent = one(db, "SELECT sum(rate) FROM dp_charge")
-    if model["variance"] > 2**20:  # the least there is
+    if model["variance"] > 2**20:  # 2^20 is the least variance
         assert spent >= 0.37 * (1 - 1e-5)
     assert spent <= 0.37 and profile[-1]["rate"] <= spent * (1 + 1e-12)
     last = profile[-1]
     exact = one(db, "SELECT dp_epsilon(?, 1e-6)", last["rate"])
     assert last["epsilon"] <= exact * (1 + 1e-6)
-    if not options.get("public_rows"):  # else from the stored orders of a curve, and contraction may help
+    if not options.get("public_rows"):  # with public rows, epsilon follows from a stored curve and may be smaller
         assert last["epsilon"] == pytest.approx(exact, rel=1e-6)
         assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(
             one(db, "SELECT dp_zcdp_epsilon(?, 1e-6)", last["rate"]), rel=1e-3)
 
 
 def test_profile_beside_theorem_5():
-    """The bound as printed is that of dp_sgd_rate(); the path through every step is never above it."""
+    """The member "paper" of the profile is the printed bound, as in dp_sgd_rate(). The bound by the path through every step is
+    never above it."""
     db = open_model_ledger(rate=0.5)
     fill(db, [(1, "[0.5,0.5]")])
     train(db, n=40, dim=2, clip=1, radius=3, l2=0.2, eta=1.0, name="m")
@@ -283,8 +288,8 @@ def hockey_stick(epsilon, distance):
 
 
 def test_charge_of_a_random_stop():
-    """A pure curve whose zCDP rate is the tier's, and the delta of Theorem 5 of Asoodeh et al. at the first row, which
-    is the share of delta_keys that was asked for."""
+    """A random stop is charged a curve of pure DP whose zCDP rate is the rate of the tier. It is also charged a delta, the given
+    share of delta_keys. This is the delta of Theorem 5 of Asoodeh et al. for the first row."""
     db = open_stop_ledger()
     train(db, n=50, dim=1, clip=1, radius=0.4, eta=1.0, stop="random", key_share=0.2, name="m")
     model, granularity, _ = model_of(db)
@@ -298,7 +303,7 @@ def test_charge_of_a_random_stop():
     first, later = (hockey_stick(mpmath.mpf(epsilon), d / sigma) for d in (2 * 1.0, 0.8 * max(abs(1 - 0.25), 1)))
     for entry in json.loads(one(db, "SELECT dp_sgd_profile('m')")):
         theorem = first / 50 * sum(later**k for k in range(50 - entry["index"] + 1))
-        assert entry["delta"] <= float(theorem) * (1 + 1e-5)  # test_sgd_hiding.py has the value
+        assert entry["delta"] <= float(theorem) * (1 + 1e-5)  # test_sgd_hiding.py tests the exact value
         printed = one(db, "SELECT dp_sgd_delta_random_stop(?, 50, 1, ?, 1, 0.25, 0, 0.8, ?)", epsilon, sigma, entry["index"])
         assert entry["paper"] == pytest.approx(printed, rel=1e-9)
         assert entry["delta"] <= 1e-3
@@ -307,7 +312,8 @@ def test_charge_of_a_random_stop():
 
 
 def test_exact_laws_of_a_random_stop():
-    """The hockey-stick divergence of the exact output laws, with the stop revealed, at every index."""
+    """The hockey-stick divergence of the exact output distributions is within the charge for every row, even if the stop is
+    revealed."""
     db = open_stop_ledger()
     constants = {"threshold": 0.5}
     train(db, "huber", n=5, dim=1, clip=1, radius=0.8, eta=0.9, l2=0.2, stop="random", name="m", **constants)
@@ -411,8 +417,8 @@ def test_gaussian_accounting():
 
 
 def test_gaussian_accounting_of_outer_tiers():
-    """Noise on top of a model is no Gaussian draw for earlier rows: tiers that count that way do not get it, whether
-    they were there or come later."""
+    """With additional noise, a model is not a Gaussian draw for its earlier rows. Gdp tiers are therefore refused such a
+    publication, and a new gdp tier that would see one is refused."""
     db = open_model_ledger(rate=0.3, budget=(20.0, 1e-6))
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
     train(db, **options)
@@ -429,7 +435,8 @@ def test_gaussian_accounting_of_outer_tiers():
 
 
 def test_exact_laws_of_a_diffused_model():
-    """Renyi divergences of the exact output laws with noise on top, at every index, are within the outer tier's rate."""
+    """The Renyi divergences of the exact output distributions with additional noise are within the rate of the outer tier, for
+    every row."""
     db = open_model_ledger(rate=0.7, outer=0.3)
     fill(db, [(1, "[0.5]")])
     constants = {"threshold": 0.5}
@@ -505,7 +512,7 @@ GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
     ("squared", {**GOOD, "radius": 1e140, "clip": 1e140, "bound": 1}, "clip, radius, bound and eta are too large"),
     *[("logistic", {k: v for k, v in GOOD.items() if k != gone}, f"{gone} is missing") for gone in GOOD]])
 def test_bad_input(loss, options, message):
-    """One clear sentence, before a row is read, and nothing is charged."""
+    """Bad input gives an error of one sentence before any row is read, and nothing is charged."""
     db = open_model_ledger()
     fill(db, [(1, "[1,1]")])
     assert f"dp_sgd: {message}" in refused(db, "SELECT dp_sgd('inner', y, x, ?, ?) FROM t", loss, json.dumps(options))

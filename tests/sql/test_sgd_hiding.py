@@ -2,7 +2,7 @@
 the recursion of mechanism/hiding.h in mpmath, and with the exact output distributions of neighbouring data. The tests use
 equal and falling learning rates, with Gaussian and with Laplace noise.
 
-One statistical test: false alarm 1e-9."""
+One test is statistical, with a false-alarm probability of 1e-9."""
 
 import json
 import math
@@ -46,7 +46,7 @@ class Model:
         text, granularity, self.sensitivity = db.execute(
             "SELECT json_extract(options, '$.model'), granularity, sensitivity FROM dp_release").fetchone()
         self.__dict__.update(json.loads(text))
-        self.unit = 2.0**granularity  # of a lattice step
+        self.unit = 2.0**granularity  # size of a lattice step
         self.steps = self.n + self.public_rows
         self.is_laplace = bool(self.__dict__.get("laplace"))
         self.last = self.sensitivity_of(self.steps)
@@ -59,7 +59,8 @@ class Model:
         return max(abs(1 - eta * self.l2), abs(1 - eta * self.beta))
 
     def sensitivity_of(self, i):
-        """floor(distance) + 1 in one dimension: 2 eta lipschitz moved to the lattice."""
+        """Returns the sensitivity of step i in one dimension: floor(distance) + 1, where the distance is 2 eta lipschitz in
+        lattice steps."""
         return mp.floor(2 * mp.mpf(self.eta_of(i)) * self.lipschitz / self.unit) + 1
 
     def variance_of(self, i):
@@ -81,8 +82,8 @@ class Model:
         return mp.ncdf(r / 2 - epsilon / r) - mp.exp(epsilon) * mp.ncdf(-r / 2 - epsilon / r)
 
     def deltas(self, index, epsilon):
-        """Returns d_k for k = 0, 1, ... steps after a row. Each step contracts the delta again. For equal Gaussian steps, d_k is
-        at most the bound of the path. The slack of the lattice, 1e-26, is left out."""
+        """Returns d_0, d_1, ..., where d_k is the delta of a row after k later steps. Each later step contracts the delta. For
+        equal Gaussian steps, d_k is also at most the bound by the path. The slack of the lattice, 1e-26, is left out."""
         epsilon = mp.mpf(epsilon)
         width = 2 * self.radius / self.unit
         d = self.stick(epsilon, self.last, self.variance_of(self.steps))
@@ -111,7 +112,8 @@ class Model:
 # ---- the profile against the recursion --------------------------------------------------------------------------------
 
 def test_record_199():
-    """Asoodeh et al., Theorem 4 as printed gives .9159, and dp_sgd_delta() .3680; the Renyi conversion alone 3.2249."""
+    """For the epsilon of row 199, Theorem 4 of Asoodeh et al. as printed gives .9159, dp_sgd_delta() gives .3680, and the Renyi
+    conversion alone gives 3.2249."""
     db = open_ledger()
     train(db, n=200, radius=0.25, eta=0.9)
     entry = profile_of(db)[198]
@@ -142,7 +144,7 @@ def test_profile_is_the_recursion(options, mechanism):
             if entry["index"] % 4 and entry["index"] < options["n"] - 3:
                 continue
             want = model.least_epsilon(entry["index"], mp.mpf(8e-6))
-            if mechanism == "gaussian":  # the path to the end too
+            if mechanism == "gaussian":  # the path to the last step, too
                 path = one(db, "SELECT dp_epsilon(?, 8e-6)", entry["rate"])
                 assert entry["epsilon"] == pytest.approx(min(float(want), path), rel=1e-4, abs=1e-9)
             else:
@@ -194,8 +196,8 @@ def slope(loss, margin, y, threshold=0.5):
 
 
 class Laws:
-    """Exact laws of the last U of a model in one dimension, as masses of the cells of a grid. A coarse grid is post-processing of
-    the exact law, so the divergence between two grids is never above the true divergence."""
+    """Exact laws of the last U of a model in one dimension, as masses of the cells of a grid. The masses on a coarse grid are
+    post-processing of the exact distribution, so the divergence between two of them is never above the true divergence."""
 
     def __init__(self, model, cells=601, reach=11):
         self.model = model
@@ -341,8 +343,9 @@ def test_a_random_stop_has_the_least_noise():
 # ---- Laplace noise ----------------------------------------------------------------------------------------------------
 
 def test_the_law_of_laplace_noise():
-    """A model of one row without a gradient is pure noise. Kolmogorov and Smirnov on 4000 numbers, false alarm 1e-9 at a distance
-    of 0.0518; Gaussian noise of the same variance is 0.06 away, a scale that is wrong by a quarter 0.08."""
+    """A model of one row without a gradient is pure noise. A Kolmogorov-Smirnov test of 4000 numbers limits the distance to
+    0.0518, which a correct distribution exceeds with probability 1e-9. Gaussian noise of the same variance has the distance 0.06,
+    and a scale that is wrong by a quarter has 0.08."""
     db = open_ledger(rate=0.5)
     got = []
     for i in range(1000):
@@ -357,7 +360,8 @@ def test_the_law_of_laplace_noise():
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_laplace_charge(dim):
-    """sqrt(dim) times the Euclidean sensitivity and a step for each coordinate, over the scale."""
+    """The pure epsilon is the sensitivity divided by the scale. The sensitivity is sqrt(dim) times the Euclidean sensitivity,
+    plus rounding."""
     db = open_ledger(rate=0.3)
     db.execute("UPDATE t SET x = ?", (json.dumps([0.5] * dim),))
     train(db, mechanism="laplace", n=5, dim=dim, radius=1, eta=0.7)
@@ -424,7 +428,7 @@ def test_no_shift_of_several_coordinates_is_worse_than_one(scale):
 
 
 def test_pure_tiers():
-    """A model with Laplace noise costs a pure tier sensitivity/scale; with public rows less."""
+    """At a pure tier, a model with Laplace noise costs sensitivity/scale, and less with public rows."""
     db = open_ledger(delta=0, accountant="pure", epsilon=3.0)
     train(db, mechanism="laplace", n=20, radius=0.3, eta=0.9)
     model = Model(db)
@@ -456,7 +460,7 @@ def test_laplace_noise_on_top():
     assert spent[INFINITY] == pytest.approx(model.sensitivity / wide, rel=1e-9)
     laws, rng = Laws(model), random.Random(2)
     scale = model.deviation_of(4)
-    deviations = [scale, scale, scale, wide * model.unit]  # the last noise and that on top are one Laplace draw
+    deviations = [scale, scale, scale, wide * model.unit]  # the last noise and the additional noise
     model.deviation_of = lambda i: deviations[i - 1]
     for index in range(4):
         for a, b in neighbours(rng, model, index, 4, 9):
@@ -503,7 +507,7 @@ def test_the_descent_has_falling_learning_rates(schedule, decay):
     model = Model(db)
     sigma = math.sqrt(sum((model.eta_of(i) / model.eta_of(40))**2 for i in range(1, 41)) * model.variance) * model.unit
     assert sigma < 0.02
-    assert numpy.abs(got - w).max() < 10 * sigma  # 1e-21 for each, if all noise were added up
+    assert numpy.abs(got - w).max() < 10 * sigma  # 1e-21 for each coordinate, even if the noise of all steps added up
     assert numpy.abs(got - w).max() > 0
 
 
@@ -516,7 +520,7 @@ def test_charge_of_falling_learning_rates(options):
     """The step of each row costs at most that of the last row. With public rows, the worst private row is charged, even if it is
     not the last row. The reference is computed in mpmath."""
     db = open_ledger(rate=0.4)
-    train(db, radius=30, eta=1.0, **options)  # so large that contraction helps nobody
+    train(db, radius=30, eta=1.0, **options)  # the radius is so large that contraction has no effect
     model, entries = Model(db), profile_of(db)
     with mp.workdps(40):
         rates, carried, rounding, clock = [], mp.mpf(1), mp.mpf(0), mp.mpf(0)
@@ -529,7 +533,7 @@ def test_charge_of_falling_learning_rates(options):
         rates = rates[::-1][:model.n]
         for entry, want in zip(entries, rates):
             assert entry["rate"] <= float(want) * (1 + 1e-6)
-            assert entry["rate"] >= float(want) * (1 - 1e-3)  # some other end than the last may be a little better
+            assert entry["rate"] >= float(want) * (1 - 1e-3)  # a path to an earlier step than the last may be a little better
         charged = max(rates)
     spent = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'inner' AND alpha = 2") / 2
     assert spent == pytest.approx(float(charged), rel=1e-5) and spent <= 0.4 * (1 + 1e-9)
@@ -541,8 +545,8 @@ def test_charge_of_falling_learning_rates(options):
 
 
 def test_falling_learning_rates_on_top():
-    """Additional noise hides a late row well, and an early row, which made a larger step, less well. Publications agree with the
-    exact distributions, and a tier that is too far is refused."""
+    """Additional noise hides late rows well. It hides early rows less well, because they made larger steps. Publications agree
+    with the exact distributions, and a tier that is too far is refused."""
     db = open_ledger(rate=0.5, outer=0.6, delta=1e-3)
     train(db, "huber", n=3, radius=0.6, eta=0.7, l2=0.9, threshold=0.5, schedule="sqrt", decay=0.05)
     one(db, "SELECT dp_diffuse('m', 'outer')")

@@ -1,4 +1,4 @@
-"""The state of a release when the statement around it fails, is reset, or goes on."""
+"""Tests the state of a release after the statement around it fails, is reset, or continues."""
 
 import json
 import pathlib
@@ -24,7 +24,7 @@ def states(connection):
 
 
 def stored(path):
-    """Returns the rows of the ledger file that contain a value or a point, for releases in any state."""
+    """Returns the numbers of rows of dp_value, dp_path and dp_publication in the ledger file, for releases in any state."""
     ledger = ledger_of(path)
     counts = [ledger.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
               for table in ("dp_value", "dp_path", "dp_publication")]
@@ -33,7 +33,8 @@ def stored(path):
 
 
 def assert_gone(path, name="a"):
-    """The release has failed, its charge stays, and no file or table has a value of it, also when its name is freed."""
+    """Checks that the release has failed and its charge stays, and that no file or table has a value of the release, even after
+    dp_discard()."""
     db = connect(path)
     assert states(db) == ["failed"] and one(db, "SELECT count(*) FROM dp_charge") == 1
     assert stored(path) == [0, 0, 0]
@@ -71,7 +72,8 @@ def test_a_name_in_group_by_fails_step_by_step(path):
 
 
 def test_all_aggregates_of_a_failing_statement_fail(db):
-    """The first two aggregates are evaluated once, before the third fails in its second group. All three fail."""
+    """The first two aggregates have returned their values when the third aggregate fails in its second group. The releases of all
+    three fail."""
     refused(db, "SELECT (SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits),"
                 " (SELECT dp_count('clinic', 1, 1, patient, 'b') FROM visits),"
                 " dp_count('clinic', 1, 1, patient, 'c') FROM visits GROUP BY patient % 3")
@@ -89,8 +91,8 @@ def test_releases_of_other_statements_are_not_touched(db):
 
 @pytest.mark.parametrize("later", ["patient = 33", "rowid = 80"])
 def test_an_error_in_a_later_group_fails_the_rows_that_were_read(path, later):
-    """An error in a later group also fails the groups whose rows the host has read, if an aggregate has been called for the group
-    with the error."""
+    """If an error occurs in a later group, after an aggregate was called for this group, the releases of the earlier groups fail
+    too, although the host has read their rows."""
     create(path).close()
     raw = Raw(path)
     statement = raw.prepare("SELECT dp_sum('clinic', CASE WHEN " + later + " THEN abs(-9223372036854775807 - 1) ELSE minutes END,"
@@ -111,12 +113,12 @@ def test_an_interrupt_after_the_first_row_fails_the_release(path, options, group
     add_tiers(db)
     if options == "{}":
         one(db, "SELECT dp_protect('visits', 'patient')")
-    cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits" + groups)  # has its first row
+    cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits" + groups)  # Python has fetched the first row
     db.interrupt()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         cursor.fetchall()
     assert set(states(db)) == {"failed"} and one(db, "SELECT count(*) FROM dp_value") == 0
-    # A host that resets the statement after its row has seen no error.
+    # If the host resets the statement after its first row, there is no error, and the release stays.
     cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient, 'kept') FROM visits" + groups.replace("20", "1000"))
     db.interrupt()
     cursor.close()
@@ -264,7 +266,7 @@ def test_resetting_counters_does_not_hide_an_abort(path):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_other_connections_see_a_value_only_when_the_statement_has_ended(db, path, fails):
-    """`look` runs after the aggregate, in the same statement."""
+    """The function `look` runs after the aggregate, in the same statement. Other connections do not see the value yet."""
     other, seen = connect(path), []
 
     def look(value):
@@ -317,7 +319,8 @@ def test_a_statement_replays_what_it_has_drawn_itself(db):
 
 
 def test_the_own_connection_reads_what_its_statement_has_drawn(db, path):
-    """In the same statement, and in others while it waits between rows; nothing of it is in the file."""
+    """The connection itself can read the value in the same statement, and in other statements while the first waits between rows.
+    The ledger file does not have the value yet."""
     value, low, seen, state = db.execute(
         "SELECT v, dp_interval('a', 'clinic', NULL, 0.9) ->> 0, (SELECT value FROM dp_value WHERE release = 'a' AND v IS NOT NULL),"
         f" (SELECT state FROM dp_release WHERE v IS NOT NULL) FROM ({NAMED.replace('FROM', 'AS v FROM')} LIMIT 1)").fetchone()
@@ -349,7 +352,8 @@ def test_a_group_release_is_the_same_when_it_is_stored(db):
 
 
 def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
-    """Another process holds the ledger while the statement ends, longer than the extension waits (10 s)."""
+    """While the statement ends, another connection locks the ledger for longer than the extension waits (10 s). The value is
+    stored by a later statement."""
     cursor = db.execute(NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2")
     value = cursor.fetchone()[0]
     ledger = ledger_of(path)
@@ -358,7 +362,7 @@ def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     ledger.execute("ROLLBACK")
     ledger.close()
     assert one(connect(path), "SELECT state FROM dp_release") == "charged"
-    assert one(db, "SELECT value FROM dp_value") == value  # from memory
+    assert one(db, "SELECT value FROM dp_value") == value  # the value is in memory
     assert one(db, NAMED) == value and one(connect(path), "SELECT value FROM dp_value") == value
     assert one(db, "SELECT count(*) FROM dp_charge") == 1 and one(db, "SELECT dp_verify()") == "ok"
 
@@ -372,7 +376,7 @@ def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     f"INSERT INTO published SELECT ({NAMED}) + 0 * count(*) FROM published", f"WITH r AS ({NAMED}) INSERT INTO published SELECT * FROM r",
     f"BEGIN; INSERT INTO published {NAMED}"])
 def test_a_value_that_is_inserted_is_released(db, sql):
-    """The last rowid is 1 before and after: it alone does not show that a row was inserted."""
+    """last_insert_rowid() is 1 before and after the statement, so it does not show that a row was inserted."""
     db.execute("CREATE TABLE published(v)")
     db.execute("CREATE TABLE other(v)")
     db.execute("INSERT INTO other VALUES (1)")

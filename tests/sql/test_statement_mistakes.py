@@ -1,4 +1,4 @@
-"""Mistakes that the statement alone shows are refused before anything is charged, for any rows."""
+"""Tests mistakes that are visible in the statement itself. They are refused before anything is charged, for any rows."""
 
 import pytest
 
@@ -41,7 +41,8 @@ MISTAKES = [
 
 @pytest.mark.parametrize("call,message", MISTAKES, ids=[call for call, _ in MISTAKES])
 def test_mistakes(call, message):
-    """The same error for one row as for a hundred, and for rows whose values would do; nothing is charged."""
+    """The error is the same for one row and for a hundred rows, and also for rows whose values would be valid arguments. Nothing
+    is charged."""
     said = set()
     for rows in (1, 2, 100):
         db = ready(rows)

@@ -1,8 +1,8 @@
 """Tests releases of a symbol: compares dp_choice() and dp_mix() with exact probabilities, and tests refusals.
 
-This file computes the reference values: the number of units that have a candidate, the probabilities of the exponential
-mechanism or randomized response, the probabilities after a kernel, and divergences by definition. Shares are compared by their
-exact laws, at 1e-10 on each side: 60 comparisons.
+This file computes the reference values: the number of units that have a candidate, the probabilities of the exponential mechanism
+or randomized response, the probabilities after a kernel, and divergences by definition. The tests compare shares with their exact
+distributions, in 60 comparisons at 1e-10 on each side.
 """
 
 import itertools
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.alarm(2e-8)
 
 TIERS = {"in": 0.5, "mid": 0.2, "out": 0.1, "far": 0.01}
 CHOICE = "SELECT dp_choice(?, k, ?, unit, ?) FROM s"
-SURE = 500.0  # at this rate, another than the most common candidate wins with probability e^-31
+SURE = 500.0  # at this rate, a candidate other than the most common one wins with probability e^-31
 FEW_ORDERS = [*range(0, 113, 16), 113]
 IDENTITY = '[["a","a",1],["b","b",1],["c","c",1]]'
 NOISY = '[["a","a",0.6],["a","b",0.4],["b","b",0.7],["b","a",0.3],["c","a",0.5],["c","c",0.5]]'
@@ -89,8 +89,9 @@ def counts_of(rows, candidates, by_unit=True):
 
 @pytest.mark.parametrize("options", ["{}", '{"protects":"row"}'], ids=["units", "rows"])
 def test_counts_are_exact(options):
-    """Units with many rows and many keys, NULLs, keys of all types, keys that are no candidates: the winner changes where
-    exactly so many others have another candidate."""
+    """The rows have units with many rows and keys, NULLs, keys of all types, and keys that are no candidates. The test adds units
+    with the candidate 'rung'. A candidate that `count` units have wins against count - 1 such units, and loses against count +
+    1."""
     rng = random.Random(5)
     db = ledger(tiers={"sure": SURE}, options=options)
     by_unit = options == "{}"
@@ -99,7 +100,7 @@ def test_counts_are_exact(options):
     candidates = {"a": "a", "3": 3, "2.5": 2.5, "null": None, "": "", "x'00ff'": "x'00ff'", "none": "none"}
     for _ in range(12):
         rows = [(rng.choice(keys), rng.choice([1, 1.0, "1", None, 2, b"1", 3, 4])) for _ in range(rng.choice([0, 5, 40]))]
-        rows.append(("unknown", 1))  # an aggregate needs a row
+        rows.append(("unknown", 1))  # an aggregate needs at least one row
         truth = counts_of(rows, candidates.values(), by_unit)
         for text, count in truth.items():
             for rungs in {max(0, count - 1), count + 1}:
@@ -115,13 +116,14 @@ def test_both_forms_and_adjacencies(adjacency, form):
     winner = (choose(db, "sure") if form == "aggregate" else
               one(db, "SELECT dp_release('sure', 'choice', 'SELECT k, unit FROM s', ?)", '{"candidates":["c","b","a","b"],"name":"r"}'))
     assert winner == "b"
-    assert choose(db, "sure") == "b" and len(charges(db)) == 1  # the same question
+    assert choose(db, "sure") == "b" and len(charges(db)) == 1  # a replay of the same release
     assert db.execute("SELECT key, component, value, stddev, low, high FROM dp_value").fetchall() == [("b", 0, 1, None, None, None)]
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_a_unit_in_several_shards_counts_once(mechanism):
-    """Three units with rows in both shards against four with one each: six rows are still three units."""
+    """Three units have candidate a, with a row in each of two shards. Four units have candidate b, with one row. b wins, because
+    the six rows of a are only three units."""
     db = ledger(tiers={"sure": SURE})
     rows = [("a", unit, shard) for unit in (1, 2, 3) for shard in (0, 1)] + [("b", 10 + i, i % 2) for i in range(4)]
     db.execute("CREATE TABLE shards(k, unit, shard)")
@@ -149,7 +151,7 @@ def probabilities(counts, mechanism, epsilon, replace=False):
 
 
 def charged(db, name="r", tier=None):
-    """The curve of the first charge, or of that of a tier."""
+    """Returns the curve of the first charge for a release, or of the first charge at the given tier."""
     where = "tier = ?" if tier else "1 OR ?"
     return curve_of(db.execute(f"SELECT curve FROM dp_charge WHERE release = ? AND ({where}) ORDER BY id", (name, tier)).fetchone()[0])[0]
 
@@ -167,13 +169,13 @@ def neighbouring(counts, replace):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("rate", [0.02, 0.5, 8.0])
 def test_no_neighbours_are_further_apart_than_the_charge(mechanism, adjacency, rate):
-    """For every pair of counts up to 3 of 2 and 3 candidates, and for some counts that are far apart, the divergence is never
-    above the curve at any order, in both directions. The worst pair is close to the curve."""
+    """The test enumerates small counts of 2 and 3 candidates and some larger counts, with all their neighbours. For every pair,
+    the divergence is never above the curve at any order, in both directions. The worst pair is close to the curve."""
     replace = adjacency == "replace"
     db = ledger(tiers={"t": rate}, options=json.dumps({"adjacency": adjacency}))
     choose(db, "t", mechanism=mechanism)
     curve = charged(db)
-    epsilon = curve[-1] / (1 + mp.mpf(2) ** -41) ** 2  # rounded up twice
+    epsilon = curve[-1] / (1 + mp.mpf(2) ** -41) ** 2  # the published epsilon was rounded up twice
     assert all(value <= order * rate * (1 + 1e-11) for order, value in zip(ORDERS[:-1], curve))
     worst = [mp.mpf(0)] * len(FEW_ORDERS)
     with mp.workdps(20):
@@ -196,8 +198,8 @@ def test_no_neighbours_are_further_apart_than_the_charge(mechanism, adjacency, r
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 @pytest.mark.parametrize("options", [{"adjacency": "add-remove"}, {"adjacency": "replace"}, {"protects": "row"}], ids=str)
 def test_neighbouring_tables(mechanism, options):
-    """Tables that differ by a unit with any rows, or by a row: checks the change of the counts, on which the test
-    above relies."""
+    """Makes tables that differ by a unit with any rows, or by a row. The divergence of their counts is within the charge. (The
+    test above assumes how the counts of neighbours differ.)"""
     rng = random.Random(7)
     replace, by_unit = options.get("adjacency") == "replace", "protects" not in options
     db = ledger(tiers={"t": 1.0}, options=json.dumps(options))
@@ -217,7 +219,8 @@ def test_neighbouring_tables(mechanism, options):
 
 
 def test_epsilons():
-    """sqrt(8 rate) by the bounded range; epsilon tanh(epsilon/2) = rate; weights; at the bounds."""
+    """Epsilon is sqrt(8 rate) for the exponential mechanism, by its bounded range. For randomized response, it solves epsilon
+    tanh(epsilon/2) = rate. The test includes weights, and rates at the bounds."""
     db = ledger(tiers={"t": 0.5, "sure": SURE, "over": 501.0, "least": 1e-12})
     for tier, weight, rate in (("t", 1, 0.5), ("t", 0.01, 0.005), ("sure", 1, 500), ("least", 1, 1e-12), ("over", 0.99, 501 * 0.99)):
         for mechanism in ("exponential", "response"):
@@ -226,7 +229,7 @@ def test_epsilons():
             epsilon = charged(db, name, tier)[-1]
             wanted = mp.sqrt(8 * mp.mpf(rate)) if mechanism == "exponential" else mp.findroot(
                 lambda e: e * mp.tanh(e / 2) - rate, mp.sqrt(2 * mp.mpf(rate)) if rate < 1 else rate)
-            assert wanted * (1 - mp.mpf("1e-5")) <= epsilon <= wanted * (1 + mp.mpf("1e-11")), name  # steps of 2^-40
+            assert wanted * (1 - mp.mpf("1e-5")) <= epsilon <= wanted * (1 + mp.mpf("1e-11")), name  # in steps of 2^-40
     for mechanism in ("exponential", "response"):
         refuses(db, f"weight makes a rate outside the [1e-12, 500] of mechanism '{mechanism}'", CHOICE, "over", '["a"]',
                 json.dumps({"mechanism": mechanism}))
@@ -254,14 +257,15 @@ def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate
 @pytest.mark.parametrize("rows", [[], [(None, 1), (None, 2)], [("x", 1)], [("b", 1), ("b", None)]], ids=str)
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_little_data(rows, mechanism):
-    """Nothing, NULLs, or nothing that is a candidate: the first of the texts is as common as any, and 'response' favours it."""
+    """The query gives no rows, only NULLs, or no candidates. All candidates then have the same count. 'response' takes the first
+    of them by its text as the truth, and the exponential mechanism chooses any."""
     db = ledger(tiers={"sure": SURE}, rows=rows)
     choose = lambda candidates: one(db, "SELECT dp_release('sure', 'choice', 'SELECT k, unit FROM s', ?)",
                                     json.dumps({"candidates": candidates, "mechanism": mechanism}))
     assert choose(["only"]) == "only"
     winners = {choose(["c", "b"]) for _ in range(40)}
     tied = not any(k == "b" for k, _ in rows)
-    assert winners == ({"b", "c"} if tied and mechanism == "exponential" else {"b"})  # otherwise: 2^-39
+    assert winners == ({"b", "c"} if tied and mechanism == "exponential" else {"b"})  # fails by chance with probability 2^-39
     null = choose([None, "b", "c"])
     if any(k != "x" for k, _ in rows) or mechanism == "response":
         assert null == ("null" if any(k is None for k, _ in rows) else "b")
@@ -330,7 +334,7 @@ def test_plans():
 
 
 def table_of(kernel, states=("a", "b", "c")):
-    """Rows of a kernel for these states, as exact numbers, and its symbols."""
+    """Returns the rows of a kernel for these states, in high precision, and its symbols."""
     cells = {(x, y): p for x, y, p in json.loads(kernel)}
     symbols = sorted({y for (_, y), p in cells.items() if p > 0})
     rows = [[mp.mpf(cells.get((x, y), 0)) for y in symbols] for x in states]
@@ -338,7 +342,8 @@ def table_of(kernel, states=("a", "b", "c")):
 
 
 def test_the_law_of_a_mix():
-    """150 pairs of inner and outer symbols, and a third one from the outer."""
+    """Makes 150 releases with an inner symbol, a second symbol drawn from it, and a third symbol drawn from the second. Compares
+    the frequency of each combination with its exact probability."""
     db = ledger(tiers={"in": 0.05, "mid": 0.02, "out": 0.01}, rows=[("a", 1), ("a", 2), ("b", 3), ("c", 4)])
     second = '[["a","x",0.2],["a","y",0.8],["b","x",1],["c","y",0.5],["c","z",0.5]]'
     for i in range(150):
@@ -374,8 +379,9 @@ def composed(first, second):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_curve_of_mixes(path, seed):
-    """One kernel behind another: the exact worst case of both together behind the epsilon of the first symbol, never above the
-    curve before. By exact probabilities, no pair of neighbours has outputs that are further apart than the curve."""
+    """Two kernels are applied one after the other. The curve at each tier is the exact worst case of all kernels so far for the
+    epsilon of the first symbol, or the previous curve if this is smaller. The exact output distributions of neighbours are never
+    further apart than the curve."""
     rng = random.Random(seed)
     mechanism, rate = rng.choice(["exponential", "response"]), rng.choice([0.05, 0.5, 3.0])
     db = ledger(path, {"in": rate, "mid": rate / 2, "out": rate / 3})
@@ -413,7 +419,7 @@ def test_the_curve_of_mixes(path, seed):
 
 
 def towards(stay, states="abc"):
-    """Keeps a symbol with this probability, and otherwise draws one of all of them."""
+    """Returns a kernel that keeps a symbol with this probability, and otherwise draws any symbol."""
     n = len(states)
     return json.dumps([[x, y, stay * (x == y) + (1 - stay) / n] for x in states for y in states])
 
@@ -437,7 +443,7 @@ def test_a_chain_is_charged_for_its_composed_kernel(path):
 
 @pytest.mark.parametrize("steps", [2, 3, 64, 1000])
 def test_steps_are_a_power_of_the_kernel(path, steps):
-    """dp_mix(..., steps) is charged for the power, and moves the symbol so often; the same again is read back."""
+    """dp_mix(..., steps) is charged for a power of the kernel. A call with the same arguments returns the stored symbol."""
     db = ledger(path, {"in": 3.0, "out": 2.0})
     rng = random.Random(steps)
     rows = {x: [rng.random() ** 8 + 1e-3 for _ in "abc"] for x in "abc"}
@@ -479,7 +485,8 @@ def test_steps_move_the_symbol():
 @pytest.mark.parametrize("flip", [0.5, 0.25, 0.01, 1e-9, 0.0])
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_two_states_have_a_formula(path, flip, mechanism):
-    """Randomized response behind another: e^out = (e^a e^b + 1)/(e^a + e^b), with e^b = (1 - flip)/flip."""
+    """Randomized response with epsilon a and then with epsilon b has e^out = (e^a e^b + 1)/(e^a + e^b). Here e^b = (1 -
+    flip)/flip."""
     db = ledger(path)
     choose(db, candidates="ab", mechanism=mechanism)
     mix(db, "out", json.dumps([["a", "a", 1 - flip], ["a", "b", flip], ["b", "b", 1 - flip], ["b", "a", flip]]))
@@ -502,7 +509,7 @@ def test_rows_that_are_almost_alike(path, steps):
     rng = random.Random(steps)
     db = ledger(path, {"in": 0.5, "out": 0.1})
     first = [rng.randrange(2**48, 2**50) for _ in range(3)]
-    first.append(2**52 - sum(first) + 4)  # sums are not powers of two
+    first.append(2**52 - sum(first) + 4)  # the sums of these rows are not powers of two
     second = [w + rng.randrange(-steps, steps + 1) for w in first]
     second[0] += steps + 1
     choose(db, candidates="ab")
@@ -607,7 +614,7 @@ def test_the_same_kernel_again_is_read_back():
 
 
 def test_a_backslash_is_no_zero_byte():
-    """A name of six characters, \\u0000, is one like any other, however it is written; a zero byte is none."""
+    """The six characters \\u0000 are a valid name, in every JSON notation. A name with a zero byte is refused."""
     name = "\\u0000"
     for written in (json.dumps(name), r'"\u005cu0000"'):
         db = ledger(rows=[(name, 1), (name, 2)], tiers={"sure": SURE, "out": 1.0})
@@ -670,7 +677,7 @@ def test_mixes_of_what_is_none(arguments, wanted):
 
 
 def test_a_large_kernel():
-    """The most states, and the most symbols."""
+    """Tests kernels with the largest number of states and with the largest number of symbols."""
     db = ledger()
     candidates = [f"s{i:02}" for i in range(64)]
     choose(db, candidates=candidates, name="states")
@@ -706,7 +713,8 @@ def test_a_coalition_has_seen_the_innermost():
 
 
 def test_budgets_and_other_accountants():
-    """A gdp tier refuses at and outside itself; a tier without room refuses; nothing is drawn or charged."""
+    """Symbols are refused at a gdp tier, at tiers outside it, and at a tier without enough budget. Nothing is drawn or
+    charged."""
     db = open_ledger({"in": 0.5})
     fill(db, ROWS)
     one(db, "SELECT dp_tier('gdp', 0.2, 3, 1e-6, 'gdp')")

@@ -1,5 +1,5 @@
-"""dp_release() on several threads (ext/query/scan.c): the queries that are divided, the sums (the same integers as with one
-thread), the common state of the file, and the end of the threads."""
+"""Tests dp_release() on several threads (ext/query/scan.c): which queries are divided, that the sums are the same integers as
+with one thread, that all threads read the same state of the file, and how the threads end."""
 
 import contextlib
 import json
@@ -20,12 +20,12 @@ from kinds_reference import KINDS
 from kinds_tables import random_table
 from noise_helpers import quick_path
 
-ROWS, SPREAD = 20000, 1000  # rowids are far apart: many ranges, few rows
-RATE = 1e6                  # noise of a sum bounded by 1000: less than 1; a row is at least 500
+ROWS, SPREAD = 20000, 1000  # rowids are far apart, so a few rows make many ranges
+RATE = 1e6                  # the noise of a sum with clip 1000 is less than 1; a row adds at least 500
 
 
 def make(path, threads=1, protects="row", setup=(), rows=ROWS):
-    """t(id, x, unit): x is a multiple of 500 up to 1000; 100 units."""
+    """Makes a database with the table t(id, x, unit, k). x is 0, 500 or 1000. There are 100 units."""
     db = connect(path)
     for statement in setup:
         db.execute(statement)
@@ -72,7 +72,7 @@ def is_divided(db, query):
         db.execute("PRAGMA threads = 0").fetchall()
         total(db, query)
     db.execute("PRAGMA threads = 1").fetchall()
-    assert len(alone) > 20  # there was something to divide
+    assert len(alone) > 20  # the query was long enough to be divided
     return len(calls) < len(alone) / 2
 
 
@@ -209,9 +209,9 @@ def test_ends_of_the_table_are_not_the_hosts(tmp_path):
 
 
 def test_what_the_host_forbids(tmp_path):
-    """The host's authorizer must allow only the owner's query."""
+    """The authorizer of the host may deny everything that the owner's query itself does not need."""
     db = make(tmp_path / "data.db")
-    db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))  # others read when the host has read all
+    db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))  # a row far from all others, so that the host finishes first
     db.setlimit(sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 1)
     for denied in (sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION):
         db.set_authorizer(lambda *call: sqlite3.SQLITE_DENY if call[0] == denied and call[2] != "dp_release" and call[2] != "dp_collect"
@@ -230,7 +230,7 @@ def test_a_temporary_view_hides_the_table(tmp_path, view):
 
 @pytest.mark.parametrize("where", ["true", '"true" = 1', "s.true", "NOT false"])
 def test_columns_whose_names_are_constants(tmp_path, where):
-    """In the table they are columns, and behind a subquery they may be something else."""
+    """The table has columns called true and false. In a subquery, these words could become constants."""
     db = make(tmp_path / "data.db")
     for name in ("true", "false"):
         db.execute(f'ALTER TABLE t ADD COLUMN "{name}" DEFAULT 0')
@@ -309,7 +309,8 @@ def test_without_threads_nothing_is_divided(tmp_path):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects", ["unit", "row"])
 def test_threads_give_the_same_to_the_last_integer(protects, adjacency):
-    """Every kind over random tables, with noise that is known: path, values, charges, books."""
+    """Compares releases of every kind over random tables, with and without threads, and with the same noise. The whole ledgers
+    are equal."""
     rng = random.Random(f"threads {protects} {adjacency}")
     with quick_path() as path:
         statements, number = story(adjacency, protects), 0
@@ -353,11 +354,11 @@ def test_private_keys_meet(tmp_path, protects):
     wanted = dict(db.execute("SELECT k, sum(x) FROM t GROUP BY k"))
     assert sums.keys() == wanted.keys()
     for key, value in sums.items():
-        assert abs(value - wanted[key]) < 1e5  # a seventh of the rows has 1.4e6
+        assert abs(value - wanted[key]) < 1e5  # each of seven keys has a sum of about 1.4e6
 
 
 def test_neighbouring_rowids(tmp_path):
-    """A row at the end of one range, and the next at the beginning of another."""
+    """The rowids are consecutive, so neighbouring rows can be at the end of one range and at the beginning of the next."""
     db = make(tmp_path / "data.db", threads=3)
     db.execute("CREATE TABLE dense AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT 500 AS x FROM n")
     assert abs(total(db, "SELECT x FROM dense") - truth(db, "SELECT x FROM dense")) < 100
@@ -396,7 +397,8 @@ WRITER = """
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_all_threads_read_one_state(journal):
-    """One of two distant rows has 1000 and the other has 0. Another connection swaps the values, so the sum never changes."""
+    """One of two distant rows has the value 1000, and the other has 0. Another connection keeps swapping the two values, so the
+    true sum never changes."""
     with quick_path() as path:
         db = make(path, threads=2, setup=[f"PRAGMA journal_mode = {journal}"])
         db.execute("PRAGMA busy_timeout = 60000").fetchall()
@@ -411,7 +413,7 @@ def test_all_threads_read_one_state(journal):
                     seen.append(one(db, "SELECT count(*) FROM t WHERE id < 0 AND x > 0"))
             finally:
                 writer.kill()
-        assert len(set(seen)) > 20  # it did write
+        assert len(set(seen)) > 20  # the other connection did write
 
 
 def test_a_transaction_is_read_as_it_is(tmp_path):
@@ -460,7 +462,7 @@ def test_dirty_reads_are_the_hosts(tmp_path):
 
 
 def test_a_file_that_has_been_replaced(tmp_path):
-    """Reads the file that the host has open, not the file that has its name now."""
+    """Another file has taken the name of the database file. All threads still read the file that the host has open."""
     db = make(tmp_path / "data.db")
     before = truth(db, "SELECT x FROM t")
     other = make(tmp_path / "other.db")
@@ -472,8 +474,8 @@ def test_a_file_that_has_been_replaced(tmp_path):
 
 
 def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
-    """The replaced file has a WAL that belongs to another file. A connection that opened both and closed last would write this
-    WAL back."""
+    """Another file has taken the name of the database file, beside the WAL of the old file. A connection that opened both, and
+    was the last to close them, would write this WAL into the wrong file."""
     path = tmp_path / "data.db"
     db = make(path, setup=["PRAGMA journal_mode = wal", "PRAGMA wal_autocheckpoint = 0"])
     db.execute("UPDATE t SET x = 500")
@@ -486,7 +488,8 @@ def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
 
 
 def test_a_file_that_is_replaced_for_a_moment(tmp_path):
-    """Other connections open the file that has the name for a moment; then the host's file comes back."""
+    """While the other threads open the database, another file has its name for a moment. Then the host's file gets its name
+    back."""
     path, away, decoy = tmp_path / "data.db", tmp_path / "away.db", tmp_path / "decoy.db"
     db = make(path)
     decoy.write_bytes(path.read_bytes())
@@ -515,7 +518,7 @@ def test_a_database_that_others_cannot_open(tmp_path):
 
 
 def test_a_schema_that_changes(tmp_path):
-    """The host has prepared its statement before the schema in the file changed."""
+    """Another connection changes the schema after the host has prepared its statement."""
     db = make(tmp_path / "data.db")
     other = sqlite3.connect(tmp_path / "data.db", isolation_level=None)
     for change in ["ALTER TABLE t ADD COLUMN y", "CREATE TABLE s(id INTEGER PRIMARY KEY, x); INSERT INTO s SELECT id, 500 FROM t;"
@@ -543,7 +546,7 @@ def files_of(path):
 
 
 def becomes(count, wanted):
-    """A thread that has been joined may take a moment to leave the process."""
+    """Waits until count() returns `wanted`, because a thread that has been joined may take a moment to leave the process."""
     for _ in range(1000):
         if count() == wanted:
             return True
@@ -581,16 +584,16 @@ def test_an_interrupt_ends_all(tmp_path):
 def test_a_progress_handler_ends_all(tmp_path):
     db = make(tmp_path / "data.db")
     before = threads_of_process()
-    db.set_progress_handler(lambda: threads_of_process() > before, 20)  # as soon as another thread reads
-    query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)  # which takes a while
+    db.set_progress_handler(lambda: threads_of_process() > before, 20)  # interrupts as soon as another thread runs
+    query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)  # a slow query
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
     db.set_progress_handler(None, 0)
     assert state(db) == "failed" and becomes(threads_of_process, before)
 
 
 def test_who_waits_for_others_can_be_stopped(tmp_path):
-    """One row is far from all others, which are in one range: a thread reads them while the host waits for it, and stops
-    reading when the host is stopped."""
+    """One row is far from all others, which are in one range. Another thread reads this range while the host waits for it. If the
+    host is interrupted, the thread stops reading."""
     db = make(tmp_path / "data.db", rows=1)
     db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000) INSERT INTO t(id, x) SELECT i, 500 FROM n")
     db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))
@@ -604,8 +607,8 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
             return False
         calls.append(1)
         if len(calls) == 1:
-            time.sleep(0.02)  # in the first range; the others go to the other thread
-        return len(calls) > 1500  # more calls than empty ranges need
+            time.sleep(0.02)  # the host is in its first range, and the other thread takes the next
+        return len(calls) > 1500  # more calls than the host makes in empty ranges
     db.set_progress_handler(stop, 5)
     start = time.monotonic()
     message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
@@ -639,11 +642,12 @@ def test_nothing_is_left_open(tmp_path):
     for _ in range(20):
         total(db, "SELECT x FROM t")
     assert files_of(tmp_path / "data.db") == files and becomes(threads_of_process, threads)
-    db.execute("DROP TABLE t")  # nobody reads it
+    db.execute("DROP TABLE t")  # works, because no connection still reads the table
 
 
 def test_connections_that_cannot_be_closed_hold_no_lock(tmp_path):
-    """An extension that the host has for every connection keeps a statement of each."""
+    """The host has an automatic extension that keeps a statement of every connection, so the connections of the threads cannot be
+    closed. They must not hold a lock."""
     path = tmp_path / "data.db"
     make(path).close()
     run("""

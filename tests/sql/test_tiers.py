@@ -1,5 +1,5 @@
-"""dp_rate() for many releases, and which tiers dp_tier() refuses: a rate of which no release fits the budget, and a
-tier that would run out before the tiers outside it."""
+"""Tests dp_rate() for many releases, and which tiers dp_tier() refuses. It refuses a tier whose budget does not admit one release
+at its rate, and a tier that would use up its budget before the tiers outside it."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 from conftest import connect, INIT, ledger_of, one, refused
 from truth import log_odds, newton, true_delta
 
-SLACK = mpf("0.0035") / mpf(2) ** 80  # of one coordinate at the least variance, 2^40 (noise: total variation)
+SLACK = mpf("0.0035") / mpf(2) ** 80  # total variation slack of one coordinate at variance 2^40, the least
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +37,10 @@ BUDGETS = list(itertools.product((0.1, 1.0, 3.0, 8.0, 20.0), (1e-12, 1e-9, 1e-6,
 
 @pytest.mark.parametrize("epsilon,delta,releases", BUDGETS)
 def test_releases_of_the_rate_are_the_budget(db, epsilon, delta, releases):
-    """Together they are the largest rate that is (epsilon, delta)-DP beside the slack of all draws: to 1e-12, where the
-    slack of a draw is known to 4e-6."""
+    """The sum of the rates of all releases is the largest rate that is (epsilon, delta)-DP after the lattice slack of all draws
+    is subtracted from delta. This holds to a relative 1e-12, for a slack that is known to 4e-6."""
     rate = one(db, "SELECT dp_rate(?, ?, ?)", epsilon, delta, releases)
-    for rounding, side in ((mpf(1), 1), (mpf("1.000004"), -1)):  # the slack as it is, and a little more
+    for rounding, side in ((mpf(1), 1), (mpf("1.000004"), -1)):  # the slack itself, and a slightly larger slack
         left = mpf(delta) - (1 + mp.exp(epsilon)) * releases * SLACK * rounding
         truth = newton(lambda x: log_odds(x, mpf(epsilon)) - mp.log(left / (1 - left)), rate * releases)
         excess = mpf(rate) * releases / truth - 1
@@ -62,7 +62,7 @@ def test_releases_are_a_whole_number(db, releases):
 def test_a_delta_that_cannot_bear_the_slack_is_refused(db):
     assert re.fullmatch(r"dp_rate: delta cannot bear the lattice slack of so many releases at this epsilon \(.*\)",
                         refused(db, "SELECT dp_rate(20, 1e-20, 60)"))
-    assert one(db, "SELECT dp_rate(20, 1e-20)") > 0  # of a continuous Gaussian
+    assert one(db, "SELECT dp_rate(20, 1e-20)") > 0  # without a number of releases, dp_rate() is for a continuous Gaussian
 
 
 def spent_delta(db, epsilon):
@@ -86,14 +86,15 @@ def test_a_tier_admits_exactly_so_many(db, epsilon, delta, releases):
     assert "would exceed its budget" in refused(db, "SELECT dp_count('t', x, 1, unit) FROM t")
     assert one(db, "SELECT releases_left FROM dp_budget") == 0
     assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(epsilon, rel=1e-9)
-    unused = (1 + mp.exp(epsilon)) * releases * SLACK * mpf("1.00001")  # at most: variances are up to 4 times as large
+    unused = (1 + mp.exp(epsilon)) * releases * SLACK * mpf("1.00001")  # at most; variances are up to 4 times as large
     assert delta * (1 - mpf("1e-9")) - unused <= spent_delta(db, epsilon) <= delta
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
 @pytest.mark.parametrize("epsilon,delta,releases", [(1.0, 1e-6, 60), (3.0, 1e-6, 12), (8.0, 1e-6, 24)])
 def test_releases_of_many_coordinates_fit_as_often(db, epsilon, delta, releases):
-    """What is free pays for the slack of vectors: of 1024 bins here, all of which one unit may reach."""
+    """A release of a vector has more lattice slack than a release of one number. Here one unit may change all 1024 bins, and
+    still as many releases fit."""
     one(db, "SELECT dp_tier('t', dp_rate(?1, ?2, ?3), ?1, ?2, 'gdp')", epsilon, delta, releases)
     for i in range(releases):
         one(db, "SELECT dp_histogram('t', x, 0, 1, 1024, unit, ?) FROM t", json.dumps({"clip": 1e6, "name": f"release {i}"}))
@@ -102,7 +103,8 @@ def test_releases_of_many_coordinates_fit_as_often(db, epsilon, delta, releases)
 
 
 def test_three_tiers_of_a_programme(db):
-    """Each release at the inner tier, diffused to both others: so many fit at every tier."""
+    """Each release is made at the inner tier and diffused to both outer tiers. Every tier admits the number of releases that
+    dp_rate() was given."""
     budgets = [("school", 8.0), ("district", 3.0), ("public", 1.0)]
     for name, epsilon in budgets:
         one(db, "SELECT dp_tier(?1, dp_rate(?2, 1e-6, 24), ?2, 1e-6, 'gdp')", name, epsilon)
@@ -160,7 +162,7 @@ def test_an_inner_tier_that_would_block_an_outer_one_is_refused(db, inner, outer
     while one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'"):
         one(db, "SELECT dp_count('out', x, 1, unit) FROM t")
     weight = 0.5
-    while weight > 1e-3:  # the rest: the inner tier refuses nothing that the outer one could afford
+    while weight > 1e-3:  # smaller and smaller releases: the inner tier refuses none that fits the outer tier
         rest = one(db, "SELECT (rate_limit - spent_rate) / 0.001 FROM dp_tier JOIN dp_budget ON tier = name WHERE name = 'out'")
         if weight < rest * (1 - 1e-9):
             one(db, "SELECT dp_count('out', x, 1, unit, ?) FROM t", json.dumps({"weight": weight}))
@@ -201,14 +203,14 @@ def test_accountants_without_a_mechanism_in_common(db):
     one(other, INIT)
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
-    one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # bears both, and changes nothing
+    one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # admits releases of both kinds; the refusals below stay the same
     for epsilon in (8.0, 0.01):  # the second would not admit one release for any epsilon
         message = refused(other, "SELECT dp_tier('pure', 0.003, ?, 0, 'pure')", epsilon)
         assert "would refuse everything that tier 'gdp' outside it may publish" in message
 
 
 def test_a_pure_tier_never_runs_into_an_inner_filter(db):
-    """The whole pure budget in one release fits the least inner budget that is accepted."""
+    """The least budget that dp_tier() accepts for the inner tier has room for everything that the pure tier can release."""
     one(db, "SELECT dp_tier('pure', 0.3, 1.0, 0, 'pure')")
     message = refused(db, "SELECT dp_tier('in', 0.31, 3.2, 1e-6)")
     (least,) = numbers(message, r"an epsilon of at least (\S+) does\)$")
@@ -236,10 +238,10 @@ def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
     assert [tier["name"] for tier in json.loads(one(db, "SELECT dp_certificate()"))["tiers"]] == ["out"]
     assert one(db, "SELECT dp_verify()") == "ok"
     assert refused(db, "SELECT dp_drop_tier('typo')").startswith("dp_drop_tier: unknown tier")
-    for rate, epsilon in ((0.002, 3.0), (0.005, 8.0)):  # the same one, and another
+    for rate, epsilon in ((0.002, 3.0), (0.005, 8.0)):  # the same parameters, and others
         assert "was dropped (the name of a tier is never used again" in refused(
             db, "SELECT dp_tier('typo', ?, ?, 1e-6)", rate, epsilon)
-    one(db, "SELECT dp_tier('in', 0.002, 8.0, 1e-6)")  # the rate is free again
+    one(db, "SELECT dp_tier('in', 0.002, 8.0, 1e-6)")  # another tier may have the rate of the dropped tier
     one(db, "SELECT dp_count('in', x, 1, unit, 'n') FROM t")
     one(db, "SELECT dp_diffuse('n', 'out')")
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'") == left - 1
@@ -263,7 +265,7 @@ def test_the_record_of_a_dropped_tier_is_sealed(tmp_path):
 
 @pytest.mark.parametrize("state", ["released", "failed", "discarded", "outer"])
 def test_a_tier_with_a_charge_stays(db, state):
-    """A tier with a charge stays, for a release in any state, because somebody may have seen a value."""
+    """A tier that was charged for a release in any state cannot be dropped, because its members may have seen a value."""
     one(db, "SELECT dp_tier('t', 0.002, 3.0, 1e-6)")
     one(db, "SELECT dp_tier('out', 0.001, 3.0, 1e-6)")
     if state == "failed":
@@ -278,7 +280,7 @@ def test_a_tier_with_a_charge_stays(db, state):
         "dp_drop_tier: tier 't' has been charged for release 'n', and stays (only a tier that was never charged can be"
         " dropped)")
     if state != "outer":
-        one(db, "SELECT dp_drop_tier('out')")  # which sees nothing of it
+        one(db, "SELECT dp_drop_tier('out')")  # this outer tier does not see the release
     assert db.execute("SELECT * FROM dp_charge").fetchall() == books and one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -288,7 +290,7 @@ def test_a_tier_with_a_charge_stays(db, state):
 @pytest.mark.parametrize("delta", [1 - 2.0**-53, 1 - 2.0**-50, 1 - 1e-9, 0.5, 1e-6, 1e-300])
 @pytest.mark.parametrize("epsilon", [2e-279, 1e-20, 1e-9, 1e-3, 1.0, 700.0])
 def test_no_limit_is_above_what_its_order_allows(db, epsilon, delta):
-    """The order is a double, so the limit is that of the rounded order, never more."""
+    """The stored order is a double. The limit is never more than this rounded order allows."""
     try:
         one(db, "SELECT dp_tier('t', 1e-12, ?, ?)", epsilon, delta)
     except sqlite3.Error as error:

@@ -1,6 +1,6 @@
-"""Vectors in rows: JSON arrays and blobs, malformed values, the reading of numbers, and the largest effect of one row. The noise
-is 1/1414 of the clip. About 5000 coordinates may have an error of MARGIN times the noise, so false alarms have probability
-1e-11."""
+"""Vectors in rows: JSON arrays and blobs, malformed values, the parsing of numbers, and the largest effect of one row. The noise
+is 1/1414 of the clip. The tests compare about 5000 coordinates and allow an error of MARGIN times the noise, so the probability
+of a false alarm is 1e-11."""
 
 import json
 import locale
@@ -122,7 +122,7 @@ def test_null_is_no_row(db):
 
 @pytest.mark.parametrize("kind,size", [("f", 4), ("d", 8)])
 def test_blobs_of_sqlite_vec(db, kind, size):
-    """Little endian, without a header: float32 as sqlite-vec stores them, and float64."""
+    """Blobs are little-endian numbers without a header: float32 as sqlite-vec stores them, or float64."""
     rng = random.Random(kind)
     rows = [[struct.unpack(kind, struct.pack(kind, rng.uniform(-1, 1)))[0] for _ in range(16)] for _ in range(200)]
     fill(db, [Row(None, None, struct.pack(f"<16{kind}", *row), i) for i, row in enumerate(rows)])
@@ -182,8 +182,9 @@ def test_dim_1(db):
 @pytest.mark.parametrize("protects", ["unit", "row"])
 @pytest.mark.parametrize("big", [1e300, 1e308, 1e160])
 def test_vectors_of_any_length_are_clipped(protects, big):
-    """A thousand rows of norm 1e300 of one unit weigh clip; as rows, clip each. Directions are kept. (The
-    noise of an average of two has standard deviation 0.0039: eleven of them are allowed.)"""
+    """One unit has a thousand rows of norm 1e300. If units are protected, all rows together are scaled to the norm clip, and if
+    rows are protected, each row is. The directions stay the same. (The noise of the average of two units has standard deviation
+    0.0039, and the test allows eleven of these.)"""
     db = open_ledger({"exact": 1e6}, f'{{"protects":"{protects}"}}')
     fill(db, [Row(None, None, json.dumps([big, 0, -big]), "whale")] * 1000 + [Row(None, None, "[0,1,0]", "a")])
     unit = "unit" if protects == "unit" else "NULL"
@@ -212,7 +213,7 @@ def test_any_scale(db, clip):
 
 
 def random_number(rng):
-    """A JSON number below 1, in many spellings."""
+    """Returns the text of a JSON number, in one of many notations."""
     digits = "".join(rng.choice("0123456789") for _ in range(rng.choice([1, 3, 8, 15, 16, 17, 18, 19, 20, 25, 60, 400])))
     form = rng.randrange(5)
     if form == 0:
@@ -227,8 +228,8 @@ def random_number(rng):
 
 
 def test_numbers_are_read_as_python_reads_them(db):
-    """The option q shows how the parser of vectors reads 20000 numbers. The error is at most two units in the last place, and one
-    more for every 22 powers of ten. Numbers of up to 12 digits with a point are exact."""
+    """The option q shows how the parser of vectors reads 20000 numbers. The error is at most two units in the last place, plus
+    one for every 22 powers of ten. Numbers of up to 12 digits with a point are exact."""
     rng = random.Random(1)
     fill(db, [Row(None, 0.5, None, 1)])
     for i in range(20):
@@ -249,7 +250,8 @@ def test_numbers_are_read_as_python_reads_them(db):
 @pytest.mark.parametrize("exponent", [-138, -60, -9, 0, 9, 100, 160])
 def test_numbers_of_vectors_are_read_as_blobs_are(db, exponent):
     """One unit has the same number 4000 times as JSON, and its opposite 4000 times as float64, so the sum is 4000 times the error
-    of the parser. At 2^36 of the clip an error of 16 units in the last place is as large as the clip."""
+    of the parser. The numbers are 2^36 times the clip, so an error of 16 units in the last place would be as large as the
+    clip."""
     rng = random.Random(exponent)
     texts = []
     for _ in range(6):
@@ -269,7 +271,7 @@ def test_numbers_of_vectors_are_read_as_blobs_are(db, exponent):
 
 
 def test_numbers_do_not_depend_on_the_locale(db, tmp_path, monkeypatch):
-    """A comma for the decimal point, as in German, changes nothing."""
+    """Numbers are read in the same way if the locale has a decimal comma, as in German."""
     before = locale.setlocale(locale.LC_ALL)
     made = tmp_path / "de_DE.UTF-8"
     made_here = subprocess.run(["localedef", "-f", "UTF-8", "-i", "de_DE", str(made)], capture_output=True).returncode == 0 \
@@ -294,7 +296,7 @@ def test_numbers_do_not_depend_on_the_locale(db, tmp_path, monkeypatch):
 
 
 def test_numbers_and_texts_of_a_file(tmp_path):
-    """Blobs in a table that another program wrote, read from the file."""
+    """Reads blobs from a table that another program wrote to the file."""
     path = str(tmp_path / "vectors.db")
     plain = sqlite3.connect(path)
     plain.execute("CREATE TABLE t(k, x, v BLOB, unit)")

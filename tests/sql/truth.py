@@ -1,5 +1,5 @@
-"""Privacy figures from their printed formulas at high precision (mpmath), for the tests of planning and accounting.
-Nothing here calls the code under test."""
+"""Computes epsilon and delta from the printed formulas in high precision (mpmath), for the tests of planning and
+accounting. Nothing here calls the code under test."""
 
 from mpmath import mp, mpf
 
@@ -12,9 +12,9 @@ def tail(x):
 
 
 def true_delta(rate, epsilon):
-    """The Gaussian profile (Balle and Wang 2018, Theorem 8)."""
+    """Returns delta by the exact profile of the Gaussian mechanism (Balle and Wang 2018, Theorem 8)."""
     mu = mp.sqrt(2 * mpf(rate))
-    with mp.workdps(mp.dps + max(0, -int(mp.log10(mu)))):  # the difference is of the order of mu
+    with mp.workdps(mp.dps + max(0, -int(mp.log10(mu)))):  # for small mu, the difference is about mu, so more digits are needed
         mu = mp.sqrt(2 * mpf(rate))
         return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
 
@@ -29,7 +29,7 @@ def log_odds(rate, epsilon):
 
 
 def newton(residual, guess):
-    """The root next to a guess. A guess that is wrong beyond repair fails, and so does the test."""
+    """Returns the root near the guess, by Newton's method. Fails if the method does not converge from this guess."""
     x = mpf(guess)
     for _ in range(8):
         h = x * mpf(10) ** -20
@@ -45,7 +45,7 @@ def odds_of(delta):
 
 
 def true_gaussian_epsilon(rate, delta, guess):
-    """The epsilon >= 0 of the Gaussian profile; the guess only says where Newton's method starts."""
+    """Returns the epsilon >= 0 of the Gaussian profile. Newton's method starts at the guess."""
     if rate == 0 or true_delta(rate, mpf(0)) <= mpf(delta):
         return mpf(0)
     target = odds_of(delta)
@@ -53,7 +53,8 @@ def true_gaussian_epsilon(rate, delta, guess):
 
 
 def true_zcdp_epsilon(rate, delta):
-    """min over alpha of the conversion as it is printed, by bisection on the derivative in ln(alpha - 1)."""
+    """Returns the minimum over alpha of the printed conversion, by bisection on the sign of the derivative with respect to
+    ln(alpha - 1)."""
     rate, l = mpf(rate), -mp.log(mpf(delta))
     if rate == 0:
         return mpf(0)
@@ -63,7 +64,7 @@ def true_zcdp_epsilon(rate, delta):
         return rate * alpha + mp.log(1 - 1 / alpha) + (l - mp.log(alpha)) / u
 
     low, high = mpf(-60), mpf(800)
-    while high - low > mpf(10) ** -12:  # the minimum is flat: its value gets 24 digits
+    while high - low > mpf(10) ** -12:  # flat minimum: 12 digits of the argument give 24 of the value
         middle, h = (low + high) / 2, mpf(10) ** -20
         falls = value(mp.exp(middle + h)) < value(mp.exp(middle - h))
         low, high = (middle, high) if falls else (low, middle)
@@ -81,7 +82,7 @@ def accurate(got, published, where):
 def above(got, want, where):
     """Checks a published cost: it is never below the true value, and at most 1e-12 above it."""
     assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
-    if got != 1:  # where dp_delta() stops
+    if got != 1:  # dp_delta() never returns more than 1
         accurate(got, want * (1 + MARGIN), where)
 
 
