@@ -1,20 +1,20 @@
 """Empirical audit: measures how much of the charged epsilon an attacker can use, and checks that it is not more.
 
-For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the clipping
-allows. From the first part of the releases, the attacker learns the direction in which the tables differ, and the middle
-between them. On the other releases, the attacker makes a threshold test on the likelihood ratio, which for Gaussian noise is
-the projection on that direction. Clopper-Pearson bounds on the error rates of this test give a lower bound on mu, the distance
-in standard deviations (Nasr et al. 2023 audit the same way). The exact profile of the Gaussian mechanism converts it to a
-lower bound on epsilon. This bound must be below the charged epsilon. It must also be above half of the charged epsilon,
-because otherwise the audit would be too weak to find a defect. The attacker here sees the lattice point itself, which is more
-than any tier sees.
+For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the clipping allows.
+From the first part of the releases, the attacker learns the direction in which the tables differ, and the middle between them. On
+the other releases, the attacker makes a threshold test on the likelihood ratio, which for Gaussian noise is the projection on
+that direction. Clopper-Pearson bounds on the error rates of this test give a lower bound on mu, the distance in standard
+deviations (Nasr et al. 2023 audit the same way). The exact profile of the Gaussian mechanism converts this bound on mu to a lower
+bound on epsilon. This bound must be below the charged epsilon. It must also be above half of the charged epsilon, because
+otherwise the audit would be too weak to find a defect. The attacker here sees the lattice point itself, which is more than any
+tier sees.
 
 The audit detects a build whose noise is too small by a fifth; the last test makes such a build.
 
-False alarms: each bound on an error rate fails with probability 1e-9. The bound on mu is wrong only if two such bounds fail
-together, or one fails by far. This has probability 1e-17 even if the attacker uses all of the charged epsilon. Power: a bound
-below half of epsilon would be an error of 20 standard errors. The test with the wrong noise makes more releases and misses the
-defect with probability 3e-13.
+False alarms: each bound on an error rate is wrong with probability 1e-9. The bound on mu is wrong only if both of its bounds on
+error rates are wrong, or one of them is wrong by a large amount. This has probability 1e-17 even if the attacker uses all of the
+charged epsilon. Power: the bound falls below half of epsilon only if an estimate is off by 20 standard errors. The test with the
+wrong noise makes more releases and misses the defect with probability 3e-13.
 """
 
 import os
@@ -33,7 +33,7 @@ from conftest import quick_folder, unchecked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-RATE = 2.0  # mu = 2: the attacker errs once in six, which a few thousand releases show precisely
+RATE = 2.0  # mu = 2: the attacker is wrong once in six times, a rate that a few thousand releases show precisely
 LEARN, TEST = 500, 4000
 CONFIDENCE = 1e-9
 DELTA = 1e-6
@@ -41,8 +41,8 @@ DELTA = 1e-6
 # Sanitizers do not change the statistics and are slow, so this file does not run under them.
 pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]
 
-# kind: the call, and the additional rows of the neighbour. Table t(unit, key, x, v) has 40 units with one row each: x
-# = 0, key 'a' or 'b' in turn, v = [0, 0].
+# {kind: (the call, the additional rows of the neighbour)}. Table t(unit, key, x, v) has 40 units with one row each: x = 0, key
+# 'a' or 'b' in turn, and v = [0, 0].
 WORST = {
     "count": ("dp_count('inner', x, 3, unit)", [(1, "a", 0, "[0,0]")] * 3),
     "count_distinct": ("dp_count_distinct('inner', unit)", [(1, "a", 0, "[0,0]")]),
@@ -157,7 +157,7 @@ def test_no_more_than_charged_and_more_than_half(kind):
 
 
 def with_laplace(call):
-    """The call with the option."""
+    """Returns the call with the option for Laplace noise."""
     if call.endswith("}')"):
         return call[:-3] + ',"mechanism":"laplace"}\')'
     return call[:-1] + ", '{\"mechanism\":\"laplace\"}')"
@@ -167,8 +167,8 @@ LAPLACE_WORST = {kind: (with_laplace(call), more) for kind, (call, more) in WORS
 
 
 def epsilon_bound(without, with_her, scale):
-    """A lower confidence bound on the pure epsilon, by the likelihood ratio of Laplace noise around two centres. The
-    attacker learns the centres and the threshold from the first releases."""
+    """Returns a lower confidence bound on the pure epsilon. The attacker tests the likelihood ratio of Laplace noise around two
+    centres, and learns the centres and the threshold from the first releases."""
     a, b = (numpy.median(points[:LEARN], axis=0) for points in (without, with_her))
     false, true = ((abs(points - a) - abs(points - b)).sum(axis=1) / scale for points in (without, with_her))
 
@@ -186,7 +186,7 @@ def epsilon_bound(without, with_her, scale):
 
 
 def pure_epsilon(system, tier):
-    """Of one release, as it was charged."""
+    """Returns the pure epsilon that one release was charged, and the scale of its noise."""
     spent, releases = system.db.execute("SELECT spent, (SELECT count(*) FROM dp_publication WHERE tier = ?) FROM dp_rdp"
                                         " WHERE tier = ? AND alpha = 9e999", (tier, tier)).fetchone()
     (clock,) = system.db.execute("SELECT max(clock) FROM dp_publication WHERE tier = ?", (tier,)).fetchone()
@@ -210,7 +210,8 @@ def test_laplace_noise_shows_no_more_than_charged_and_more_than_half(kind):
 
 @pytest.mark.slow
 def test_tiers_of_laplace_noise():
-    """The outer tier shows no more than its own charge; weighted sums of both tiers no more than the inner one."""
+    """The outer tier reveals no more than its own charge. Weighted sums of both tiers reveal no more than the charge of the inner
+    tier."""
     system = System(BUILD / "diffuse")
     points = points_of(system, *LAPLACE_WORST["avg"], diffuse=True)
     (inner, scale), (outer, wide) = pure_epsilon(system, "inner"), pure_epsilon(system, "outer")
@@ -221,7 +222,8 @@ def test_tiers_of_laplace_noise():
 
 
 def test_tiers_and_coalitions():
-    """The outer tier shows no more than its own charge. Both tiers together show no more than the inner tier, for any weights."""
+    """The outer tier reveals no more than its own charge. Both tiers together reveal no more than the inner tier, for all weights
+    that the test tries."""
     system = System(BUILD / "diffuse")
     points = points_of(system, *WORST["group_sum"], diffuse=True)
     inner, outer = charged(system, "inner"), charged(system, "outer")

@@ -1,7 +1,7 @@
 /*
 ** injector.c: makes calls fail. For every statement of a story and for n = 1, 2, ..., the program
-** runs the statement and lets its n-th allocation or its n-th call of the file system fail. The
-** program goes on to the next statement when the statement makes fewer than n calls.
+** runs the statement and lets its n-th allocation or its n-th call of the file system fail. When a
+** statement makes fewer than n calls, the program goes on to the next statement.
 **
 **   injector DIRECTORY MODE STEP [STATEMENT]
 **
@@ -18,7 +18,7 @@
 **   kill                    the process is killed at the n-th call of the file system
 **   power                   the process is killed, and a random part of the data that was written
 **                           but not synced is lost
-**   clock                   no call fails, but the clock goes back at every look
+**   clock                   no call fails, but the clock goes back whenever it is read
 **   changed SQL             the statement SQL changes the ledger, and dp_verify() must never return
 **                           'ok'
 ** STEP: n grows by 1 + n/STEP. If STEP is 0, n grows by 1, so no call is left out.
@@ -74,7 +74,9 @@ static int strikes(void) {
   return strike;
 }
 
-/* ---- memory (the linker's --wrap brings all calls here) -------------------------------------- */
+/*
+** ---- memory (the linker's --wrap redirects all calls here) --------------------------------------
+*/
 
 static atomic_long outstanding;
 
@@ -213,9 +215,12 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
   return -1;
 }
 
-/* ---- what a loss of power takes with it ------------------------------------------------------ */
+/* ---- what a loss of power undoes ------------------------------------------------------ */
 
-/* One write or truncation since the last sync of its file, with the data that undoes it. */
+/*
+** One write or truncation since the last sync of its file, and the old data that this change
+** replaced.
+*/
 struct change {
   char name[200];
   sqlite3_int64 offset, size_before; /* size_before: size of the file before the change */
@@ -279,7 +284,7 @@ struct file {
 
 static sqlite3_vfs *system_vfs, shim;
 static atomic_long open_files;
-static double backwards; /* number of days that the clock has gone back */
+static double backwards; /* by how many days the clock has gone back */
 
 /*
 ** Returns whether a call of the file system must fail now. If the mode kills the process, the
@@ -419,7 +424,10 @@ static int shim_time(sqlite3_vfs *vfs, sqlite3_int64 *now) {
   return rc;
 }
 
-/* Makes the shim the default VFS. This is necessary after each sqlite3_initialize(). */
+/*
+** Makes the shim the default VFS. The program must call this function after each
+** sqlite3_initialize().
+*/
 /*
 ** The shim has the name of the system's own VFS, because the ledger opens files with this VFS by
 ** name.
@@ -560,7 +568,10 @@ static const struct chapter story[] = {
      0},
     {"SELECT dp_vec_sum('a', v, 2, 100, u, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM t",
      4, BASE + 1, 0, 0},
-    /* A batch of one release with its diffusion. It runs again after most failures. */
+    /*
+    ** A batch of one release with its diffusion. After most failures, the same batch can run again
+    ** without dp_discard().
+    */
     {"SELECT ifnull(dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x, u FROM t\","
      "\"options\":{\"name\":\"new\",\"clip\":100},\"diffuse\":[\"b\"]}]') ->> 0,"
      " abs(-9223372036854775807 - 1))",
@@ -611,7 +622,7 @@ static const struct chapter story[] = {
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-/* [0] is in use; [1] is the copy from before the statement. */
+/* Names of files: [0] is in use, and [1] is a copy from before the statement. */
 static char database[2][200], ledger[2][200], other[200], journal[200];
 static const struct chapter *chapter;
 static long moment;
@@ -806,14 +817,14 @@ static int run_here(void) {
     int charges = charges_of_sound(db);
     if (rc == SQLITE_OK) check(charges == chapter->charges, "charges", answer);
     if (rc != SQLITE_OK) check_refusal(charges, base, message);
-    /* On the connection that failed, or. */
+    /* Odd runs check the connection of the run. */
     if (moment & 1) check_usable(db, rc == SQLITE_OK ? answer : 0);
   }
   check(sqlite3_close(db) == SQLITE_OK, "close", sqlite3_errmsg(db));
   db = open_host(1);
   charges_of_sound(db);
   if (!(moment & 1) || !chapter->sql)
-    check_usable(db, rc == SQLITE_OK ? answer : 0); /* on a new connection */
+    check_usable(db, rc == SQLITE_OK ? answer : 0); /* Even runs check a new connection. */
   check(sqlite3_close(db) == SQLITE_OK, "close", "");
   check_nothing_left(before);
   return met;
@@ -892,8 +903,8 @@ static int mode_of(const char *name) {
 }
 
 /*
-** Changes the ledger by a statement. Then dp_verify() must not return 'ok', whichever of its
-** allocations fails.
+** Changes the ledger by a statement. Then runs dp_verify() many times, each time with another
+** failing allocation. dp_verify() must never return 'ok'.
 */
 static int verify_changed(const char *sql) {
   sqlite3 *db = NULL;

@@ -62,7 +62,8 @@ def test_a_ledger_that_is_cut_short(path, part, opened):
 
 
 def test_an_older_ledger_copied_over_an_open_one_goes_on_from_there(path):
-    """The extension cannot notice such a copy, but charges and values stay consistent."""
+    """The extension cannot notice that an older copy has replaced the ledger. It continues from the copy, and charges
+    and values stay consistent."""
     db = create(path)
     one(db, SUM, "a")
     shutil.copy(f"{path}-ledger", f"{path}-older")

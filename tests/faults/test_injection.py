@@ -1,8 +1,8 @@
-"""Failures at every call (injector.c): memory runs out, the system gives no random bytes, file operations fail, the
-disk is full, the process is killed, or the machine loses power. There must be no wrong answer, no value without a
-charge and no lost charge. dp_verify() must return 'ok', the ledger must be usable, and no memory or file may be left
-over. `make test` tries every n-th call, `make faults` tries each call, and `make coverage` tries each of the
-extension's own allocations."""
+"""Failures at every call (injector.c): memory runs out, the system gives no random bytes, file operations fail, the disk is
+full, the process is killed, or the machine loses power. There must be no wrong answer, no value without a charge and no
+lost charge. dp_verify() must return 'ok', the ledger must be usable, and no memory or file may be left over. `make test`
+tries a part of the calls, `make faults` tries each call, and `make coverage` tries each of the extension's own
+allocations."""
 
 import os
 import pathlib
@@ -25,7 +25,8 @@ def inject(mode, tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 def test_survives(mode, tmp_path):
     failures = inject(mode, tmp_path)
-    # A story asks the system for random bytes only some dozens of times, because one request is enough for many draws.
+    # The statements of injector.c ask the system for random bytes only some dozens of times, because one request is enough
+    # for many draws.
     assert failures > (50 if mode == "random-once" else 100)
 
 

@@ -18,7 +18,7 @@ TELLER = """
 
 
 def told(process):
-    """Returns the (name, value) pairs that a killed process has printed."""
+    """Returns the (name, value) pairs that a process printed before it was killed."""
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -9 and not errors, errors
     return [tuple(line.split()) for line in output.splitlines(keepends=True) if line.endswith("\n")]

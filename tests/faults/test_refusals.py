@@ -78,7 +78,7 @@ def test_a_marker_without_its_row(path):
     assert "damaged" in refused(db, "SELECT dp_verify()")
 
 
-# Pairs of an edit of the file and the message of dp_verify() or of the next statement.
+# Pairs: an edit of the file, and the message of dp_verify() or of the next statement after this edit.
 DAMAGE = [
     "UPDATE dp_charge SET tier = 'nowhere'",
     "UPDATE dp_charge SET rate = -1",

@@ -1,13 +1,13 @@
 /*
-** fixed.c: runs SQL with the extension and with noise that is the same every time, so that two ways
-** to one release can be compared to the last integer.
+** fixed.c: runs SQL with the extension. The noise is the same in every run, so that tests can
+** compare two ways to make a release to the last integer.
 **
 **   fixed DATABASE < SQL
 **
-** It is linked with a source of random bytes of its own, which entropy.h says only tests can do.
-** The SQL function fixed_seed(n) starts the noise anew. Secrets under which identities are hashed
-** are always the same, and do not move the noise: one way to a release may need more of them than
-** another.
+** The program has its own source of random bytes, which only tests can replace (entropy.h). The SQL
+** function fixed_seed(n) starts the noise anew. The secrets for the hashes of identities are always
+** the same. They do not come from the stream of the noise, because one way to make a release may
+** need more secrets than another way.
 */
 #include <sqlite3.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
-** calls.c: a fuzz target for the SQL functions. The input chooses a sequence of statements from
-** templates, and the values of the placeholders in these templates. All statements run on one
+** calls.c: a fuzz target for the SQL functions. The input chooses a sequence of templates of
+** statements, and a value for each placeholder in these templates. All statements run on one
 ** in-memory database.
 **
 ** After each statement, the target checks that every publication has a charge, that an answer of a

@@ -1,8 +1,8 @@
 /*
 ** ledgers.c: a fuzz target for damaged ledger files. The input is a list of changes to an intact
 ** ledger. A change has four bytes for an offset (modulo the size of the file), one byte for the
-** number of new bytes, and the new bytes. If the first byte of the input is 255, the file is cut at
-** the first offset.
+** number of new bytes, and the new bytes. If the first byte of the input is 255, the target also
+** cuts the file at the first offset.
 **
 ** The extension must not crash or hang. If a new release returns an answer, the file must contain
 ** its charge. The target reads the charges without the indexes of the file.
@@ -77,7 +77,7 @@ static int charges_of(const char *release) {
 }
 
 static int impatient(void *calls) {
-  return ++*(int *)calls > 100000; /* the pages of a damaged B-tree can form a circle */
+  return ++*(int *)calls > 100000; /* pages of a damaged B-tree can form a circle */
 }
 
 static const char *const statements[] = {

@@ -23,7 +23,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const uint8_t *text, 
   return statement;
 }
 
-/* Whether the statement succeeded. */
+/* Runs a statement, and returns whether it succeeded. */
 static int run(sqlite3_stmt *statement) {
   int rc = sqlite3_step(statement);
   expect(sqlite3_finalize(statement) == (rc == SQLITE_ROW ? SQLITE_OK : rc), "finalize", "");

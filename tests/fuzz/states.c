@@ -1,9 +1,9 @@
 /*
 ** states.c: a fuzz target for states of shards that an attacker wrote. The first byte of the input
 ** makes three choices. First, the rest of the input is either a whole state or a state without the
-** SHA-256 at its end. In the second case the target adds the right SHA-256, because no mutation
-** would find the right hash. Second, dp_merge() gets this state alone, twice with two serial
-** numbers, or after an intact state. Third, the byte chooses the options.
+** SHA-256 at its end. In the second case the target adds the correct SHA-256, because random
+** changes of the input would never produce it. Second, dp_merge() gets this state alone, twice with
+** two serial numbers, or after an intact state. Third, the byte chooses the options.
 **
 ** dp_merge() must either report an error and charge nothing, or release finite numbers.
 */
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                         : "SELECT dp_merge('a', state) FROM s");
   if (answer) {
     expect(ask_number(db, "SELECT count(*) FROM dp_charge") > charges, "a charge", answer);
-    /* Infinities would not be valid JSON. */
+    /* An infinity would make the answer invalid JSON. */
     char *valid = sqlite3_mprintf("SELECT json_valid(%Q)", answer);
     expect(ask_number(db, valid) == 1, "finite numbers", answer);
     sqlite3_free(valid);

@@ -1,4 +1,5 @@
-"""story.py DB-API-MODULE EXTENSION DATABASE SCRIPT HOST [THREADS]: runs the script, in THREADS threads at the same time."""
+"""story.py DB-API-MODULE EXTENSION DATABASE SCRIPT HOST [THREADS]: runs the script, in THREADS threads at the same time if
+this argument is given."""
 
 import importlib
 import sys

@@ -1,12 +1,12 @@
--- What a program does with a ledger, from the first line of SQL to the last. Every driver in this
--- directory runs it; test_hosts.py reads the comments under the statements:
+-- A program that uses a ledger, from its creation on. Every driver in this directory runs these
+-- statements, each of which is one line. test_hosts.py reads the comments under a statement:
 --
---   -- value           a row it prints; numbers are compared as numbers
---   -- $name           a number: the same one wherever $name stands, in whatever host
---   -- error: message  it fails, and the message arrives whole
+--   -- value           an expected row; numbers are compared as numbers
+--   -- $name           a number that is the same wherever $name stands, for all hosts
+--   -- error: message  the statement fails, and the error contains the whole message
 --
--- What a PRAGMA prints depends on the driver, and is not looked at. A comment after a blank line is prose.
--- A statement is one line. :host is a text that the driver binds: the name of the host.
+-- The test ignores what a PRAGMA prints, because it depends on the driver. A comment after a blank
+-- line is for readers. Each driver binds the name of its host to the parameter :host.
 
 -- part: create
 
@@ -39,7 +39,7 @@ CREATE TEMP VIEW published AS SELECT release, tier, value FROM dp_value;
 SELECT value FROM published WHERE release = 'minutes';
 -- $minutes
 
--- A release has a name; the same name is the same number and costs nothing, whoever asks.
+-- A release has a name. Any host that asks for the same name gets the same number at no cost.
 SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
 -- $minutes
 SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
@@ -53,14 +53,14 @@ SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_o
 SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
 
--- On two threads, where the table is large (or its rowids are far apart).
+-- This release runs on two threads, because the rowids of the table are far apart.
 PRAGMA threads = 1;
 SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
 -- $far
 SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
 -- $far
 
--- Outward: no data is read, and each tier pays for what it sees.
+-- A diffusion to an outer tier reads no data, and each tier pays for what it sees.
 SELECT dp_diffuse(:host, 'public');
 -- $public
 SELECT dp_diffuse(:host, 'public');
@@ -84,7 +84,7 @@ SELECT tier, epsilon, spent_rate > 0, releases_left > 0 FROM dp_budget;
 -- region|5.0|1|1
 -- public|3.0|1|1
 
--- What is wrong is an ordinary error of one sentence, and costs nothing.
+-- A mistake gives an ordinary error of one sentence, and costs nothing.
 SELECT dp_sum('village', minutes, 14, patient, 'village') FROM visits;
 -- error: dp_sum: unknown tier (known tiers: clinic, region, public)
 SELECT dp_sum('clinic', minutes, -1, patient, 'less') FROM visits;
@@ -94,7 +94,7 @@ SELECT dp_diffuse('niemand', 'public');
 SELECT dp_tier('clinic', 0.005, 8.0, 1e-6);
 -- error: dp_tier: tier 'clinic' exists
 
--- The program takes back what it did; the charge stays, and so does the number.
+-- The program rolls back its transaction. The charge and the number stay.
 BEGIN;
 INSERT INTO visits VALUES (9999, 5);
 SELECT dp_sum('public', minutes, 14, patient, :host || ' undone') FROM visits;
@@ -111,7 +111,7 @@ SELECT dp_verify();
 
 -- part: threads
 
--- Many connections at once.
+-- Many connections run this part at the same time.
 SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
 -- $count
 SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;

@@ -1,4 +1,5 @@
-"""Runs story.sql from every installed host. Each host runs the story alone, and then the hosts continue one database in turn.
+"""Runs story.sql from every installed host. Each host first runs the story on its own database. Then the hosts take turns on
+one database.
 
 `make deps-hosts` installs as many hosts as it can into build/hosts, with several releases of each driver. The story therefore
 runs on many versions of SQLite, from the oldest supported version to the newest.
@@ -29,7 +30,7 @@ CHARGES = {"create": 1, "go on": 10, "threads": 7}  # the number of charges that
 
 
 def read_story():
-    """{part: [(statement, [expected line])]}"""
+    """Reads story.sql. Returns {part: [(statement, [expected line])]}."""
     parts = {}
     for line in (HERE / "story.sql").read_text().splitlines():
         if line.startswith("-- part: "):
@@ -103,7 +104,7 @@ class Shell(Host):
         lines += [".output /dev/null", *settings, ".output"]
         for statement in script.read_text().splitlines():
             lines += [".print >", statement]
-        # Errors go to stderr, where unbuffered output would overtake the rest.
+        # Errors go to stderr without a buffer. stdbuf makes the other output line-buffered, so that all lines stay in order.
         ran = subprocess.run(["stdbuf", "-oL", *self.command, database], input="\n".join(lines) + "\n",
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
         return ran.stdout.splitlines() + ["closed"]
@@ -128,7 +129,7 @@ def find_hosts():
     for package, module in [("apsw", "apsw"), ("pysqlite3-binary", "pysqlite3.dbapi2")]:
         found = by_version(HOSTS.glob(f"python/{package}/*/*.dist-info"))
         for path in found:
-            # The SQLite of pysqlite3 0.5.0 was built without usleep(): it waits for a lock in steps of a second.
+            # The SQLite of pysqlite3 0.5.0 was built without usleep(), so it waits for a lock in steps of a second.
             yield Host(path.stem, python, driver, module, threads=True,
                        coarse=path.stem == "pysqlite3_binary-0.5.0", PYTHONPATH=str(path.parent))
         if not found:

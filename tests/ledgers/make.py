@@ -1,7 +1,7 @@
-"""Makes the ledgers of this folder: make.py BUILD FORMAT, with a build of the version that writes that format.
+"""make.py BUILD FORMAT: makes the ledgers of this folder. BUILD has the version of the extension that writes this format.
 
-Each is a database, its ledger file and the statements that made them with their answers, compressed. test_migration.py
-opens them with today's version. Files of a released format are never made again.
+A ledger is stored, compressed, as a database, its ledger file, and a list of the statements that made them with their
+answers. test_migration.py opens these files with the current version. Files of a released format are never made again.
 """
 
 import gzip
@@ -16,8 +16,8 @@ HERE = pathlib.Path(__file__).parent
 CANDIDATES = '{"candidates":["a","b","c"],"name":"%s"}'
 FLIP = '[["a","a",0.75],["a","b",0.25],["b","b",0.75],["b","a",0.25],["c","a",0.5],["c","b",0.5]]'
 
-# What each ledger is made of. "once": asked again, the statement would do something else; "fails"; "killed": dies inside
-# its query.
+# The statements that make each ledger. A prefix says how a statement behaves. "once": it would do something else if it ran again.
+# "fails": it gives an error. "killed": the process dies inside its query.
 STORIES = {
     "units": [
         "once CREATE TABLE t(x, k, v, unit)",
@@ -97,7 +97,7 @@ def connect(path, build):
 
 
 def tell(story, path, build):
-    """Runs the statements; returns each with its answer, or with null where it is not to be asked again."""
+    """Runs the statements. Returns each with its answer, or with None if it must not run again."""
     db = connect(path, build)
     told = []
     for sql in story:

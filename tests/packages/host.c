@@ -1,7 +1,7 @@
 /*
-** host.c: a host for platforms that have no other here: host DATABASE EXTENSION < statements. Each
-** line is a statement; what it returns is printed with a bar between columns, an error behind
-** "error: ". SQLite is compiled in.
+** host.c: runs SQL with the extension on platforms for which this machine has no other host: host
+** DATABASE EXTENSION < statements. Each line of the input is a statement. The program prints its
+** rows with a bar between columns, or "error: " and the message. SQLite is compiled in.
 */
 #include <stdio.h>
 

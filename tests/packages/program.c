@@ -1,4 +1,4 @@
-/* program.c: a program that links the extension. Prints how many of 1,000 it counts. */
+/* program.c: a program that links the extension. It prints a noisy count of 1,000 rows. */
 #include <stdio.h>
 
 #include "diffuse.h"

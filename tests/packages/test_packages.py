@@ -1,7 +1,7 @@
 """Installs each package of build/packages into an empty environment and makes the first release of its README.
 
-Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. Packages for another
-CPU or C library run under qemu or wine, in the small host tests/packages/host.c.
+Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. Packages for another CPU
+or operating system run under qemu or wine, with tests/packages/host.c as host.
 """
 import concurrent.futures
 import os
@@ -88,7 +88,7 @@ print(typing.get_type_hints(sqlite_diffuse.loadable_path), typing.get_type_hints
 
 
 def test_wheel_on_another_cpu(tmp_path):
-    """pip takes the wheel for aarch64, and Debian's Python for arm64 loads it under qemu."""
+    """pip accepts the wheel for aarch64. Debian's Python for arm64 runs under qemu and loads the wheel."""
     arm64 = TOOLS / "arm64"
     run("/usr/bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-index",
         "--find-links", PACKAGES, "--platform", "manylinux2014_aarch64", "--only-binary", ":all:", "--target", tmp_path / "site", "sqlite-diffuse")
@@ -175,7 +175,7 @@ def test_static_library(tmp_path):
 
 
 def test_debian_package(tmp_path):
-    """The test unpacks the package and does not install it, so this machine does not change."""
+    """The test unpacks the package instead of installing it, so that this machine does not change."""
     (package,) = PACKAGES.glob("libsqlite3-mod-diffuse_*.deb")
     run("dpkg-deb", "-x", package, tmp_path)
     (extension,) = tmp_path.glob("usr/lib/*/sqlite3/diffuse.so")
@@ -186,7 +186,7 @@ def test_debian_package(tmp_path):
 
 # ---- other platforms -------------------------------------------------------------------------------
 
-# The command that runs a program of the platform on this machine.
+# The command that runs programs of each platform on this machine.
 RUNNERS = {
     "linux-x86_64": [],
     "linux_musl-x86_64": [],
@@ -199,7 +199,7 @@ WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "WINEARCH": "win6
 
 
 class Host:
-    """tests/packages/host.c with SQLite, compiled for a platform."""
+    """A host for one platform: tests/packages/host.c with SQLite, compiled for this platform."""
 
     def __init__(self, name, folder):
         from compile import PLATFORMS, loadable_name

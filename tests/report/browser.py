@@ -1,4 +1,4 @@
-"""A headless Chromium (make deps-report), by its DevTools protocol over a pipe. It has no network."""
+"""Controls a headless Chromium (make deps-report) by its DevTools protocol over a pipe. The browser has no network."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ class Browser:
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
 
-        def fds():  # Chromium reads commands from 3 and writes answers to 4
+        def fds():  # Chromium reads commands from descriptor 3 and writes answers to descriptor 4
             os.dup2(to_browser, 103)
             os.dup2(from_browser, 104)
             os.dup2(103, 3)
@@ -64,7 +64,7 @@ class Browser:
         self.events = [event for event in self.events if event.get("method") != method]
 
     def open(self, file, width, dark=False, media="screen"):
-        """Shows a file at a width; returns the addresses that it asked for and what the console said."""
+        """Shows a file at a width. Returns the addresses that the page requested, and the messages of the console."""
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)

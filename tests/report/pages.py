@@ -1,4 +1,4 @@
-"""Databases whose reports are looked at: a hospital of a year, and one whose names are hostile."""
+"""Makes databases for tests of reports: a hospital with a year of visits, and a database with hostile names."""
 
 import json
 import random
@@ -9,8 +9,8 @@ WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paedi
 
 
 def hospital(path, months=12, unchecked=False, clock=None):
-    """Visits of a year, three audiences, monthly figures. With a clock, each month
-    is published on the 5th of the next one, otherwise everything today."""
+    """Makes a database with the visits of a year, three tiers and monthly figures. With a clock, each month is published on the
+    5th of the next month. Without a clock, all figures are published today."""
     draw = random.Random(1)
     db = connect(path)
     db.execute("BEGIN")
@@ -52,7 +52,7 @@ HOSTILE = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>",
 
 
 def hostile(path):
-    """Seven tiers, releases, groups and units whose names are HTML, or very long."""
+    """Makes a database with seven tiers, releases, groups and a unit. Their names are HTML or very long."""
     db = connect(path)
     db.execute("CREATE TABLE t(k, u)")
     db.executemany("INSERT INTO t VALUES (?, ?)", [(HOSTILE[i % 9], i) for i in range(900)])

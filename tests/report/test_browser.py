@@ -1,5 +1,6 @@
-"""dp_report in a headless Chromium (make deps-report): nothing overflows, is cut off, overlaps or is too faint, on a phone, on a
-desk and on paper, in light and dark. `make report-pictures` renews the pictures of sql/reporting.md."""
+"""Tests the pages of dp_report() in a headless Chromium (make deps-report). No text overflows, is cut off, overlaps other text or
+has too little contrast. This holds on phones, on large screens and on paper, in light and dark mode. `make report-pictures`
+renews the pictures of sql/reporting.md."""
 
 import os
 import pathlib
@@ -45,7 +46,8 @@ def make_pages(tmp_path_factory, clock):
     return made
 
 
-# Every piece of text: where its glyphs are, what box they must stay in, its colour and what is behind it.
+# JavaScript that lists every piece of text: the boxes of its glyphs, the box that must contain them, its colour, and the colour
+# behind it.
 TEXTS = """(() => {
   const rgb = text => { const p = text.match(/[\\d.]+/g).map(Number); return p.length > 3 && p[3] === 0 ? null : p.slice(0, 3) };
   const behind = element => { for (; element; element = element.parentElement) {
@@ -73,7 +75,7 @@ TEXTS = """(() => {
 
 
 def contrast(one, other):
-    """WCAG 2.2: the ratio of the relative luminances."""
+    """Returns the contrast of two colours: the ratio of their relative luminances, as WCAG 2.2 defines it."""
     def luminance(color):
         parts = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
@@ -91,7 +93,7 @@ def overlap(a, b):
 
 
 def faults(seen):
-    """What a reader would stumble over."""
+    """Returns descriptions of all defects of a page that a reader would see."""
     said = []
     if seen["scroll"] > seen["width"]:
         said.append(f"the page is {seen['scroll']} wide, the screen {seen['width']}")
@@ -135,7 +137,7 @@ def test_every_screen_and_paper(browser, pages, name):
         assert (min(seen["found"][0]["behind"]) < 60) == (dark and media == "screen")
         assert not faults(seen), (name, width, dark, media, faults(seen)[:10])
         if name == "hospital-owner" and width < 700 and media == "screen":
-            assert len(seen["labels"]) > 20  # the numbers of the tiers
+            assert len(seen["labels"]) > 20  # labels with the numbers of the tiers
 
 
 @pytest.mark.parametrize("spoil,fault", [
@@ -164,7 +166,8 @@ def test_a_browser_reads_the_data_back(browser, pages, name):
 
 @pytest.mark.skipif(not os.environ.get("PICTURES"), reason="make report-pictures")
 def test_pictures(browser, pages):
-    """Looked at by people. The noise differs every time, so they are renewed by hand."""
+    """Makes the pictures of sql/reporting.md, which people look at. The noise differs every time, so the pictures are only
+    renewed on request."""
     PICTURES.mkdir(exist_ok=True)
     for name, page, width, dark, top, height in (
             ("report-desk-light", "hospital-owner", 1100, 0, 0, 1250), ("report-desk-dark", "hospital-owner", 1100, 1, 1700, 900),

@@ -1,4 +1,4 @@
-"""dp_report without a browser: its bytes, its data, and what it does not say."""
+"""Tests dp_report() without a browser: its bytes, its data, and what it must not reveal."""
 
 import datetime
 import hashlib
@@ -37,7 +37,7 @@ def block(page):
 
 
 class Text(html.parser.HTMLParser):
-    """The elements and the words of a page."""
+    """Parses a page, and collects its elements and its words."""
 
     def __init__(self, page):
         super().__init__()
@@ -76,7 +76,7 @@ def test_the_data_are_the_rows_of_dp_value(clinic, tier):
     assert [tuple(row.values()) for row in rows] == sorted(want) and len(want) > 20
     assert {row["tier"] for row in rows} == {None: {"clinic", "region", "public"}, "clinic": {"clinic", "region", "public"},
                                             "region": {"region", "public"}, "public": {"public"}}[tier]
-    # the hash is that of the block, and people see every figure
+    # The hash on the page is that of the data block, and the text of the page shows every figure.
     assert re.search(r"<code>([0-9a-f]{64})</code>", page)[1] == hashlib.sha256(block(page).encode()).hexdigest()
     words = Text(page).words
     for row in rows:
@@ -94,11 +94,12 @@ def test_the_same_ledger_gives_the_same_bytes(clinic, tmp_path):
     assert len(set(pages)) == 1
     before = pathlib.Path(f"{clinic}-ledger").read_bytes()
     report(connect(clinic))
-    assert pathlib.Path(f"{clinic}-ledger").read_bytes() == before  # charges and stores nothing
+    assert pathlib.Path(f"{clinic}-ledger").read_bytes() == before  # dp_report() charges and stores nothing
 
 
 def test_what_inner_tiers_do_does_not_change_a_byte(path):
-    """The pages for region and public, whatever happens further in: releases, refinements, failures, discards, tiers."""
+    """The pages for region and public do not change with what happens at inner tiers: releases, refinements, failures, discards
+    and new tiers."""
     db = create(path)
     rows = "SELECT minutes, patient FROM visits"
     one(db, "SELECT dp_release('region', 'count', ?, 'known')", rows)
@@ -118,7 +119,7 @@ def test_what_inner_tiers_do_does_not_change_a_byte(path):
     assert report(db) != owner and "inner secret" in report(db) and "ward" in report(db)
     assert "clinic" not in before["region"]
     assert "region" not in before["public"] and "clinic" not in before["public"]
-    # and what an outer tier does, the page for it shows
+    # Control: the pages do show a new release at an outer tier.
     one(db, "SELECT dp_release('public', 'count', ?, 'another')", rows)
     assert report(db, "public") != before["public"] and "another" in report(db, "region")
 
@@ -206,8 +207,8 @@ def test_whose_privacy_is_protected(path, options, said):
 
 
 def test_how_often_a_guess_is_right(path):
-    """The bound on a page, for each tier, beside the pair of distributions that attains (epsilon, delta): with probability delta
-    the data set is told, else randomised response answers with epsilon."""
+    """Compares the bound on the page, for each tier, with the worst pair of distributions for (epsilon, delta): the data set is
+    revealed with probability delta, and otherwise by randomized response with epsilon."""
     db = create(path, tiers=[(f"t{i}", 0.5 / 2**i, epsilon, delta) for i, (epsilon, delta) in enumerate(
         [(60.0, 1e-6), (20.0, 1e-3), (8.0, 1e-6), (3.0, 1e-9), (1.6, 1e-2)])])
     found = re.findall(r"ε = ([\d.]+), δ = (1 in )?([\d.,e-]+)\.? A best guess is right in at most ([\d.]+) of 100 cases", words(db))
@@ -224,7 +225,7 @@ def test_the_interval_has_its_name(clinic):
 
 
 def test_budgets_and_their_history(path):
-    """Spent and left add up, and the line of the history ends where the bar ends."""
+    """The shares that are spent and left add up to 100%, and the bar has the length of the spent share."""
     db = create(path)
     for i in range(20):
         one(db, "SELECT dp_release('region', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
@@ -235,7 +236,7 @@ def test_budgets_and_their_history(path):
     assert spent + left == pytest.approx(100, abs=0.1)
     bar = float(re.search(r"class=p1 d=\"M0 4H([\d.]+)\"", page)[1])
     assert bar == pytest.approx(300 * spent / 100, rel=1e-2)
-    assert "more releases" in report(db) and "more releases" not in page  # what inner budgets admit
+    assert "more releases" in report(db) and "more releases" not in page  # this number depends on the budgets of inner tiers
 
 
 def test_periods(tmp_path):
@@ -248,7 +249,8 @@ def test_periods(tmp_path):
 
 
 def history(page):
-    """The line of the budget over time: (days since the first, share spent) at each corner, from its path in the page."""
+    """Returns the first day of the line that shows the budget over time, and its corners: (days since the first day, share
+    spent). The function reads them from the path in the page."""
     ((path, first, last),) = re.findall(r'aria-label="Budget spent over time">.*?class=p1 d="M0 63(.*?)H300"/></svg>\n<div class=ends>'
                                         r"<span>(.*?)</span><span>(.*?)</span>", page)
     days = (datetime.date.fromisoformat(last) - datetime.date.fromisoformat(first)).days
@@ -261,7 +263,7 @@ def history(page):
 
 
 def test_the_history_of_a_budget(path, clock):
-    """A line through the totals of dp_charge at the end of each day."""
+    """The corners of the line are the totals of dp_charge at the end of each day with a charge."""
     clock.set("2026-01-10 08:00:00")
     db = create(path)
     days = ["2026-01-10", "2026-01-10", "2026-01-31", "2026-03-01", "2026-12-24"]
