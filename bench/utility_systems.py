@@ -28,7 +28,7 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
-               "accountant `'pure'`; options `clip` as shown (c).",
+               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` as shown.",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
               "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
@@ -139,9 +139,10 @@ class Diffuse:
         function, arguments, scale = ours[question.kind]
         if function not in self.functions:
             raise Cannot(f"not in this build: {function}")
-        sql = f"SELECT {function}('t', {arguments}) FROM t"
+        options = {"": "", ", grid=1": ", 'grid', 1"} if question.kind == "median" else {"": ""}
 
-        def draw(noise, clip):
+        def draw(noise, clip, option):
+            sql = f"SELECT {function}('t', {arguments.replace(', :c)', f', :c{option})')}) FROM t"
             (answer,) = self.connections[noise].execute(sql, {"c": clip and clip * scale, "lo": question.lo, "hi": question.hi,
                                               "keys": keys}).fetchone()
             if isinstance(answer, str):
@@ -149,8 +150,9 @@ class Diffuse:
                 return np.array([answer[str(key)] for key in range(question.keys_count)])
             return answer
 
-        return [(noise if scale is None else f"{noise}, c={clip:g}", functools.partial(draw, noise, clip))
-                for noise in self.connections for clip in ([None] if scale is None else question.clips)]
+        return [(noise if scale is None else f"{noise}, c={clip:g}{label}", functools.partial(draw, noise, clip, option))
+                for noise in self.connections for clip in ([None] if scale is None else question.clips)
+                for label, option in options.items()]
 
 
 # ---- OpenDP ------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ CREATE TABLE dp_release(
   clip        REAL,                  -- clipping norm of one privacy unit
   lo          REAL,                  -- range of x, for averages, spreads, quantiles and histograms
   hi          REAL,
+  grid        REAL,                  -- quantiles: x counts as the nearest lo + k * grid; NULL: no grid
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
   quantiles   TEXT,                  -- the requested quantiles: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts

@@ -257,9 +257,9 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
 ** Returns the exact sums of a shard's rows, without noise, for dp_merge(). `kind` is a name in
 ** kinds.c. `key`, `x` and `unit` are the columns of the kind, in the order of dp_release().
 ** `options` is a JSON object or NULL. It has the parameters of the kind that shape the sums (clip,
-** lo, hi, dim, bins, keys, candidates, max_groups), protects ("unit" or "row"; only "unit" takes a
-** unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid parameters
-** are errors, but the data never cause an error.
+** lo, hi, dim, bins, grid, keys, candidates, max_groups), protects ("unit" or "row"; only "unit"
+** takes a unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid
+** parameters are errors, but the data never cause an error.
 **
 ** In a ledger with a policy, the form is dp_partial(kind, sql, options) -> BLOB. `sql` is a
 ** question as for dp_release(), and `options` may have the member steps of dp_release().

@@ -63,8 +63,8 @@ enum column_kind {
 **   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL
 **   ADDED    a line of the hash, but a column of another table
 **   DIGEST   a field of the fingerprint that holds the hash of the text; '-' for NULL
-**   GIVEN    like DIGEST in a fingerprint and like HASHED in a hash, but left out for NULL, so that
-**            older fingerprints and hashes stay valid
+**   GIVEN    like DIGEST (a number: HASHED) in a fingerprint and like HASHED in a hash, but left
+**            out for NULL, so that older fingerprints and hashes stay valid
 */
 enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
 
@@ -100,6 +100,7 @@ struct table_columns {
   X(rho, REAL, 0, HASHED, SAYS(rho, "0"))                                                          \
   X(lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                            \
   X(hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                            \
+  X(grid, REAL, 0, GIVEN, SAYS(grid, "0"))                                                         \
   X(key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                              \
   X(size, COUNT, 0, HASHED,                                                                        \
     "ifnull(size, 0) ="                                                                            \

@@ -242,7 +242,10 @@ void columns_clear(const struct table_columns *columns, void *row) {
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-static int is_empty(const char *text) {
+/* Returns whether a column with the role GIVEN has no value, or an empty text. */
+static int is_empty(const struct column *column, const void *member) {
+  if (column->kind == COLUMN_REAL) return isnan(*(const double *)member);
+  const char *text = *(const char *const *)member;
   return !text || !*text;
 }
 
@@ -255,7 +258,7 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
     const struct column *column = &columns->list[i];
     const void *member = member_of(row, column);
     if (column->role == ROLE_PLAIN) continue;
-    if (column->role == ROLE_GIVEN && is_empty(*(const char *const *)member)) continue;
+    if (column->role == ROLE_GIVEN && is_empty(column, member)) continue;
     if (column->kind == COLUMN_REAL) {
       digest_bits(&digest, *(const double *)member);
     } else if (column->kind == COLUMN_BORROWED) {
@@ -272,6 +275,7 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
 /* Appends a field to a fingerprint, and a slash before it. */
 static void append_field(sqlite3_str *text, const struct column *column, const void *member) {
   char hash[HASH_SIZE];
+  if (column->role == ROLE_GIVEN && is_empty(column, member)) return;
   if (column->kind == COLUMN_COUNT) {
     sqlite3_str_appendf(text, "/%d", *(const int *)member);
   } else if (column->kind == COLUMN_REAL) {
@@ -281,7 +285,6 @@ static void append_field(sqlite3_str *text, const struct column *column, const v
                         (unsigned long long)bits);
   } else {
     const char *value = *(const char *const *)member;
-    if (!value && column->role == ROLE_GIVEN) return;
     if (value && column->role != ROLE_HASHED) {
       text_hash(value, strlen(value), hash);
       value = hash;

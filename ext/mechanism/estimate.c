@@ -258,7 +258,19 @@ struct ranks {
   const struct reading *reading;
   double *totals;
   int count;
+  double share; /* the number of grid values in a leaf; 0 without a grid */
+  double end;   /* the place behind the last value, which is inside the tree if leaves are spare */
 };
+
+static struct ranks ranks_of(const struct reading *reading, double *totals, int count) {
+  const struct contribution *question = reading->question;
+  struct ranks ranks = {reading, totals, count, 0, count};
+  if (question->grid > 0) {
+    ranks.share = layout_grid_share(question);
+    ranks.end = layout_grid_values(question->low, question->high, question->grid) / ranks.share;
+  }
+  return ranks;
+}
 
 /*
 ** Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
@@ -275,14 +287,43 @@ static double value_at(const struct ranks *ranks, double place) {
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }
 
+/* Returns grid value k, or the nearest one in the range: noisy spare leaves may hold the rank. */
+static double grid_value(const struct ranks *ranks, double k) {
+  const struct contribution *question = ranks->reading->question;
+  double last = rint(ranks->end * ranks->share) - 1;
+  return fmin(question->low + clamp(k, 0, last) * question->grid, question->high);
+}
+
 /*
-** Converts a rank to a value. For a rank before the first row or after the last row, returns the
-** end of the range, because the number of rows is not certain.
+** Converts a rank to a place. For a rank before the first row or after the last row, returns the
+** end of the tree, because the number of rows is not certain.
 */
 static double bound_at(const struct ranks *ranks, double rank) {
-  if (rank <= 0) return ranks->reading->question->low;
-  if (rank >= ranks->totals[ranks->count]) return ranks->reading->question->high;
-  return value_at(ranks, tree_place(ranks->totals, ranks->count, rank));
+  if (rank <= 0) return 0;
+  if (rank >= ranks->totals[ranks->count]) return ranks->count;
+  return tree_place(ranks->totals, ranks->count, rank);
+}
+
+/*
+** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. On
+** a grid, value k holds the places from k to k + 1, divided by the share. The interval consists of
+** whole leaves, because counts do not say where in a leaf its rows are. stddev is the standard
+** deviation before the answer becomes a grid value.
+*/
+static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
+                                   double first, double last, double z) {
+  const struct contribution *question = ranks->reading->question;
+  double share = ranks->share;
+  double value = value_at(ranks, place), low = value_at(ranks, first), high = value_at(ranks, last);
+  double stddev = (high - low) / (2 * z);
+  if (share > 0) {
+    stddev = (last - first) * share * question->grid / (2 * z);
+    value = grid_value(ranks, ceil(place * share) - 1);
+    low = grid_value(ranks, (ceil(first) - 1) * share);
+    high = grid_value(ranks, ceil(last) * share - 1);
+  }
+  return (struct estimate){
+      0, component, value, published_up(stddev), fmin(low, value), fmax(high, value)};
 }
 
 /*
@@ -294,7 +335,7 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   double z = mixed_width(&reading->view), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
-    double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
+    double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->end;
     /*
     ** If the place were an end of the range, no leaf would lie on one side of the place, and the
     ** computed noise would be 0.
@@ -305,9 +346,7 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
     if (!(error >= 0)) return -1;
     error *= noise_of(&reading->view);
     double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
-    double value = value_at(ranks, place);
-    estimates[i] = (struct estimate){
-        0, i, value, published_up((high - low) / (2 * z)), fmin(low, value), fmax(high, value)};
+    estimates[i] = quantile_at(ranks, i, place, low, high, z);
   }
   return reading->quantile_count;
 }
@@ -321,7 +360,7 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
   if (nodes && leaves && totals) {
     for (int i = 0; i < coordinates; i++)
       nodes[i] = ldexp((double)values[i], reading->view.granularity);
-    struct ranks ranks = {reading, totals, count};
+    struct ranks ranks = ranks_of(reading, totals, count);
     if (tree_leaves(nodes, levels, leaves) && tree_running(leaves, count, totals))
       used = quantiles_of(&ranks, estimates);
   }

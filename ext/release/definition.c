@@ -37,7 +37,10 @@ int definition_describe(struct publication *publication, int keys) {
                      "release '%s' has a mechanism '%s' that this version does not know",
                      release->name ? release->name : "", release->mechanism);
   if (release->max_groups < 0 || release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
-      release->size > LAYOUT_MAX_BINS)
+      release->size > LAYOUT_MAX_BINS || release->grid < 0 ||
+      (release->grid > 0 &&
+       !(release->size > 0 &&
+         layout_grid_values(release->lo, release->hi, release->grid) <= LAYOUT_MAX_GRID)))
     return error_set(ledger_error(ledger),
                      "release '%s' has impossible parameters (restore the ledger from a backup)",
                      release->name ? release->name : "");
@@ -64,7 +67,8 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
                             release->hi,
                             release->size,
                             release->max_groups > 0 ? KEYS_PRIVATE : keys,
-                            release->max_groups};
+                            release->max_groups,
+                            release->grid > 0 ? release->grid : 0};
   if (aggregate->family->statistic == STATISTIC_MODEL)
     publication->definition.contribution.clip = descent_step(&publication->definition.descent);
   layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,

@@ -13,6 +13,7 @@ SQLITE_EXTENSION_INIT3
 #define Q      (1u << P_Q)
 #define DIM    (1u << P_DIM)
 #define BINS   (1u << P_BINS)
+#define LEAVES (BINS | 1u << P_GRID)
 #define KEYS   (1u << P_KEYS)
 #define GROUPS (KEYS | 1u << P_SELECT)
 #define OU     (1u << P_RADIUS)
@@ -70,9 +71,10 @@ const struct aggregate aggregates[] = {
   */
   {"dp_quantile", "quantile", &family_tree, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | Q | BINS, 1, COUNTS},
+   CLIP | RANGE | Q | LEAVES, 1, COUNTS},
   {"dp_median", "median", &family_tree, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE | BINS, 1, COUNTS},
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE | LEAVES, 1,
+   COUNTS},
   /* dp_histogram(tier, x, lo, hi, bins [, unit [, name]]) */
   {"dp_histogram", "histogram", &family_bins, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},

@@ -50,9 +50,24 @@ static int finish_range(struct request *request, struct error *error) {
   return 1;
 }
 
+/* Sets the default number of leaves, and checks that a grid fits the range and the leaves. */
+static int finish_leaves(struct request *request, struct error *error) {
+  int most = LAYOUT_MAX_BINS;
+  if (is_given(request->grid)) {
+    double values = layout_grid_values(request->lo, request->hi, request->grid);
+    if (!(values >= 2 && values <= LAYOUT_MAX_GRID))
+      return error_set(error, "grid must be a step from (hi - lo) / 2^40 to hi - lo");
+    for (most = 2; most < values && most < LAYOUT_MAX_BINS;) most *= 2;
+    if (request->size > most)
+      return error_set(error, "bins must be at most %d with this grid (one for each value)", most);
+  }
+  request->size = or_else(request->size, fmin(most, DEFAULT_LEAVES));
+  return 1;
+}
+
 static int finish_size(struct request *request, struct error *error) {
   int is_tree = request->aggregate->family->is_tree;
-  if (is_tree) request->size = or_else(request->size, DEFAULT_LEAVES);
+  if (is_tree && !finish_leaves(request, error)) return 0;
   if ((request_takes(request, P_DIM) || request_takes(request, P_BINS)) && !is_given(request->size))
     return error_set(error, "%s is missing", request_takes(request, P_DIM) ? "dim" : "bins");
   int size = is_given(request->size) ? (int)request->size : 0;

@@ -16,6 +16,7 @@ struct request {
   double t;                    /* the time of the process, from which life.c computes the weight */
   double lo, hi;
   double size;                  /* dim or bins */
+  double grid;                  /* the step of the values of x */
   double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */

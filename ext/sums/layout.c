@@ -204,3 +204,19 @@ int layout_bin(double x, double low, double high, int bins) {
   if (!(place >= 1)) return 0;
   return place < bins ? (int)place : bins - 1;
 }
+
+double layout_grid_values(double low, double high, double grid) {
+  return floor((high - low) / grid * (1 + 0x1p-50)) + 1;
+}
+
+double layout_grid_share(const struct contribution *question) {
+  return ceil(layout_grid_values(question->low, question->high, question->grid) / question->size);
+}
+
+int layout_leaf(const struct contribution *question, double x) {
+  if (!(question->grid > 0)) return layout_bin(x, question->low, question->high, question->size);
+  double last = layout_grid_values(question->low, question->high, question->grid) - 1;
+  double k = floor((x - question->low) / question->grid + 0.5);
+  if (!(k >= 1)) return 0;
+  return (int)(fmin(k, last) / layout_grid_share(question));
+}

@@ -33,6 +33,7 @@ struct contribution {
   int size;         /* dimension of vectors, number of bins or leaves */
   int keys;         /* number of public keys, or KEYS_PRIVATE, or 0 without keys */
   int max_groups;   /* number of private keys that a unit may have */
+  double grid;      /* for trees: the values are low + k * grid; 0: all numbers in the range */
 };
 #define KEYS_PRIVATE (-1)
 
@@ -45,9 +46,10 @@ struct contribution {
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
-#define LAYOUT_MAX_SIZE   4096  /* dimension of a vector */
-#define LAYOUT_MAX_BINS   65536 /* bins of a histogram, or leaves of a tree */
-#define LAYOUT_MAX_GROUPS 1024  /* largest number of private keys of a unit */
+#define LAYOUT_MAX_SIZE   4096   /* dimension of a vector */
+#define LAYOUT_MAX_BINS   65536  /* bins of a histogram, or leaves of a tree */
+#define LAYOUT_MAX_GRID   0x1p40 /* values of a grid: quotients keep a precision of 2^-12 steps */
+#define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
 
 /*
@@ -127,5 +129,20 @@ double layout_centred(double x, double low, double high);
 ** the range belongs to the first bin, and a value above the range belongs to the last bin.
 */
 int layout_bin(double x, double low, double high, int bins);
+
+/*
+** Returns the number of values low + k * grid in [low, high], k = 0, 1, ... A value that exceeds
+** high only by rounding errors counts. grid is above 0. The result may exceed LAYOUT_MAX_GRID.
+*/
+double layout_grid_values(double low, double high, double grid);
+
+/* Returns how many consecutive values of the question's grid share a leaf of its tree. */
+double layout_grid_share(const struct contribution *question);
+
+/*
+** Returns the index of the leaf of x in the question's tree or bins. With a grid, x counts as the
+** nearest grid value (of two that are equally near, the larger).
+*/
+int layout_leaf(const struct contribution *question, double x);
 
 #endif

@@ -250,8 +250,7 @@ int vector_sum_add_triple(struct vector_sum *vectors, struct identity unit, int 
 }
 
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  const struct contribution *question = &vectors->question;
-  int bin = layout_bin(x, question->low, question->high, question->size);
+  int bin = layout_leaf(&vectors->question, x);
   return begin_row(vectors, cell) && take_row(vectors, unit, bin);
 }
 

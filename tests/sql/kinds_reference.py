@@ -160,7 +160,20 @@ def centred(x, p):
     return clamp((x - (p["lo"] + p["hi"]) / 2) / ((p["hi"] - p["lo"]) / 2), -1, 1)
 
 
+def grid_values(p):
+    """The number of values lo + k * grid in the range. All steps of the tests are dyadic."""
+    return int((p["hi"] - p["lo"]) // p["grid"]) + 1
+
+
+def grid_share(p):
+    """The number of grid values in a leaf."""
+    return -(-grid_values(p) // p["bins"])
+
+
 def bin_of(x, p):
+    if "grid" in p:
+        nearest = math.floor((clamp(x, p["lo"], p["hi"]) - p["lo"]) / p["grid"] + 0.5)
+        return min(nearest, grid_values(p) - 1) // grid_share(p)
     place = (x - p["lo"]) / (p["hi"] - p["lo"]) * p["bins"] if math.isfinite(x) else x
     return 0 if place < 0 else p["bins"] - 1 if place >= p["bins"] else int(place)
 
@@ -269,7 +282,7 @@ def effective(kind, parameters, by_unit):
     if not by_unit and kind in ROWS_COUNT:
         p["clip"] = min(p["clip"], 1)
     if kind.endswith(("quantile", "median")):
-        p.setdefault("bins", 1024)
+        p.setdefault("bins", min(1024, max(2, 1 << (grid_values(p) - 1).bit_length())) if "grid" in p else 1024)
     if kind.endswith("median"):
         p["q"] = 0.5
     return p
@@ -374,9 +387,12 @@ def quantile_interval(p, vector, q, width):
     def inside(i, rank):
         return i + clamp((rank - running[i]) / leaves[i], 0, 1) if leaves[i] > 0 else i
 
+    places = inside(first, low) if low >= 0 else 0, last if running[-1] < high else inside(last - 1, high)
+    if "grid" in p:
+        share = grid_share(p)
+        return tuple(p["lo"] + p["grid"] * clamp(math.ceil(place * share) - 1, 0, grid_values(p) - 1) for place in places)
     step = (p["hi"] - p["lo"]) / bins
-    return (p["lo"] + step * (inside(first, low) if low >= 0 else 0),
-            p["lo"] + step * (last if running[-1] < high else inside(last - 1, high)))
+    return tuple(p["lo"] + step * place for place in places)
 
 
 def centre_of(kind, p):

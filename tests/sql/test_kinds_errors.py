@@ -112,7 +112,7 @@ for _kind in KINDS:
     if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg"):
         ALSO[_kind] |= {"clip"}
     if _kind.endswith(("quantile", "median")):
-        ALSO[_kind] |= {"bins"}
+        ALSO[_kind] |= {"bins"} if _kind.startswith("ou_") else {"bins", "grid"}
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
     if _kind.startswith("ou_"):
@@ -214,7 +214,7 @@ def test_shrinks(units, kind):
 def test_options_of_other_kinds(units, kind):
     """An option of other kinds is an unknown option."""
     p = PARAMETERS[kind][0]
-    known = {"clip", "lo", "hi", "q", "dim", "bins", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
+    known = {"clip", "lo", "hi", "q", "dim", "bins", "grid", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
         sql, arguments = by_query(kind, {**p, option: 1}, True)
         check(units, "unknown option (known options: ", sql, *arguments)

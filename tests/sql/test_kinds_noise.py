@@ -399,7 +399,7 @@ def test_replay_diffuse_refine(kind):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "dim": 2, "radius": 61, "centre": 0.25, "weight": 0.5,
+CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "grid": 0.5, "dim": 2, "radius": 61, "centre": 0.25, "weight": 0.5,
            "keys": ["a", "b"], "max_groups": 3, "key_share": 0.2}
 
 
@@ -420,6 +420,8 @@ def test_a_name_has_one_set_of_parameters(kind):
             changed["centre"] = CHANGES["centre"]
         if kind.endswith(("quantile", "median")):
             changed["bins"] = CHANGES["bins"]
+        if kind in ("quantile", "median"):
+            changed["grid"] = CHANGES["grid"]
         for option, value in changed.items():
             other = {**parameters, option: value, "name": name}
             call, arguments = aggregate(kind, other, True, "inner")
@@ -488,6 +490,9 @@ def tampered(kind):
         yield "UPDATE dp_release SET options = json_set(options, '$.q', 0.125)"
     if "dim" in bounds or "bins" in bounds or kind.endswith(("quantile", "median")):
         yield "UPDATE dp_release SET size = size * 2"
+    if kind in ("quantile", "median"):
+        yield "UPDATE dp_release SET grid = 0.5"
+        yield "UPDATE dp_release SET grid = 0.5, options = json_set(options, '$.grid', 0.5)"
     if "group" in kind:  # a public key renamed in all places
         yield "UPDATE dp_path SET key = 'bb' WHERE key = 'b'"
         yield """UPDATE dp_release SET keys = '["a","b","d"]'"""
