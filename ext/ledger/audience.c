@@ -4,7 +4,7 @@
 **
 ** The tables leave out:
 **   - ids of releases, charges and hashes, because they count everything, also at inner tiers
-**   - the lattice (granularity, sensitivity, clock), which the first tier fixes, and its slack
+**   - the columns of the lattice (granularity, sensitivity, clock) and its slack
 **   - the state and the time of a release, which belong to its first draw, perhaps an inner one
 **   - releases_left, which is the least over inner budgets
 ** Times are rounded down to days. The time of a release is the day of the first publication that
@@ -16,6 +16,14 @@
 ** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
 ** stddev would show the rate of the inner tier. These columns are therefore NULL, and rates are
 ** rounded up to four digits.
+**
+** One fact about inner tiers stays visible. The first draw of a release fixes the step of its
+** lattice. The step is a power of two, and follows from public parameters and from the rate of the
+** first draw. Sums of an outer tier are whole multiples of the step. They therefore show this rate
+** up to a factor of 4, and so that an inner tier has the release. The low digits of rate, stddev,
+** low, high and of the totals in dp_budget and dp_rdp show the same fact. Rounding these columns
+** would not hide the fact, because the values show it. A lattice for each tier would hide the fact,
+** but a path has one lattice for all its points.
 */
 #include "ledger/audience.h"
 

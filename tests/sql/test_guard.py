@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import sqlite3
 import subprocess
 import sys
@@ -205,6 +206,37 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
         assert mend(differences(a, b), left, right) == []
     with contextlib.closing(guarded(left, "clinic")) as a, contextlib.closing(guarded(right, "clinic")) as b:
         assert mend(differences(a, b), left, right) != []  # control: the comparison finds differences at 'clinic'
+
+
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+
+
+def rounded(rows):
+    """The rows with four digits of each number."""
+    return [tuple(NUMBER.sub(lambda number: f"{float(number[0]):.4g}", cell) for cell in row) for row in rows]
+
+
+def test_only_low_digits_show_where_a_release_was_first_drawn(published, tmp_path):
+    """.github/SECURITY.md, "The lattice of a value"."""
+    statements = [s for s in READ if s.startswith("SELECT") and "EXPLAIN" not in s and "value" not in s and "dp_debug" not in s] + [
+        "SELECT release, tier, key, component, stddev, high - low FROM dp_value"]
+    seen, exact = [], []
+    for tier in ("public", "region", "clinic"):
+        path = copy_of(published, tmp_path / f"{tier}.db")
+        owner = connect(path)
+        release(owner, tier, "later")
+        if tier != "public":
+            one(owner, "SELECT dp_diffuse('later', 'public')")
+        with contextlib.closing(guarded(path)) as guest:
+            outcomes = [(s, outcome(guest, s)) for s in statements]
+            seen.append([(s, got if isinstance(got, str) else rounded(got)) for s, got in outcomes])
+            exact.append(one(guest, "SELECT rate FROM dp_publication WHERE release = 'later'"))
+            value, step = one(guest, "SELECT value FROM dp_value WHERE release = 'later'"), one(
+                owner, "SELECT granularity FROM dp_release WHERE name = 'later'")
+            assert (value / 2.0**step).is_integer()
+        owner.close()
+    assert len(set(exact)) == 3  # what the documentation concedes
+    assert seen[0] == seen[1] == seen[2]
 
 
 @pytest.mark.parametrize("edit", [
