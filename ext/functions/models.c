@@ -90,8 +90,9 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** The bounds are proved on the lattice (mechanism/hiding.h). The members of an object depend on the
 ** noise:
 ** - Gaussian noise: "rate" is the rate of the row's path (sgd.h); the ledger charges the largest
-**   rate of all rows. "epsilon" is the least epsilon that the path or contraction gives at the
-**   delta of the model's innermost tier. "paper" is Theorem 5 of Balle et al. 2019 as printed.
+**   rate of all rows. "epsilon" is the least epsilon that the path bound or the contraction bound
+**   gives at the delta of the model's innermost tier. "paper" is the rate of Theorem 5 of Balle et
+**   al. 2019 as printed.
 ** - Laplace noise: "pure" is the least epsilon of pure differential privacy. "epsilon" is defined
 **   as for Gaussian noise. "paper" is the epsilon of Theorem 3 of Asoodeh et al. 2020 as printed.
 ** - A random stop: "epsilon" is the charged epsilon, and "delta" is the least delta of that row at

@@ -94,8 +94,8 @@ static int shard_start(struct shard *shard, struct error *error) {
 }
 
 /*
-** Starts a shard whose rows name their units. `columns` is the number of arguments between kind and
-** options, or negative if the shard has no row.
+** Starts a shard whose rows come from the caller's statement and not from a question. `columns` is
+** the number of arguments between kind and options, or negative if the shard has no row.
 */
 static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
                       sqlite3_value *options, struct error *error) {
@@ -154,7 +154,7 @@ static int run_question(struct shard *shard, struct question *question, struct e
                       &shard->rows, error);
 }
 
-/* Runs a question for each unit of the shard and adds up the rows for the state (P6). */
+/* Runs the question of a shard: evaluates it for each unit and adds its rows to the state (P6). */
 static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind,
                      sqlite3_value *sql, sqlite3_value *options, struct error *error) {
   struct request *request = &shard->request;

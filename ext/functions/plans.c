@@ -127,7 +127,8 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 
 /*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
-** values, or NaN if the half-width depends on a number of rows of which the request has no guess.
+** values, or NaN if the half-width depends on the number of rows and the request has no guess of
+** this number.
 */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (!publication->definition.mechanism->noise) {

@@ -1,8 +1,8 @@
 /*
 ** statement_guard.h: tells the aggregates how the statement around them ended.
 **
-** SQLite finishes the aggregates of an aborted statement as if they were complete, and does not
-** tell the aggregate that the statement was aborted. xFinal therefore draws and answers, but stores
+** If a statement is aborted, SQLite calls xFinal of its aggregates as if all rows had arrived, and
+** does not tell them that the statement was aborted. xFinal therefore draws and answers, but stores
 ** nothing. When the statement ends, SQLite deletes the auxiliary data of argument 0. The guard
 ** decides at this time:
 **

@@ -16,8 +16,8 @@ struct tier_guard {
   char **outward;
   int table_count;
   int pad;
-  int inside;      /* calls of tier_guard_enter() without tier_guard_leave() so far */
-  char *addresses; /* those of the virtual tables: opened_tables.h */
+  int inside;      /* greater than 0 while the extension runs SQL of its own, which is admitted */
+  char *addresses; /* the addresses of the virtual tables (functions/opened_tables.h) */
   unsigned asked;  /* how often SQLite has called the authorizer */
   unsigned traced; /* how often SQLite has reported that a statement starts */
   int is_replaced; /* the host has set another authorizer or trace callback */

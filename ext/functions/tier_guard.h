@@ -5,19 +5,20 @@
 ** SQLite compiles a statement. It lets statements call the functions of this extension that need
 ** the ledger, and checks these functions when they run, so that its error can say what is allowed.
 **
-** An authorizer alone is not enough for four things:
+** An authorizer alone is not enough for four reasons:
 **   - SQLite does not ask an authorizer about the columns that USING and NATURAL JOIN compare. A
-**     trace callback therefore reads the program of each statement when the statement starts, and
-**     interrupts a statement that opens a table which is not allowed.
+**     trace callback therefore reads the program of each statement when the statement starts. It
+**     interrupts the statement if the program opens a table that is not allowed.
 **   - The extension runs SQL of its own on the same connection, and this SQL reads protected tables
 **     to answer a question. Between tier_guard_enter() and tier_guard_leave(), the guard therefore
 **     admits every statement. The caller cannot compile a statement on the connection during this
 **     time, because one of our functions is running inside sqlite3_step(), which holds the mutex of
-**     the connection. The extension itself compiles SQL of the caller (the text of a question) only
-**     on the evaluator's connection, which has no access to the file (query/evaluator.c).
-**   - If the host sets another authorizer or trace callback later, this replaces the guard's, and
-**     SQLite does not tell the guard. Each call of tier_guard_enter() therefore runs a statement
-**     and checks that SQLite has asked the guard about it and reported its start.
+**     the connection. The extension compiles the text of a question only on the evaluator's
+**     connection, which has no access to the file (query/evaluator.c). For the trace callback, it
+**     compiles EXPLAIN of statements to which the authorizer has already agreed.
+**   - If the host sets another authorizer or trace callback later, the guard's own is replaced, and
+**     SQLite does not tell the guard. Each call of tier_guard_enter() therefore runs a statement,
+**     and checks that SQLite has asked the authorizer and called the trace callback.
 **   - The host can call functions that do not ask the authorizer, such as sqlite3_blob_open(),
 **     sqlite3_backup_init() and sqlite3_serialize(). The guard cannot prevent this.
 */
@@ -58,9 +59,9 @@ const char *const *tier_guard_outward(const struct tier_guard *guard);
 /*
 ** Call tier_guard_enter() with the name of a function of this extension (or of dp_answer) when the
 ** function starts to run, and with a null name when a statement starts to read a table of the
-** ledger. Returns 0 with an error if the members of the tier may not use the function, or if
-** another authorizer has replaced the guard. If the result is 1, call tier_guard_leave() when the
-** function or the reading ends. A null guard admits everything.
+** ledger. Returns 0 with an error if the members of the tier may not use the function, or if the
+** host has replaced the authorizer or the trace callback. If the result is 1, call
+** tier_guard_leave() when the function or the reading ends. A null guard admits everything.
 */
 int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *error);
 void tier_guard_leave(struct tier_guard *guard);

@@ -36,8 +36,8 @@ int shard_rows_start_shard(struct rows *rows, struct publication *description,
 }
 
 /*
-** If units are whole, dp_partial() has already bounded them, so the merge adds up totals, as for
-** protected rows.
+** With whole_units, dp_partial() has already bounded the sums of each unit. The merge then adds up
+** totals, in the same way as if the ledger protected rows.
 */
 int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error) {

@@ -1,7 +1,7 @@
 /*
 ** path.c: see path.h.
 **
-** The place of a tier on the path of an existing release decides how the release gets there:
+** The place of a tier on the path of an existing release decides how the tier gets a point:
 **
 **     inner                                                              outer
 **       |  refine: one fresh draw    | a point:    |  diffuse: noise on     |

@@ -349,8 +349,8 @@ static int publish_reports(struct publication *publication, const struct survey 
 /* ---- a new release --------------------------------------------------------------------------- */
 
 /*
-** Computes the survey's kernel as a chain, and the costs of one report. Checks that the states can
-** be estimated from the reports.
+** Starts the chain with the survey's kernel, and computes the costs of one report. Checks that the
+** states can be estimated from the reports.
 */
 static int weigh(const struct publication *publication, const struct survey *survey,
                  struct chain *chain, double **costs, struct error *error) {
