@@ -35,8 +35,8 @@ def pe(path, data):
 
 
 def trie(data):
-    """Returns the names in a tree of exports. A node has the length of its own data, this data, and its children, each with the
-    text of its edge."""
+    """Returns the names in a tree of exports. A node consists of the length of its data, the data, the number of its children,
+    and for each child the text of its edge and its offset."""
     def number(at):
         value = shift = 0
         while True:

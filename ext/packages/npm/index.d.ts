@@ -3,7 +3,7 @@ export interface Connection {
   loadExtension(file: string, entrypoint?: string): unknown;
 }
 
-/** The path of the extension for this platform. Throws where its package is not installed. */
+/** Returns the path of the extension for this platform. Throws an error if the package for this platform is not installed. */
 export declare function getLoadablePath(): string;
 
 /** Loads the extension into a connection. */
