@@ -9,7 +9,7 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_ARGUMENTS 8
 
-/* The address of one virtual table, as in "vtab:55D0C2A81B48"; null if no statement shows it. */
+/* Returns the address of a virtual table, such as "vtab:55D0C2A81B48", or null if it is unknown. */
 static char *address_of(sqlite3 *db, const char *name) {
   static const char zeros[] = "0,0,0,0,0,0,0,0";
   char *found = 0;
@@ -76,7 +76,7 @@ static int has_word(const char *list, const char *word) {
   return found;
 }
 
-/* Instructions that open a table which SQLite makes for the statement, or a row of it. */
+/* Returns whether an instruction opens a table that SQLite makes for the statement, or its row. */
 static int opens_own(const char *name) {
   static const char *const names[] = {"OpenAutoindex", "OpenDup", "OpenEphemeral", "OpenPseudo",
                                       "SorterOpen"};
@@ -85,7 +85,7 @@ static int opens_own(const char *name) {
   return 0;
 }
 
-#define IN_REGISTER 0x10 /* p5: p2 is a register that holds the root page */
+#define IN_REGISTER 0x10 /* a flag in p5: the root page is in register p2 */
 
 static int is_admitted(const struct program_instruction *here, const char *pages,
                        const char *addresses) {

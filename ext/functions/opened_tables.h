@@ -1,9 +1,9 @@
 /*
-** opened_tables.h: whether a statement opens only tables that a guard allows.
+** opened_tables.h: finds out whether a statement opens only tables that a guard allows.
 **
 ** SQLite does not ask an authorizer about columns that NATURAL JOIN and USING compare, nor about a
-** table of which a statement uses no other column. The program of the statement is the evidence: it
-** opens each table by its root page, and each virtual table by its address.
+** table of which a statement uses no other column. These functions therefore read the program of
+** the statement, which opens each table by its root page and each virtual table by its address.
 */
 #ifndef DIFFUSE_FUNCTIONS_OPENED_TABLES_H
 #define DIFFUSE_FUNCTIONS_OPENED_TABLES_H
@@ -11,9 +11,9 @@
 #include <sqlite3ext.h>
 
 /*
-** Returns the addresses of virtual tables, which may have up to eight arguments, as EXPLAIN shows
-** them, separated by blanks; null when out of memory. The caller frees the text with
-** sqlite3_free().
+** Returns the addresses of virtual tables in the form that EXPLAIN shows, separated by blanks. Each
+** virtual table may take up to eight arguments. The caller frees the text with sqlite3_free().
+** Returns null when out of memory.
 */
 char *virtual_addresses(sqlite3 *db, const char *const *names, int count);
 
@@ -24,9 +24,9 @@ char *virtual_addresses(sqlite3 *db, const char *const *names, int count);
 char *root_pages(sqlite3 *db, const char *const *tables, int count);
 
 /*
-** Returns whether a statement opens only tables of main with these root pages, virtual tables with
-** these addresses, and tables that SQLite makes for the statement itself, and the first two only
-** for reading. Returns 0 if the program of the statement cannot be read.
+** Returns whether a statement opens no tables except these: for reading, tables of main with these
+** root pages and virtual tables with these addresses; and tables that SQLite makes for the
+** statement itself. Returns 0 if the program of the statement cannot be read.
 */
 int opens_only(sqlite3 *db, const char *sql, const char *pages, const char *addresses);
 
