@@ -301,8 +301,9 @@ def rate_against_clock(db, directory):
 
 
 def gaussian_and_laplace(db, directory):
-    """The standard deviation of one of n equal counts or averages at a total epsilon of 1: where Gaussian noise (delta
-    1e-6) overtakes Laplace noise. An average has the slopes of its two coordinates in the middle of its range."""
+    """Shows the standard deviation of the noise if n equal counts or averages together cost epsilon 1, and from which n on
+    Gaussian noise (delta 1e-6) is smaller than Laplace noise. The noise of an average is for a value in the middle of its
+    range."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), gridspec_kw=dict(wspace=0.25))
     numbers = range(1, 31)
     rate = "dp_rate(1, 1e-6)"

@@ -18,8 +18,8 @@ def test_the_mean_of_naive_answers_is_the_answer():
 
 @EACH_CALL
 def test_a_name_is_one_answer_however_often_it_is_asked(call):
-    """A named release gives one answer and one charge. The test asks by both forms, at both tiers, with options written in other
-    ways, and by dp_diffuse()."""
+    """A named release has one answer and one charge, however often it is requested. The test uses the aggregate, dp_release() and
+    dp_diffuse(), at both tiers, and writes the options in several ways."""
     db = system(tiers={"inner": 1.0, "outer": 0.1})
     inner = {one(db, form(call, "inner", "a", **more)) for _ in range(50) for form in FORMS
              for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}

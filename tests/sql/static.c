@@ -1,7 +1,4 @@
-/*
-** A program that links SQLite and the extension: It makes a ledger and a release in an in-memory
-** database.
-*/
+/* A program that links SQLite and the extension, and makes a ledger and a release in memory. */
 #include <sqlite3.h>
 #include <stdio.h>
 

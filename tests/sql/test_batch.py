@@ -1,5 +1,5 @@
-"""dp_batch(): a batch writes all charges or none, costs as much as its single calls, and can run again after an error or a crash,
-or while another process runs the same batch. tests/attacks/test_kill.py kills dp_batch() at its writes."""
+"""Tests dp_batch(): a batch writes all charges or none, costs as much as its single calls, and can run again after an error or a
+crash, or while another process runs the same batch. tests/attacks/test_kill.py kills dp_batch() at its writes."""
 
 import json
 import threading

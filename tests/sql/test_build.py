@@ -58,7 +58,7 @@ def test_loading_has_no_side_effect(tmp_path):
 def test_old_sqlite_is_refused(tmp_path):
     shared = tmp_path / "capture.so"
     run("cc", "-shared", "-fPIC", str(HERE / "capture.c"), "-o", str(shared), env=plain_environment())
-    # In a process of its own: the faked table stays in the library, and other connections use it.
+    # This runs in a separate process, because the faked API table stays in the library, where other connections would use it.
     load = ("import sqlite3, sys; db = sqlite3.connect(':memory:'); db.enable_load_extension(True)\n"
             "try: db.load_extension(sys.argv[1])\nexcept sqlite3.OperationalError as e: print(e)")
     said = run(sys.executable, "-c", load, str(shared), env={**os.environ, "DIFFUSE": str(EXTENSION)})

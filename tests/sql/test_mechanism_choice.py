@@ -1,4 +1,5 @@
-"""The mechanism of releases that ask for none, and the comparison of Gaussian and Laplace noise in dp_plan()."""
+"""Tests which mechanism a release gets if its options name none, and the comparison of Gaussian and Laplace noise in
+dp_plan()."""
 
 import json
 import math
@@ -18,7 +19,7 @@ LINEAR = [kind for kind in KINDS if not kind.startswith("ou_")]
 
 
 def ledger(*tiers):
-    """Creates tiers from (name, rate, epsilon, delta, accountant)."""
+    """Makes a ledger with tiers (name, rate, epsilon, delta, accountant) and a table of few rows."""
     db = connect()
     one(db, "SELECT dp_init(?)", unchecked("{}"))
     for tier in tiers:
@@ -43,7 +44,7 @@ def test_the_mechanism_follows_the_tier(kind, form):
     db = ledger(("wide", 0.5, 1e6, 1e-6, "rdp"))
     one(db, "SELECT dp_tier('pure', ?, 1, 0, 'pure')", call("dp_rdp_laplace", 1, 0.1, 1))
     value = one(db, *ask(db, kind, "pure", form, name="p"))
-    assert one(db, *ask(db, kind, "pure", form, name="p")) == value  # a replay needs no mechanism either
+    assert one(db, *ask(db, kind, "pure", form, name="p")) == value  # a replay need not name the mechanism
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
     assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'pure'") == pytest.approx(0.1, rel=1e-3)
     assert "has a budget of pure differential privacy" in error_of(db, *ask(db, kind, "pure", form, mechanism="gaussian"))
@@ -61,7 +62,7 @@ def test_states_keep_their_mechanism_at_a_pure_tier():
     db = ledger(("pure", 0.001, 1, 0, "pure"))
     state = one(db, "SELECT dp_partial('avg', x, unit, '{\"lo\":0,\"hi\":5}') FROM t")
     assert "has a budget of pure differential privacy" in error_of(db, "SELECT dp_merge('pure', ?)", state)
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":5}') FROM t")  # one number suits both
+    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":5}') FROM t")  # states of one number fit both mechanisms
     one(db, "SELECT dp_merge('pure', ?)", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
@@ -74,7 +75,8 @@ def plan(db, kind, **options):
 
 
 def widths(kind, p, epsilon, delta, n):
-    """Half-widths of both sorts of noise, where n releases use up (epsilon, delta): by the filter order of the tier."""
+    """Returns the half-widths for Gaussian and for Laplace noise if n releases together use up (epsilon, delta). The function
+    adds up costs at the filter order of the tier."""
     db = ledger(("t", 1e-6, epsilon, delta, "rdp"))
     order, limit = db.execute("SELECT filter_order, rate_limit FROM dp_tier").fetchone()
     share = limit / n
@@ -86,7 +88,7 @@ def widths(kind, p, epsilon, delta, n):
     normal, laplace = stats.norm.ppf(0.975), -math.log(0.05)
     if kind == "count":
         return normal * sigma, laplace * scale
-    if kind == "avg":  # the worst slopes, with vectors of norms sqrt(5)/2 and 1, at both ends of the range
+    if kind == "avg":  # the noise at the ends of the range, where it is largest
         half = (p["hi"] - p["lo"]) / 2
         return (normal * half * math.sqrt(5) / 2 * math.sqrt(5) * sigma / p["rows"], laplace / math.sqrt(2) * half * 2 * math.sqrt(2) * scale
                 / p["rows"])

@@ -1,4 +1,5 @@
-"""dp_partial() by a question: states of shards in ledgers with a policy, and their merge, to the last integer."""
+"""Tests dp_partial() with a query text, in ledgers with a policy. The merged states give the same release as one database, to the
+last integer."""
 
 import json
 import random
@@ -16,7 +17,7 @@ KEYS = {"keys": ["a", "b", "c"]}
 
 
 def rows_of(seed):
-    """Visits with their exams, of patients whose names have several spellings; some of nobody."""
+    """Returns visits with their exams. The names of the patients have several spellings, and some visits have no patient."""
     pick = random.Random(seed)
     return [(i, pick.choice(["Ann", "ann", "ANN", "bob", "Bob", "cy", None]), pick.choice("abc"), pick.randrange(40),
              [pick.randrange(9) for _ in range(pick.randrange(3))]) for i in range(60)]
@@ -53,7 +54,7 @@ def drawn(path, name="a"):
     ("avg", "SELECT x FROM exam", {"clip": 3, "lo": 0, "hi": 9}, False),
     ("group_sum", "SELECT ward, beds * minutes FROM visit JOIN ward ON name = ward;  ", {"clip": 500, **KEYS}, False),
     ("histogram", "SELECT x FROM exam JOIN visit ON visit = id WHERE minutes > 5", {"lo": 0, "hi": 9, "bins": 3, "clip": 2}, False),
-    # What is not a sum over rows needs all rows of a unit in one shard.
+    # If an answer is not a sum over rows, all rows of a unit must be in one shard.
     ("sum", "SELECT max(minutes) - min(minutes) FROM visit", {"clip": 30, "whole_units": True}, True),
     ("count_distinct", "SELECT 1 FROM visit LIMIT 1", {"whole_units": True}, True),
     ("median", "SELECT minutes FROM visit ORDER BY id LIMIT 1", {"lo": 0, "hi": 40}, True),
@@ -79,7 +80,7 @@ def test_questions_of_shards_are_one_question(path, kind, sql, options, whole):
 def test_without_options_and_with_a_limit_of_steps():
     db = shard(rows_of(1))
     state = one(db, "SELECT dp_partial('count', 'SELECT 1 FROM visit')")
-    assert abs(one(db, "SELECT dp_merge('t', ?)", state) - 3) < 1  # three units of at most one
+    assert abs(one(db, "SELECT dp_merge('t', ?)", state) - 3) < 1  # three units, each of which counts at most 1
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, visit"
     state = one(db, "SELECT dp_partial('sum', ?, '{\"clip\":5,\"steps\":1000}')", endless)
     assert abs(one(db, "SELECT dp_merge('t', ?)", state)) < 2
@@ -109,12 +110,12 @@ def test_what_does_not_merge():
     state = one(db, ask, "SELECT minutes FROM visit")
     other = one(db, ask, "SELECT minutes FROM visit WHERE ward = 'a'")
     assert "different parameters" in refused(db, "SELECT dp_merge('t', s) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
-    named = one(connect(), "SELECT dp_partial('sum', 1, 2, '{\"clip\":5}')")  # there is no ledger: the row names its unit
+    named = one(connect(), "SELECT dp_partial('sum', 1, 2, '{\"clip\":5}')")  # without a ledger, the call gives the unit of each row
     assert "no question made the state" in refused(db, "SELECT dp_merge('t', ?)", named)
     public = shard([], ["SELECT dp_init()", "SELECT dp_public('visit')", "SELECT dp_protect('exam', 'visit')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
     assert "does not declare in the same way" in refused(public, "SELECT dp_merge('t', ?)", state)
     free = shard([], ["SELECT dp_init('{\"unchecked\":true}')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
-    assert isinstance(one(free, "SELECT dp_merge('t', ?)", state), float)  # the owner vouches for its states
+    assert isinstance(one(free, "SELECT dp_merge('t', ?)", state), float)  # an unchecked ledger accepts the state
     assert one(db, "SELECT count(*) FROM dp_charge") == one(public, "SELECT count(*) FROM dp_charge") == 0
     rows = shard([], ["SELECT dp_init('{\"protects\":\"row\"}')", "SELECT dp_protect('visit')"])
     assert "only where units are protected" in refused(rows, ask, "SELECT minutes FROM visit")

@@ -219,7 +219,7 @@ class Laws:
             moved = points * (1 - eta * self.model.l2) - eta * slope(loss, points * x, y) * x
             z = (self.edges[None, :] - moved[:, None]) / self.model.deviation_of(i)
             masses = masses @ self.masses(z)
-            # Most cells are beyond the ball and start from its surface.
+            # Most cells are outside the ball, and projection moves their mass to its surface.
             points, cells = numpy.unique(numpy.clip(self.centres, -self.model.radius, self.model.radius), return_inverse=True)
             masses = numpy.bincount(cells, masses) if i < len(rows) else masses
         return masses

@@ -105,7 +105,8 @@ def test_malformed_vectors_are_zero(db, form):
 
 
 def test_more_digits_than_an_exponent_can_count(db):
-    """A number with a hundred thousand zeros before the point is too large for a double. With the zeros after the point, it is 0.
+    """A number with a hundred thousand zeros before the point is too large for a double. A number with so many zeros after the
+    point is 0.
     """
     zeros = "0" * 100_100
     fill(db, [Row(None, None, f"[1.5,-2.25,0.{zeros}1]", 1)])

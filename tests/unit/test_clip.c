@@ -416,7 +416,7 @@ static void blocks_are_their_own(void) {
   clip_vector(&two, second, 1, 3);
   CHECK(first[0] == 1000 && (is_l1 || (first[1] == 300 && first[2] == -400)),
         "the first shrinks alone");
-  if (is_l1) { /* 1400 to 500 */
+  if (is_l1) { /* from 1400 to 500 */
     CHECK(first[1] == 214 && first[2] == -285, "the second shrinks to the sum");
     CHECK(second[0] == -1000 && second[1] == 214 && second[2] == -285, "the second shrinks alone");
   } else {

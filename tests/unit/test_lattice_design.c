@@ -233,7 +233,7 @@ static void outward_to_the_end(void) {
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
   CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
-  /* As the rate falls, the variance grows. From some rate on, all rates are refused. */
+  /* As the rate falls, the variance grows. Below some rate, all rates are refused. */
   for (double rate = 1; rate > 1e-9; rate *= 0.99) {
     uint64_t outer = gaussian_noise.outward(s, rate, inner);
     CHECK(last == 0 ? outer == 0 : outer == 0 || outer >= last, "rate %g", rate);
