@@ -27,7 +27,10 @@ static char *address_of(sqlite3 *db, const char *name) {
   return found;
 }
 
-/* Adds a word and a blank to *list, and frees both when out of memory. */
+/*
+** Appends a word and a blank to *list. When out of memory, or if `word` is null, sets *list to
+** null.
+*/
 static void add_word(char **list, const char *word) {
   char *longer = *list && word ? sqlite3_mprintf("%s%s ", *list, word) : 0;
   sqlite3_free(*list);
