@@ -47,13 +47,19 @@ static int take_name(void *context, const char *key, const char *type, sqlite3_v
 
 struct guard_options {
   char *ask;
+  int schema;
   struct error *error;
 };
 
 static int guard_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct guard_options *options = context;
-  (void)type;
-  if (strcmp(key, "ask") != 0) return error_set(options->error, "unknown option (known: ask)");
+  if (strcmp(key, "schema") == 0) {
+    options->schema = strcmp(type, "true") == 0;
+    return options->schema || strcmp(type, "false") == 0 ||
+           error_set(options->error, "schema must be true or false");
+  }
+  if (strcmp(key, "ask") != 0)
+    return error_set(options->error, "unknown option (known options: ask, schema)");
   const char *text = plain_text(value);
   if (!text || !*text)
     return error_set(options->error, "ask must be the name of a grant%s",
@@ -87,8 +93,10 @@ static int read_facts(struct facts *facts, struct ledger *ledger, const char *ti
   return going;
 }
 
-static int set_guard(struct host *host, const char *tier, const char *ask, struct error *error) {
+static int set_guard(struct host *host, const char *tier, const struct guard_options *options) {
   struct ledger *ledger = host->session.ledger;
+  struct error *error = options->error;
+  const char *ask = options->ask;
   struct facts facts = {.tier_count = 0};
   struct names outward = {0, 0};
   const char **names = 0;
@@ -109,7 +117,8 @@ static int set_guard(struct host *host, const char *tier, const char *ask, struc
                                    .outward_count = outward.count,
                                    .pad = facts.grant.pad_ms,
                                    .tables = names,
-                                   .table_count = named};
+                                   .table_count = named,
+                                   .schema = options->schema};
   if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
     host->guard = tier_guard_set(host->collector.db, &terms, error);
   if (!host->guard) {
@@ -128,22 +137,23 @@ static int set_guard(struct host *host, const char *tier, const char *ask, struc
 ** dp_guard(tier [, options]) -> TEXT, the tier
 ** Hands this connection to the members of a tier until the connection is closed. The members may
 ** read public tables. In the tables of this extension, they see only what members of the tier may
-** know. `options` is a JSON object with `ask`, the name of a grant of this tier. With `ask`, the
-** members may also make releases at this tier, and the grant pays for them, even on a connection
-** that opened the database read-only. Inside a transaction, or while another statement is running,
-** dp_guard() fails and does not set the guard.
+** know. `options` is a JSON object. With `ask`, the name of a grant of this tier, the members may
+** also make releases at this tier, and the grant pays for them, even on a connection that opened
+** the database read-only. With `schema` (true or false, the default), they may read the schema of
+** the database. Inside a transaction, or while another statement is running, dp_guard() fails and
+** does not set the guard.
 */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
-  struct guard_options options = {0, error};
+  struct guard_options options = {0, 0, error};
   const char *tier = argument_text(context, argv[0], "tier"), *json = 0;
   if (!tier || (argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL &&
                 !(json = argument_text(context, argv[1], "options"))))
     return;
   int going =
       !json || json_members(ledger_json(host->session.ledger), json, guard_option, &options);
-  if (going && set_guard(host, tier, options.ask, error)) {
+  if (going && set_guard(host, tier, &options)) {
     sqlite3_result_value(context, argv[0]);
   } else {
     fail_call(context, function_of(context)->name, error);

@@ -18,10 +18,10 @@
 char *virtual_addresses(sqlite3 *db, const char *const *names, int count);
 
 /*
-** Returns the root pages of tables of main and of their indices, each between two blanks; null on
-** failure.
+** Returns the root pages of tables of main and of their indices, and with `schema` that of
+** sqlite_master, each between two blanks; null on failure.
 */
-char *root_pages(sqlite3 *db, const char *const *tables, int count);
+char *root_pages(sqlite3 *db, const char *const *tables, int count, int schema);
 
 /*
 ** Returns whether a statement opens no tables except these: for reading, tables of main with these

@@ -16,6 +16,7 @@ struct tier_guard {
   char **outward;
   int table_count;
   int pad;
+  int schema;      /* 1: the members may read the schema */
   int inside;      /* greater than 0 while the extension runs SQL of its own, which is admitted */
   char *addresses; /* the addresses of the virtual tables (functions/opened_tables.h) */
   unsigned asked;  /* how often SQLite has called the authorizer */
@@ -101,6 +102,17 @@ static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",   
                                      "dp_release", "dp_reserve", "dp_tier",        "dp_value",
                                      "json_each",  "json_tree"};
 
+/*
+** What the option schema allows: the columns of sqlite_master, except for rootpage, and pragmas
+** that show the schema. A root page tells how many pages the file had when the table was created.
+*/
+static const char *const schema_tables[] = {"sqlite_master", "sqlite_schema"};
+static const char *const schema_columns[] = {"", "type", "name", "tbl_name", "sql"};
+static const char *const schema_pragmas[] = {"foreign_key_list", "index_info", "index_list",
+                                             "index_xinfo",      "table_info", "table_xinfo"};
+/* These pragmas show the schema without a value. With a value, schema_version writes. */
+static const char *const plain_pragmas[] = {"database_list", "schema_version"};
+
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 static int is_in(const char *const *list, int count, const char *name) {
@@ -131,6 +143,19 @@ static int read_admitted(const struct tier_guard *guard, const char *table, cons
          is_in((const char *const *)guard->tables, guard->table_count, table);
 }
 
+/* Returns what SQLite shall do about a column of sqlite_master. */
+static int schema_column_admitted(const char *column, const char *schema) {
+  if (schema ? strcmp(schema, "main") != 0 : *column != 0) return SQLITE_DENY;
+  if (is_in(schema_columns, COUNT(schema_columns), column)) return SQLITE_OK;
+  return strcmp(column, "rootpage") == 0 ? SQLITE_IGNORE : SQLITE_DENY; /* IGNORE: NULL */
+}
+
+static int pragma_admitted(const char *name, const char *value, const char *schema) {
+  if (schema && sqlite3_stricmp(schema, "main") != 0) return 0;
+  return value ? is_in(schema_pragmas, COUNT(schema_pragmas), name)
+               : is_in(plain_pragmas, COUNT(plain_pragmas), name);
+}
+
 static int authorize(void *context, int action, const char *first, const char *second,
                      const char *schema, const char *inner) {
   struct tier_guard *guard = context;
@@ -142,8 +167,12 @@ static int authorize(void *context, int action, const char *first, const char *s
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
     admitted = second && function_admitted(guard, second);
-  } else if (action == SQLITE_READ) {
-    admitted = first && second && read_admitted(guard, first, second, schema);
+  } else if (action == SQLITE_READ && first && second) {
+    if (guard->schema && is_in(schema_tables, COUNT(schema_tables), first))
+      return schema_column_admitted(second, schema);
+    admitted = read_admitted(guard, first, second, schema);
+  } else if (action == SQLITE_PRAGMA) {
+    admitted = guard->schema && first && pragma_admitted(first, second, schema);
   }
   return admitted ? SQLITE_OK : SQLITE_DENY;
 }
@@ -160,7 +189,8 @@ static int check_started(unsigned event, void *context, void *statement, void *t
   guard->traced++;
   if (guard->inside) return 0;
   guard->inside++;
-  char *pages = root_pages(guard->db, (const char *const *)guard->tables, guard->table_count);
+  char *pages =
+      root_pages(guard->db, (const char *const *)guard->tables, guard->table_count, guard->schema);
   guard->inside--;
   if (!pages || !opens_only(guard->db, sqlite3_sql(statement), pages, guard->addresses))
     sqlite3_interrupt(guard->db);
@@ -200,7 +230,7 @@ static char **copy(const char *const *list, int count) {
 static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms) {
   struct tier_guard *guard = sqlite3_malloc(sizeof *guard);
   if (!guard) return 0;
-  *guard = (struct tier_guard){.db = db, .pad = terms->pad};
+  *guard = (struct tier_guard){.db = db, .pad = terms->pad, .schema = terms->schema};
   guard->tier = sqlite3_mprintf("%s", terms->tier);
   guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
   guard->tables = copy(terms->tables, terms->table_count);

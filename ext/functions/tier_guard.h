@@ -40,6 +40,7 @@ struct tier_guard_terms {
   int pad; /* answers return after a multiple of `pad` milliseconds; 0: as soon as they are made */
   const char *const *tables; /* the public tables */
   int table_count;
+  int schema; /* 1: its members may read the schema of the database, which has no rows */
 };
 
 /*

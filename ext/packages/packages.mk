@@ -9,7 +9,7 @@ TOOLS    = build/packages-tools
 ZIG_RELEASE = 0.17.1
 EPOCH = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
-.PHONY: deps-packages packages debian-package amalgamation install deps-test-packages test-packages check-packages
+.PHONY: deps-packages packages debian-package amalgamation install deps-test-packages deps-datasette test-packages check-packages
 
 deps-packages: $(TOOLS)/python/.done $(TOOLS)/npm/.done $(WORK)/sources/.done
 	$(MAKE) deps PACKAGES='gcc make git python3 libsqlite3-dev libgsl-dev libsodium-dev dpkg-dev debhelper lintian'
@@ -87,8 +87,14 @@ $(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 # tests build hosts for other platforms.
 FOR_TESTS = gcc sqlite3 libsqlite3-dev libgsl-dev libsodium-dev python3-venv python3-pytest qemu-user-static libc6-arm64-cross \
             libc6-s390x-cross musl wine64
-deps-test-packages: $(TOOLS)/node/.done $(TOOLS)/arm64/.done
+deps-test-packages: deps-datasette $(TOOLS)/node/.done $(TOOLS)/arm64/.done
 	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
+# Datasette, which tests/packages/test_datasette.py serves the plugin with. Without it those tests are skipped.
+deps-datasette: build/datasette/.done
+build/datasette/.done:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check 'datasette>=0.65,<1'
+	touch $@
 # Programs and libraries for another CPU. qemu runs the programs.
 $(TOOLS)/arm64/.done:
 	/bin/sh ext/packages/debian.sh root arm64 $(@D) python3 musl

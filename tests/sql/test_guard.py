@@ -60,6 +60,53 @@ def test_every_pragma_is_refused(copy):
             assert isinstance(outcome(db, statement), str), statement
 
 
+SCHEMA_PRAGMAS = {"foreign_key_list", "index_info", "index_list", "index_xinfo", "table_info", "table_xinfo"}
+
+
+def test_the_schema_can_be_read_with_the_option(copy):
+    owner, db = connect(copy), guarded(copy, options={"schema": True})
+    for table in ("sqlite_master", "main.sqlite_schema"):
+        assert db.execute(f"SELECT * FROM {table}").fetchall() == owner.execute(
+            "SELECT type, name, tbl_name, NULL, sql FROM sqlite_master").fetchall()
+        assert one(db, f"SELECT count(*) FROM {table}") == one(owner, "SELECT count(*) FROM sqlite_master")
+        assert "prohibited" in refused(db, f"SELECT rowid FROM {table}")
+    for name in SCHEMA_PRAGMAS:
+        for statement in (f"PRAGMA {name}(visit)", f"PRAGMA main.{name}(visit_day)", f"PRAGMA {name.upper()} = visits"):
+            assert db.execute(statement).fetchall() == owner.execute(statement).fetchall()
+    for statement in ("PRAGMA schema_version", "PRAGMA main.schema_version", "PRAGMA database_list"):
+        assert db.execute(statement).fetchone() == owner.execute(statement).fetchone()
+
+
+def test_the_option_schema_allows_nothing_else(copy):
+    """The other statements are refused as without the option, and none changes a byte."""
+    names = [name for (name,) in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_pragma_list")]
+    db = connect(copy)
+    db.execute("ATTACH ':memory:' AS other")
+    db.execute("CREATE TABLE other.thing(x)")
+    db.create_function("application", 0, lambda: "host")
+    one(db, "SELECT dp_guard('public', '{\"schema\":true}')")
+    before = bytes_of(copy)
+    for statement in REFUSED:
+        if "sqlite_master" not in statement and "sqlite_schema" not in statement and "PRAGMA" not in statement.upper():
+            assert isinstance(outcome(db, statement), str), statement
+    for name in names:
+        statements = [f"PRAGMA temp.{name}", f"PRAGMA other.{name}(thing)", f"SELECT * FROM pragma_{name}", f"SELECT * FROM pragma_{name}('visit')"]
+        if name not in SCHEMA_PRAGMAS:
+            statements += [f"PRAGMA {name} = 1", f"PRAGMA main.{name}(7)"]
+        if name not in ("schema_version", "database_list"):
+            statements += [f"PRAGMA {name}", f"PRAGMA main.{name}"]
+        for statement in statements:
+            assert isinstance(outcome(db, statement), str), statement
+    for table in ("temp.sqlite_master", "sqlite_temp_master", "sqlite_temp_schema", "other.sqlite_master", "other.sqlite_schema"):
+        for what in ("*", "count(*)", "name", "1"):
+            assert isinstance(outcome(db, f"SELECT {what} FROM {table}"), str), (what, table)
+    assert bytes_of(copy) == before
+    for options in ('{"schema":1}', '{"schema":"true"}', '{"schema":null}'):
+        assert refused(connect(copy), "SELECT dp_guard('public', ?)", options) == "dp_guard: schema must be true or false"
+    db = guarded(copy, options={"schema": False})
+    assert "prohibited" in refused(db, "SELECT name FROM sqlite_master")
+
+
 def test_every_module_is_refused_but_ours_and_json(copy):
     db = connect(copy)
     modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]

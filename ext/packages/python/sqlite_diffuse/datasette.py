@@ -1,0 +1,113 @@
+"""The Datasette plugin: each connection gets the extension and the guard of the tier in the plugin's configuration."""
+
+import json
+import sqlite3
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+from datasette import NotFound, Response, hookimpl
+from datasette.utils import StartupError, tilde_decode
+
+from . import load
+
+QUERIES = {
+    "published": ("Published values", "SELECT release, key, display, value, low, high, tier FROM dp_value ORDER BY release, tier, key"),
+    "budget": ("Budgets", "SELECT * FROM dp_budget"),
+    "publications": ("Publications", "SELECT * FROM dp_publication ORDER BY release, tier"),
+}
+
+
+def _terms(datasette: Any, database: str) -> Optional[Dict[str, str]]:
+    """Returns the tier and the grant of a database, or None if the configuration has no tier."""
+    config = datasette.plugin_config("sqlite-diffuse") or {}
+    terms = config.get("databases", {}).get(database)
+    if terms is not None and (not {"tier"} <= set(terms) <= {"tier", "ask"}):
+        raise StartupError(f"sqlite-diffuse: database {database!r} needs a tier, and may have a grant to ask under; nothing else")
+    return terms
+
+
+def _no_files(action: int, *_: Any) -> int:
+    """The authorizer of databases in memory, which may not attach the file of another database."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
+
+
+def _nothing(*_: Any) -> int:
+    """The authorizer of databases without a tier."""
+    return sqlite3.SQLITE_DENY
+
+
+@hookimpl(trylast=True)
+def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
+    """Guards a connection after all other plugins have prepared it."""
+    known = datasette.databases.get(database)
+    if database == "_memory" or (known and known.is_memory):
+        conn.set_authorizer(_no_files)
+        return
+    if known:
+        # The size and the hash of the file, and numbers of rows that `datasette inspect` has counted, depend on single rows.
+        known.cached_size, known.cached_hash = 0, ""
+        if datasette.inspect_data:
+            datasette.inspect_data.pop(database, None)
+    terms = _terms(datasette, database)
+    if not terms:
+        conn.set_authorizer(_nothing)
+        return
+    try:
+        conn.enable_load_extension(True)
+        load(conn)
+        conn.enable_load_extension(False)
+        options = {"schema": True, **({"ask": terms["ask"]} if "ask" in terms else {})}
+        conn.execute("SELECT dp_guard(?, ?)", (terms["tier"], json.dumps(options))).fetchall()
+    except BaseException:
+        conn.enable_load_extension(False)
+        conn.set_authorizer(_nothing)  # Datasette without threads uses the connection in spite of the error
+        raise
+
+
+@hookimpl
+def startup(datasette: Any) -> None:
+    if datasette.crossdb:
+        raise StartupError("sqlite-diffuse: --crossdb attaches databases to a connection that no tier guards")
+    for name, database in list(datasette.databases.items()):
+        if not database.is_memory and not _terms(datasette, name):
+            datasette.remove_database(name)
+            print(f"sqlite-diffuse: database {name!r} is closed, because no tier is configured for it", file=sys.stderr)
+
+
+@hookimpl
+def permission_allowed(action: str) -> Optional[bool]:
+    """Forbids everybody the download of a database file, which has the rows of all people."""
+    return False if action == "view-database-download" else None
+
+
+@hookimpl
+def canned_queries(datasette: Any, database: str) -> Dict[str, Dict[str, str]]:
+    if not _terms(datasette, database):
+        return {}
+    return {name: {"title": title, "sql": sql} for name, (title, sql) in QUERIES.items()}
+
+
+async def _report(request: Any, datasette: Any) -> Response:
+    """Sends the page of dp_report()."""
+    try:
+        database = datasette.get_database(route=tilde_decode(request.url_vars["database"]))
+    except KeyError:
+        raise NotFound("Database not found")
+    terms = _terms(datasette, database.name)
+    if not terms:
+        raise NotFound("No tier is configured for this database")
+    await datasette.ensure_permissions(request.actor, [("view-database", database.name), "view-instance"])
+    page = await database.execute_fn(lambda conn: conn.execute("SELECT dp_report(?)", (terms["tier"],)).fetchone()[0])
+    return Response.html(page)
+
+
+@hookimpl
+def register_routes() -> List[Tuple[str, Any]]:
+    return [(r"^/-/diffuse/(?P<database>[^/]+)$", _report)]
+
+
+@hookimpl
+def database_actions(datasette: Any, database: str) -> List[Dict[str, str]]:
+    if not _terms(datasette, database):
+        return []
+    return [{"href": datasette.urls.path(f"/-/diffuse/{database}"), "label": "Report of published values"}]
