@@ -31,7 +31,7 @@ struct accountant {
   int covers_rates;  /* covers Gaussian noise, whose cost is a zCDP rate */
   int covers_curves; /* covers noise whose cost is an RDP curve beyond the rate */
   /*
-  ** Covers a model to which dp_diffuse() added noise, a cost that is proved for RDP only (sgd.h).
+  ** 1: covers a model to which dp_diffuse() added noise, whose cost is proved for RDP only (sgd.h).
   */
   int covers_diffused_models;
   /* The end of the error "tier '...' ..." for other releases, or null. */
@@ -51,9 +51,9 @@ struct accountant {
   double (*draws_left)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
-  ** Computes two members of a tier from its other members. filter_order is the one order at which
-  ** curves count (NaN: curves do not count). rate_limit is the limit on `total`. Returns 0 if the
-  ** tier has nothing to spend.
+  ** Computes two members of a tier from its other members. filter_order is the order at which
+  ** curves count, or NaN if curves do not count. rate_limit is the limit on `total`. Returns 0 if
+  ** the budget allows nothing to be spent.
   */
   int (*set_limit)(struct ledger_tier *tier);
 
@@ -68,8 +68,8 @@ struct accountant {
                 const struct budget *after, const struct payment *payment);
 
   /*
-  ** Returns the epsilon of a rate plus a curve at the stored orders (null: no curve), rounded up.
-  ** The delta is the part of the tier's delta that is for noise.
+  ** Returns the epsilon of the sum of a rate and a curve at the stored orders (null: no curve),
+  ** rounded up. The delta is the part of the tier's delta that is for noise.
   */
   double (*epsilon)(const struct ledger_tier *tier, double rate, const double *curve);
 
@@ -80,10 +80,10 @@ struct accountant {
   double (*allowed)(const struct ledger_tier *tier, double alpha);
 
   /*
-  ** Returns the least proven epsilon of `count` >= 1 whole budgets, one after the other, rounded
-  ** up. The delta is `count` times the tier's delta and must be below 1. The result may be NaN or
-  ** larger than the sum of the epsilons; the caller then uses the sum. This pointer is null if the
-  ** accountant only adds up epsilons.
+  ** Returns the least proven epsilon of `count` >= 1 budgets that are all spent completely, one
+  ** after the other, rounded up. The delta is `count` times the tier's delta and must be below 1.
+  ** The result may be NaN or larger than the sum of the epsilons; the caller then uses the sum.
+  ** This pointer is null if the accountant only adds up epsilons.
   */
   double (*composed)(const struct ledger_tier *tier, double count);
 
@@ -95,8 +95,8 @@ struct accountant {
   double (*rate_of_cost)(double cost);
 
   /*
-  ** The lattice rounds noise up, so a release can cost less than cost_of_rate(). The least possible
-  ** cost is least_part times cost_of_rate().
+  ** The lattice rounds the noise of a release up, so the release can cost less than cost_of_rate()
+  ** of the tier's rate. The least possible cost is least_part times cost_of_rate().
   */
   double least_part;
 

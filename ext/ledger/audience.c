@@ -8,10 +8,10 @@
 **   - the state and the time of a release, which belong to its first draw, perhaps an inner one
 **   - releases_left, which is the least over inner budgets
 ** Times are rounded down to days. The time of a release is the day of the first publication that
-** the audience sees. Rows are in the order of names, because the order in the file would show the
-** order of the first draws. A failed release stays visible to an audience that has seen a
-** publication of it, because only a refinement at an inner tier can fail after a publication. The
-** certificate also contains discarded releases, because their charges stay.
+** the audience sees. Rows are sorted by name, because their order in the file would show the order
+** of the first draws. A failed release stays visible to an audience that has seen a publication of
+** it, because only a refinement at an inner tier can fail after a publication. The certificate also
+** contains discarded releases, because their charges stay.
 **
 ** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
 ** stddev would show the rate of the inner tier. These columns are therefore NULL, and rates are
@@ -39,9 +39,9 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
-** shown: the same releases, with names that the audience may know. In the ledger an unnamed release
-** has the name release-<id>. This id would show how many releases there are, so the audience sees
-** another number.
+** shown: the same releases, with names that the audience may know. In the ledger, a release without
+** a name of its own is called release-<id>. This id would show how many releases there are, so the
+** audience sees another number.
 */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
@@ -206,7 +206,7 @@ char *audience_select(const struct ledger_table *table, const char *where) {
   for (int place = 1; (column = ledger_table_column(table, place)); place++)
     sqlite3_str_appendf(sql, "%s%s AS \"%w\"", place > 1 ? ", " : "", expression_of(source, column),
                         column);
-  /* A table that is not listed has no rows for an audience. */
+  /* If the list has no entry for a table, an audience sees no rows of the table. */
   sqlite3_str_appendf(sql, " FROM %s) WHERE %s%s", source ? source->from : "tiers t LIMIT 0",
                       "@tier IS NOT NULL", where);
   if (source) sqlite3_str_appendf(sql, " ORDER BY %s", source->order);
@@ -221,7 +221,7 @@ char *audience_select(const struct ledger_table *table, const char *where) {
 
 /*
 ** SQLite reads the certificate from its JSON text. json_each() returns a number as a double, and
-** '%!.17g' writes all 17 digits of the double again.
+** '%!.17g' writes this double with 17 digits, so that no digit changes.
 */
 #define EXACT(x) \
   "json(CASE typeof(" x ") WHEN 'null' THEN 'null' WHEN 'integer' THEN CAST(" x " AS TEXT)" \

@@ -1,7 +1,7 @@
 /*
 ** audience.h: restricts the tables and the certificate to what the members of one tier (the
-** audience) may know. They may know the publications at their own tier and at the tiers outside
-** their tier, and everything that follows from these publications.
+** audience) may know. They may know the publications at their own tier and at all tiers outside it,
+** and everything that can be computed from these publications.
 **
 ** Knowing an inner publication, or a decision that depends on an inner publication, costs the rate
 ** of the inner tier. An audience must therefore not learn how many inner releases there are, or

@@ -61,8 +61,8 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
   double epsilon = tier->accountant->epsilon(tier, total_up(budget->rate),
                                              curve && curve->any ? curve->values : 0);
   /*
-  ** A tier within its limit has spent at most its epsilon, but the rounding up may give slightly
-  ** more.
+  ** A tier within its limit has spent at most its epsilon. The computed epsilon can be slightly
+  ** larger, because it is rounded up.
   */
   int is_margin = isfinite(epsilon) && epsilon > tier->epsilon && budget_within(tier, budget);
   return is_margin ? tier->epsilon : epsilon;

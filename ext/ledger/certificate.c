@@ -1,6 +1,6 @@
 /*
 ** certificate.c: the ledger as one JSON document for an auditor, with the theorem behind each
-** figure. The certificate contains published facts and the totals of the budgets. The totals are
+** figure. The certificate contains published facts, and the totals of the budgets, which are
 ** confidential.
 */
 #include "ledger/accountant.h"
@@ -25,8 +25,8 @@ SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
 /*
-** SQL that looks up a fact about the mechanism of a release in ?3, a JSON object by names of
-** mechanisms. The result is NULL for an unknown mechanism.
+** SQL that looks up a fact about the mechanism of a release. ?3 is a JSON object whose members are
+** the names of mechanisms. The result is NULL for an unknown mechanism.
 */
 #define OF_MECHANISM(what) \
   "(SELECT json_extract(m.value, '$." what "') FROM json_each(?3) m WHERE m.key = mechanism)"

@@ -8,10 +8,10 @@
 **     spent_k = sum over releases of the rate of the innermost publication at k or outer.
 **
 ** A publication at tier j with rate R is therefore charged to tier j and to every tier inside it.
-** Each of these tiers pays the part of R that it has not yet paid for this release. A new tier sees
-** everything that is published at its nearest outer tier and outside it. When the ledger creates
-** the new tier, it therefore charges the new tier, release by release, for everything that this
-** outer tier has paid.
+** Each of these tiers pays the part of R that it has not yet paid for this release. The members of
+** a new tier see everything that is published at the nearest outer tier and outside it. When the
+** ledger creates the new tier, it therefore charges the new tier, release by release, for
+** everything that the nearest outer tier has paid.
 **
 ** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
 ** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
@@ -119,7 +119,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, CHARGE_INSERT, charge);
-  /* These texts belong to this function. */
+  /* This function owns these texts and frees them. */
   charge->at = charge->subject = charge->period = charge->hash = 0;
   sqlite3_free(previous);
   sqlite3_free(subject);
@@ -196,7 +196,7 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
   return paid_in(ledger, statement_bind(ledger, CHARGE_PAID, "is", release_id, tier));
 }
 
-/* Returns what a tier had paid for a release with the charges up to this id. */
+/* Returns the sum of the charges of a tier for a release, up to the charge with this id. */
 static struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
                                  int64_t id) {
   return paid_in(ledger, statement_bind(ledger, CHARGE_PAID_UNTIL, "isi", release_id, tier, id));
@@ -231,8 +231,8 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /*
-** Appends a payment to the chain and to the budget. `at` is the time at which the cost arose; null
-** means now.
+** Appends a payment to the chain of charges and writes the new budget. `at` is the time of the
+** charge; null means now.
 */
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
                     const char *release, const char *at, const struct bill *bill) {
@@ -265,8 +265,9 @@ static int is_cost(const struct cost *cost) {
 }
 
 /*
-** Whether a publication was paid before it is made (path_prepay()). A tier pays the whole cost of a
-** publication at that tier only for this publication: those further out cost less.
+** Returns whether a tier has paid the whole cost of a publication that has not been made yet
+** (path_prepay()). Publications further out cost less, so the tier can have paid this amount only
+** for this publication.
 */
 static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
                       const struct ledger_tier *tier, const struct cost *cost) {
@@ -287,7 +288,7 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
   int changed = 0, admitted = periods_enter(ledger, tiers[at].rate, &changed);
-  for (int k = 0; k <= at && admitted; k++) { /* L4: check all tiers before charging any */
+  for (int k = 0; k <= at && admitted; k++) { /* check all tiers before charging any (L4) */
     admitted = bill_make(ledger, &tiers[k], release, cost, &bills[k]);
     changed |= admitted && !is_free(&bills[k].payment);
   }
@@ -299,7 +300,7 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 
 /* ---- what a new tier inherits ---------------------------------------------------------------- */
 
-/* The payments of the nearest outer tier for one release in one period of the new tier. */
+/* The charges of the nearest outer tier for one release in one period of the new tier. */
 struct inherited {
   int64_t release_id, last; /* `last` is the id of the last of these charges */
   char *release, *at, *period;
@@ -341,8 +342,8 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 
 /*
 ** A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
-** only (mechanism/sgd.h). The function refuses a new tier that would inherit such a model if its
-** accountant does not cover such models.
+** only (mechanism/sgd.h). If the new tier would inherit such a model, and the accountant of the new
+** tier does not cover such models, the function refuses the new tier.
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;

@@ -21,7 +21,7 @@
 
 struct accountant;
 
-/* The value of a blob. The bytes belong to somebody else. A null pointer stands for NULL. */
+/* The value of a blob. The struct does not own the bytes. A null pointer stands for NULL. */
 struct bytes {
   const void *at;
   int size;
@@ -72,7 +72,7 @@ struct column {
   const char *name;
   enum column_kind kind;
   enum column_role role;
-  int shown;     /* position among the columns that the host sees, from 1 on; 0: hidden */
+  int shown;     /* position, from 1 on, among the columns that the host sees; 0: hidden */
   size_t member; /* offset in the struct of the row */
 };
 
@@ -83,9 +83,9 @@ struct table_columns {
 };
 
 /*
-** A release. The last argument is an SQL condition that compares the column with the column
-** `options`, which people read. dimension is 0 if keys are private. size and max_groups are 0 if
-** the caller did not give them.
+** The columns of a release. The last argument is an SQL condition: the column agrees with the
+** column `options`, which people read. `dimension` is 0 if keys are private. `size` and
+** `max_groups` are 0 if the caller did not give them.
 */
 #define RELEASE_COLUMNS(X)                                                                         \
   X(id, ID, 1, PLAIN, "1")                                                                         \

@@ -1,5 +1,6 @@
 /*
-** connection.c: owns the private connection: the handle, the file behind it and its terms.
+** connection.c: the private connection to the ledger. This file owns the handle, opens the ledger's
+** file and reads the ledger's terms.
 **
 ** The ledger is a file of its own for two reasons. If diffuse wrote charges on the host's
 ** connection, a ROLLBACK of the host could erase a charge after the host has seen the value. If
@@ -230,8 +231,8 @@ int connection_check(struct ledger *ledger) {
 /* ---- terms ----------------------------------------------------------------------------------- */
 
 /*
-** The names for LEDGER_UNITS and LEDGER_ROWS, and for LEDGER_ADD_REMOVE and LEDGER_REPLACE. These
-** constants are the indices.
+** The names that the columns hold for LEDGER_UNITS and LEDGER_ROWS, and for LEDGER_ADD_REMOVE and
+** LEDGER_REPLACE. These constants are the indices of the arrays.
 */
 static const char *const protects_name[] = {"unit", "unit", "row"};
 static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
@@ -245,8 +246,8 @@ const char *adjacency_text(int adjacency) {
 }
 
 /*
-** Returns the index, 1 or 2, of the name in a column. Any other text means that the ledger is
-** damaged.
+** Returns the index (1 or 2) of the name that a column holds. If the column holds another text,
+** reports that the ledger is damaged.
 */
 static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
                          const char *const names[3]) {

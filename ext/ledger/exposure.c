@@ -26,7 +26,7 @@ struct sight {
 /* The sum of all sights. */
 struct exposure {
   struct total rate;
-  double slack; /* slack that the innermost chosen tier of each release has paid */
+  double slack; /* sum, over all releases, of the slack that the innermost chosen tier has paid */
   double delta;
   struct curve curve;
   sqlite3_str *json; /* the list of sights */
@@ -86,7 +86,7 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
   struct ledger_tier seen = *tier;
-  /* The part of delta that was spent on key selection is not available for noise. */
+  /* Delta that was spent on the selection of keys is not available for noise. */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
   if (tier->accountant->reserve_slack) seen.slack_limit = fmax(tier->slack_limit, exposure->slack);
   return budget_epsilon(&seen, &budget, &exposure->curve);

@@ -3,7 +3,8 @@
 ** Honkela 2022) on the total rate. It covers Gaussian and Ornstein-Uhlenbeck releases.
 **
 ** The noise is a discrete Gaussian. Its total variation distance from a rounded continuous Gaussian
-** is at most `slack`. The accountant sets aside (1 + e^epsilon) slack of delta for this difference.
+** is at most `slack`. For this difference, the accountant sets aside the part (1 + e^epsilon) slack
+** of delta.
 */
 #include <math.h>
 
@@ -79,7 +80,7 @@ static double same(double rate) {
   return rate;
 }
 
-/* Gaussian noise has no finite cost under pure privacy, so the tier's epsilon is used instead. */
+/* At order infinity, Gaussian noise has no finite cost, so the function uses the tier's epsilon. */
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }

@@ -4,8 +4,8 @@
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
 ** answers are published there. An amount has three limits: on the accountant's `total`
-** (accountant.h), on the delta for private keys, and on the lattice slack. Each charge has one
-** payer: the owner or a grant (dp_charge.grant_name).
+** (accountant.h), on the delta for private keys, and on the lattice slack. Each charge is paid by
+** the owner or by one grant (dp_charge.grant_name).
 **
 ** Why every filter stays valid. For one tier, let S be the total of all charges of the budget, let
 ** G(g) be the total of the charges that grant g paid, and let R(g) be the amount of grant g. The
@@ -14,17 +14,18 @@
 **     (1)  G(g) <= R(g)  for each grant g,
 **     (2)  S + sum over g of (R(g) - G(g)) <= limit.
 **
-** By (1) the sum in (2) is not negative, so S <= limit. This is the condition of a tier without
-** grants. The accountant's theorem holds under this condition for adaptively chosen charges,
-** whoever chooses the charges. (1) and (2) hold after every step:
+** By (1) the sum in (2) is not negative, so S <= limit. This is the same condition as for a tier
+** without grants. Under this condition, the accountant's theorem holds for adaptively chosen
+** charges, whoever chooses them. (1) and (2) hold after every step:
 **   - a new grant: G(g) = 0, and check_fits() refuses a grant whose R(g) would break (2).
 **   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
 **     the limit by the sum, rounded up.
 **   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
-**     grows by c and G(g) by at least c, so (2) stays valid. In floating point S can grow by a
-**     rounding more than c, where it is a sum of doubles: paid_by_grant() adds more than that to c
-**     for G(g). Sums of rates are exact (math/total.h).
-**   - a period of the tier ends: S becomes 0, and G(g) stays. A grant does not begin again.
+**     grows by c and G(g) grows by at least c, so (2) stays valid. If S is a sum of doubles, a
+**     rounding error can make it grow by more than c. paid_by_grant() therefore adds to c, for
+**     G(g), more than this error. Sums of rates are exact (math/total.h).
+**   - a period of the tier ends: S becomes 0, and G(g) does not change. A grant gets no new amounts
+**     in a new period.
 ** The same holds for the sums of deltas and of slack.
 **
 ** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
@@ -39,7 +40,7 @@
 ** of the owner's own charges.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
-** such a name, so a question under a grant never finds a release that others made.
+** such a name, so a question that a grant pays for never finds a release of somebody else.
 */
 #include "ledger/grant.h"
 
@@ -62,9 +63,9 @@ static struct budget spent_of(const struct reserve_row *row) {
 }
 
 /*
-** Returns a payment as it counts for the grant. Components that are summed up in doubles count
-** slightly more. The addition is larger than the rounding error of a sum that is at most the tier's
-** limit.
+** Returns a payment as the code adds it to the spent amounts of a grant. Components whose sums are
+** doubles are slightly increased. The increase is larger than the rounding error of a sum that is
+** at most the tier's limit.
 */
 static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
   const double rounding = 0x1p-50;
@@ -182,7 +183,7 @@ static int left_of(struct ledger *ledger, const struct ledger_tier *room, struct
   return 1;
 }
 
-/* Computes the largest amounts that a new grant may take from a tier. */
+/* Computes the largest amounts that a new grant may reserve at a tier. */
 static int available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
   struct ledger_tier room;
   return reserves_room(ledger, tier, &room) && left_of(ledger, &room, left);
@@ -200,9 +201,9 @@ static int known_left(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /*
-** Returns the amounts that the tier `inner` needs to pay for every charge that fits `amount` at the
-** tier `outer`. The slack is divided in the same proportion as the total, because the slack limits
-** of two tiers are independent.
+** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
+** fits `amount` at the tier `outer`. The slack is divided in the same proportion as the total,
+** because the slack limits of two tiers are independent.
 */
 static struct held carried(const struct held *amount, const struct ledger_tier *outer,
                            const struct ledger_tier *inner) {

@@ -153,9 +153,9 @@ struct ledger {
   /* Members that belong to a transaction: */
   intptr_t lock;       /* the lock that is held, or LOCK_FILE_NONE */
   char *lock_name;     /* the file of the lock */
-  int heeds_host;      /* 1: an interrupt of the host ends the transaction */
-  int is_patient;      /* 1: wait longer for locks, because a charge would be lost */
-  sqlite3_stmt *probe; /* on the host's connection, or null */
+  int heeds_host;      /* 1: if the host is interrupted, the transaction ends */
+  int is_patient;      /* 1: wait longer for locks, because a failure would waste a charge */
+  sqlite3_stmt *probe; /* the prepared probe (interrupt.c), or null */
   int64_t looked;      /* time of the last run of the probe; milliseconds */
   int64_t deadline;    /* time at which waiting ends; milliseconds */
   sqlite3 *file;       /* the connection to the file while db is a copy, or null */
@@ -186,10 +186,13 @@ int connection_start(struct ledger *ledger);
 */
 void connection_close(struct ledger *ledger);
 
-/* Checks L6, and that the file was not deleted or replaced while the connection was open. */
+/*
+** Checks that the connection was not inherited by fork() (L6), and that the file was not deleted or
+** replaced while the connection was open.
+*/
 int connection_check(struct ledger *ledger);
 
-/* Returns whether the open file says that it is a ledger. */
+/* Returns whether the header of the open file marks it as a ledger. */
 int connection_is_ledger(struct ledger *ledger);
 
 /*
@@ -311,10 +314,7 @@ int statement_insert(struct ledger *ledger, enum statement which, const void *ro
 /* Reports that the ledger is damaged, with the name of the table. Returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
 
-/*
-** Sets the error to the last SQLite error of the private connection. Only this function does so.
-** Returns 0.
-*/
+/* Sets the error to the last SQLite error of the private connection. Returns 0. */
 int ledger_fail_sqlite(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
@@ -371,9 +371,9 @@ extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_order, columns_grant, columns_reserve, columns_rdp;
 
 /*
-** columns_select() returns the text of a SELECT of the columns of a row, followed by `rest`.
-** columns_insert() returns the text of an INSERT of a row. The caller calls sqlite3_free(). Both
-** return null if memory runs out.
+** columns_select() returns the text of a SELECT that reads the columns of a row and ends with
+** `rest`. columns_insert() returns the text of an INSERT of a row. The caller calls sqlite3_free().
+** Both return null if memory runs out.
 */
 char *columns_select(const struct table_columns *columns, const char *rest);
 char *columns_insert(const struct table_columns *columns);
@@ -413,7 +413,7 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
 /*
 ** Registers the SQL function display(kind, lo, key, stddev, value, low, high) on a private
-** connection. stddev is NULL for a symbol, which is the key.
+** connection. For a symbol, stddev is NULL and the symbol is in `key`.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 
@@ -493,8 +493,8 @@ int host_in_memory(const struct ledger *ledger);
 
 /*
 ** Sets ledger->read_only if the host's connection cannot write its database. The member stays set
-** as long as the handle exists. Returns 0 if the function cannot find out, or after another
-** failure.
+** as long as the handle exists. Returns 0 after a failure, for example if the function cannot find
+** out whether the host can write.
 */
 int host_check(struct ledger *ledger);
 
@@ -532,7 +532,7 @@ struct curve {
 */
 struct curve curve_of(const struct cost *cost, double filter_order);
 
-/* Returns, order by order, the part of a curve that has not been paid yet. */
+/* Returns, for each order, the part of the curve `cost` that `paid` does not cover. */
 struct curve curve_missing(const struct curve *cost, const struct curve *paid);
 
 /* Adds one curve to another, rounded up. */
@@ -548,7 +548,7 @@ struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored);
 #define CURVE_BYTES (CURVE_SIZE * 8)
 struct bytes curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES]);
 
-/* The amount that a tier has paid, or has to pay, for one release. */
+/* An amount that a tier has paid or must pay for one release. */
 struct payment {
   struct total rate;
   double slack, delta;
@@ -562,8 +562,8 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
 
 /*
 ** Returns the largest number of periods of an outer tier that can overlap one period of an inner
-** tier. A null period never ends. If the inner period never ends and the outer periods do, returns
-** 0.
+** tier. Null means a period that never ends. If the inner period never ends and the outer periods
+** end, returns 0.
 */
 int period_overlaps(const char *inner, const char *outer);
 
@@ -584,8 +584,8 @@ int periods_enter(struct ledger *ledger, double rate, int *entered);
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
 /*
-** Writes the name of the period that a tier has entered, such as 'January 2026', or '' if the tier
-** has no periods.
+** Writes the name of the tier's current period, such as 'January 2026', to `name`. Writes '' if the
+** tier has no periods.
 */
 void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size);
 
@@ -644,8 +644,8 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
                       const struct curve *curve);
 
 /*
-** Returns how many times a tier can still pay an amount in addition to the spent budget. Returns
-** infinity if the amount is 0.
+** Returns the number of times that a tier can still pay an amount in addition to the spent budget.
+** Returns infinity if the amount is 0.
 */
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
                       const struct budget *amount);
@@ -663,12 +663,16 @@ struct held {
   double total, delta, slack;
 };
 
-/* Sets *room to a copy of the tier whose limits are the limits that remain for the owner. */
+/*
+** Sets *room to a copy of the tier. The limits of this copy are those that remain for the owner
+** beside the grants.
+*/
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
 
 /*
-** Sets *room to a copy of the tier whose limits are the amounts of the connection's grant, and
-** *spent to the spent part of these amounts. Returns 0 if the grant has no amounts at this tier.
+** Sets *room to a copy of the tier. The limits of this copy are the amounts that the connection's
+** grant has reserved at the tier. Sets *spent to the spent part of these amounts. Returns 0 if the
+** grant has no amounts at this tier.
 */
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent);

@@ -13,7 +13,7 @@
 SQLITE_EXTENSION_INIT3
 
 #define PATIENCE      10000  /* longest wait for another transaction, in milliseconds */
-#define LONG_PATIENCE 120000 /* longest wait of a release after its charge, in milliseconds */
+#define LONG_PATIENCE 120000 /* longest wait of a charged release, in milliseconds */
 #define LOOK          20     /* milliseconds between two probes */
 
 /*
@@ -29,7 +29,7 @@ static int host_is_interrupted(struct ledger *ledger) {
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
-  /* Rc is the error of the probe; a refusal by the host is not an interrupt. */
+  /* `rc` is the error of the probe. If the host refused the probe, this is not an interrupt. */
   sqlite3_reset(ledger->probe);
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }

@@ -8,14 +8,14 @@
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
-**   L2  A ledger is written on a private connection, never on the host's, so that no ROLLBACK of
-**       the host can take a charge back.
+**   L2  A ledger is written on a private connection, never on the host's connection. A ROLLBACK of
+**       the host can therefore not take back a charge.
 **   L3  A database whose marker names a ledger that is missing, foreign or moved refuses
 **       everything.
-**   L4  Checks come before charges, for all affected tiers, in one transaction.
+**   L4  All affected tiers are checked before any of them is charged, in one transaction.
 **   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
-**   L6  After a fork the handle refuses.
-**   L7  For a host connection that cannot write its database, the ledger is only read.
+**   L6  After a fork(), the child cannot use the handle.
+**   L7  If the host connection cannot write its database, the ledger is only read.
 **
 ** The ledger reports errors to the struct error given to ledger_new(). After an error every later
 ** call does nothing and fails, so the caller can check for errors once at the end. ledger_ready()
@@ -66,8 +66,8 @@ struct ledger_point {
 };
 
 /*
-** The meaning of the coordinates of a point. A point has `components` numbers for each of `cells`
-** keys, in the order of the keys.
+** Describes the coordinates of a point. A point has `components` numbers for each of `cells` keys,
+** in the order of the keys.
 */
 struct ledger_grid {
   char **keys; /* null: there is one cell, whose key is '' */
@@ -84,8 +84,9 @@ struct ledger_path {
 /* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
 
 /*
-** Returns whether the numbers of a release cannot be negative: counts, and what is computed from x
-** in [lo, hi] with lo >= 0. lo is NaN without a range. The ledger itself knows no kinds.
+** Returns whether the numbers of a release cannot be negative. These are counts, and numbers that
+** are computed from x in [lo, hi] with lo >= 0. lo is NaN if there is no range. The caller provides
+** this function, because the ledger itself knows no kinds.
 */
 typedef int kind_is_positive(const char *kind, double lo);
 
@@ -131,8 +132,8 @@ struct json *ledger_json(struct ledger *ledger);
 int ledger_resume(struct ledger *ledger);
 
 /*
-** Does the same before the draw of a release. Later transactions wait longer for locks, but an
-** interrupt of the host ends the wait.
+** Does what ledger_resume() does. Call this function before the draw of a release. The following
+** transactions wait longer for locks, but an interrupt of the host ends the wait.
 */
 int ledger_resume_patiently(struct ledger *ledger);
 
@@ -148,7 +149,7 @@ int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
 int ledger_begin_trial(struct ledger *ledger);   /* for plans, which write; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
-int ledger_begin_copy(struct ledger *ledger);    /* for long work, on a copy */
+int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
@@ -217,9 +218,9 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
-** The result of ledger_repeats(). Let the cost be the sum of the charges after the charge with the
-** id `charge`. `count` is the number of times that all tiers can still pay this cost, before a tier
-** refuses or the grant of the connection is used up. `count` is -1 if there were no such charges.
+** The result of ledger_repeats(), which looks at the sum of all charges after the charge with the
+** id `charge`. `count` is the number of times that this sum can be paid again, before a tier
+** refuses or the grant of the connection is used up. `count` is -1 if there are no such charges.
 ** `tier` is the index of the tier that would refuse first. `period` is the name of its period, such
 ** as 'January 2026', or '' if the tier has no periods.
 */
@@ -247,11 +248,14 @@ struct ledger_mechanism {
   int shrinks;  /* published values shrink towards a centre */
   int has_rate; /* a publication costs the rate of its clock; otherwise it costs a curve */
   /*
-  ** Returns the curve of a publication at its clock. Null if the clock does not determine the
-  ** curve.
+  ** Returns the curve of a publication with this clock. The pointer is null if the clock does not
+  ** determine the curve.
   */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
-  /* The curve may be below rdp(); if the publication has a delta, the curve may be any curve. */
+  /*
+  ** 1: the curve of a publication may be below rdp(), and if the publication has a delta, the curve
+  ** may be any curve.
+  */
   int hides;
 };
 
@@ -323,7 +327,7 @@ int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path);
 void ledger_path_free(struct ledger_path *path);
-/* Whether a release has a point. */
+/* Returns whether a release has a point. */
 int ledger_path_exists(struct ledger *ledger, int64_t release_id);
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
@@ -421,9 +425,9 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 /* ---- spending (spending.c) ------------------------------------------------------------------- */
 
 /*
-** Calls take() for each day on which a tier was charged, in the order of periods and days, until it
-** returns 0. `share` is the part of the tier's budget that was spent by the end of the day, in
-** terms of the accountant's limit; in a tier with periods, the part of the budget of the period.
+** Calls take() for each day on which a tier was charged, in the order of periods and days, until
+** take() returns 0. `share` is the part of the accountant's limit that was spent by the end of the
+** day. In a tier with periods, only the charges of the same period count.
 */
 struct ledger_spending {
   const char *tier, *period, *day; /* period: its first day, or null */
@@ -456,7 +460,7 @@ int ledger_use_grant(struct ledger *ledger, const char *grant);
 /* A table that the host may see. */
 struct ledger_table {
   const struct table_columns *columns;
-  const char *shown; /* SQL condition for the rows that the host may see; null: all */
+  const char *shown; /* SQL condition for the rows that the host may see; null: all rows */
   const char *order; /* SQL order of the rows; null: any order */
   /* 1: the table holds totals of periods; read it after ledger_read_periods(). */
   int by_period;
@@ -471,7 +475,10 @@ extern const int ledger_table_count;
 */
 char *ledger_table_declaration(const struct ledger_table *table);
 
-/* The name of its column at a place, from 1; null beyond the last one. */
+/*
+** Returns the name of the column of a table at a place, from 1 on. Returns null beyond the last
+** column.
+*/
 const char *ledger_table_column(const struct ledger_table *table, int place);
 
 /*

@@ -3,8 +3,8 @@
 **
 ** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
 ** see each other's locks, and when one copy closes the file, the other copy loses its locks.
-** Different VFSs lock in different ways. Every transaction on a ledger therefore also holds a lock
-** on the file <ledger>-lock. This lock belongs to the open file, not to the process
+** Moreover, different VFSs lock in different ways. Every transaction on a ledger therefore also
+** holds a lock on the file <ledger>-lock. This lock belongs to the open file, not to the process
 ** (os/lock_file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as
 ** writers. Without this lock, a reader that does not see the locks of a running transaction would
 ** roll back the journal of this transaction.
@@ -24,9 +24,9 @@ static char *name_of(const struct ledger *ledger) {
 }
 
 /*
-** Returns whether the transaction needs the lock although taking the lock failed. A process that
-** may not create the lock file cannot create the ledger's journal either. Such a process can read
-** without the lock, and SQLite refuses its writes.
+** Returns whether a transaction that could not take the lock must fail. A process that may not
+** create the lock file cannot create the ledger's journal either, so SQLite refuses its writes.
+** Such a process may read without the lock.
 */
 static int is_needed(struct ledger *ledger, int writes, const struct lock_error *error) {
   if (error->failure != LOCK_FORBIDDEN) return 1;

@@ -3,11 +3,10 @@
 ** database that a ledger belongs to. The marker prevents a copied or restored database from
 ** silently starting a fresh budget (L3). This file also finds out whether the host may write (L7).
 **
-** Apart from the code here and the probe of interrupt.c, the ledger runs no SQL on the host's
-** connection. The database may come from anybody, so a table dp_ledger_id can contain anything. A
-** statement on the marker can also fail because of the host, for example because of its authorizer.
-** The error for such a failure never calls the marker damaged and never advises the user to drop
-** the marker.
+** Only the code here and the probe of interrupt.c run SQL on the host's connection. The database
+** may come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker
+** can also fail because of the host, for example because of its authorizer. The error for such a
+** failure never calls the marker damaged and never advises the user to drop the marker.
 */
 #include <string.h>
 
@@ -202,8 +201,8 @@ static void write_new(struct ledger *ledger, const char *id, const char *insert,
 }
 
 /*
-** Sets the error for an authorizer that answers SQLITE_IGNORE. Such an authorizer makes a statement
-** do nothing, without an error.
+** Sets the error for a statement that an authorizer answered with SQLITE_IGNORE. Such a statement
+** does nothing, and SQLite reports no error.
 */
 static int fail_ignored(struct ledger *ledger, const char *what) {
   return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
@@ -236,8 +235,8 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
       fail_ignored(ledger, what);
   }
   /*
-  ** A BEGIN that fails for lack of memory can leave a transaction open. The error of this rollback
-  ** is not reported, because the first error matters.
+  ** A BEGIN that fails for lack of memory can leave a transaction open. An error of this rollback
+  ** is not reported, because the error of BEGIN is already set.
   */
   if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);

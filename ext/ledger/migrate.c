@@ -57,7 +57,7 @@ static const char *const steps[LEDGER_FORMAT] = {
   " FROM sqlite_master t WHERE type = 'table' AND " OURS " ORDER BY rowid)"                        \
   " WHERE columns IS NOT NULL"
 
-/* Drops the last table first, because a table may be referenced by a later one. */
+/* Drops the tables from the last to the first, because later tables may refer to earlier tables. */
 #define DROP_OLD                                                                                   \
   "SELECT group_concat('DROP TABLE \"' || name || '\"', ';') FROM (SELECT name FROM sqlite_master" \
   " WHERE type = 'table' AND substr(name, 1, 7) = 'old_dp_' ORDER BY rowid DESC)"
@@ -96,7 +96,7 @@ static int migrate(struct ledger *ledger, int format) {
   int from = format;
   if (from == 3 &&
       sqlite3_table_column_metadata(ledger->db, "main", "dp_seal", 0, 0, 0, 0, 0, 0) == SQLITE_OK)
-    /* The file has seals, so its format was 4. */
+    /* A file with seals has at least format 4, so somebody has changed the format number. */
     return ledger_fail_damaged(ledger, "user_version");
   if (from > 3 && !seal_trust_all(ledger)) return 0;
   for (; format < LEDGER_FORMAT; format++) run(ledger, steps[format]);

@@ -191,7 +191,7 @@ static int open_unmarked(struct ledger *ledger) {
 int ledger_ready(struct ledger *ledger) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
-  /* Without reading the marker. */
+  /* The code does not read the marker after a fork(). */
   if (connection_is_inherited(ledger)) return connection_check(ledger);
   ledger_rollback(ledger); /* ends a transaction that was left open when memory ran out */
   struct marker marker;

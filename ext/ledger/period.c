@@ -9,8 +9,8 @@
 **
 ** A tier pays for each part of a release's cost only once, over all periods. In each period the sum
 ** of the payments stays within the tier's limit. Over k periods the sum of the payments is
-** therefore at most k times the limit. This is the same as one filter with k times the budget
-** (accountant.h: composed).
+** therefore at most k times the limit. The k budgets together therefore act as one filter with k
+** times the limit (accountant.h: composed).
 */
 #include <math.h>
 #include <string.h>
@@ -23,8 +23,8 @@ SQLITE_EXTENSION_INIT3
 #define PERIOD_KINDS 5
 
 /*
-** The kinds of periods. overlaps[j] is the largest number of periods of kind j that share a day
-** with one period of this kind.
+** The kinds of periods. overlaps[j] is the largest number of periods of kind j that can have a day
+** in common with one period of this kind.
 */
 static const struct {
   const char *name;
@@ -123,8 +123,8 @@ static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *ti
 }
 
 /*
-** Returns the least proven epsilon of `count` whole budgets, at delta count * tier->delta. The sum
-** of the epsilons is always valid. The accountant may have a smaller bound.
+** Returns the least proven epsilon of `count` budgets that are all spent completely, at delta count
+** * tier->delta. The sum of the epsilons is always valid. The accountant may have a smaller bound.
 */
 static double epsilon_of(const struct ledger_tier *tier, double count) {
   double sum = tier->epsilon * count;

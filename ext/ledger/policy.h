@@ -19,17 +19,20 @@ struct ledger_declaration {
 };
 
 struct ledger_policy {
-  struct ledger_declaration *list; /* in the order of the calls that made them */
+  struct ledger_declaration *list; /* in the order in which they were declared */
   int count;
 };
 
-/* Returns whether the open ledger has no policy, so that the owner alone vouches for queries. */
+/*
+** Returns whether the open ledger has no policy. Without a policy, diffuse does not check which
+** tables a query reads, and the owner alone vouches for queries.
+*/
 int ledger_is_unchecked(const struct ledger *ledger);
 
 /*
-** Returns whether contributions are bounded unit by unit. This is so if the ledger protects units,
-** or if the ledger has a policy, because a question can return several rows for one protected row.
-** Call this function inside a transaction.
+** Returns whether the contribution of each unit as a whole is bounded. It is if the ledger protects
+** units. It is also if the ledger has a policy, because a question can return several rows for one
+** protected row. Call this function inside a transaction.
 */
 int ledger_by_unit(struct ledger *ledger);
 

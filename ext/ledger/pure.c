@@ -44,7 +44,10 @@ static double epsilon(const struct ledger_tier *tier, double rate, const double 
   return rate > 0 ? INFINITY : curve ? curve[RENYI_ORDERS - 1] : 0;
 }
 
-/* No finite order can certify a budget whose delta is 0. */
+/*
+** At a finite order no amount is allowed, because no finite order can certify a budget whose delta
+** is 0.
+*/
 static double allowed(const struct ledger_tier *tier, double alpha) {
   return isinf(alpha) ? tier->epsilon : -INFINITY;
 }

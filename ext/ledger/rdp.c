@@ -1,6 +1,6 @@
 /*
 ** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021). The order is
-** the best order for a budget that is spent on rates only. This accountant covers every release.
+** the best one for a budget that is spent on rates only. This accountant covers every release.
 **
 ** A curve counts as the rate that has the same cost at the filter order.
 */
@@ -59,7 +59,7 @@ static double same(double rate) {
   return rate;
 }
 
-/* An RDP budget gives no bound for pure privacy, so the tier's epsilon is used instead. */
+/* An RDP budget gives no bound at order infinity, so the function uses the tier's epsilon. */
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }

@@ -131,8 +131,8 @@ static int append(struct ledger *ledger, int64_t subject) {
 void seal_touch(struct ledger *ledger, int64_t subject) {
   struct touched *touched = &ledger->touched;
   /*
-  ** The loop looks for the subject only in the last few entries, because a subject may be in the
-  ** list twice.
+  ** The loop looks for the subject only in the last few entries. If it misses an earlier entry, the
+  ** list contains the subject twice, which does no harm.
   */
   for (int i = touched->count; i > 0 && i > touched->count - 4; i--) {
     if (touched->subjects[i - 1] == subject) return;

@@ -17,7 +17,10 @@ SQLITE_EXTENSION_INIT3
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
-/* An SQL condition: the options of a release and its column agree on a parameter, to 12 digits. */
+/*
+** An SQL condition: for one parameter, the options of a release and its column have the same value,
+** to 12 digits.
+*/
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
@@ -89,7 +92,7 @@ static const char *const statement_text[STATEMENTS] = {
                       " WHERE grant_name = ?1 AND tier = ?2",
     [RESERVE_CHARGES] = "SELECT rate, slack, delta, curve FROM dp_charge"
                         " WHERE grant_name = ? AND tier = ? ORDER BY id",
-    /* Finds grants, amounts and charges that do not belong together. */
+    /* Finds grants, reserved amounts and charges that contradict each other. */
     [GRANT_CHECK] =
         "SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
         " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
@@ -126,8 +129,8 @@ static const char *const statement_text[STATEMENTS] = {
     [CHARGE_COUNTED] = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
                        " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1",
     /*
-    ** Finds a tier with at least this rate whose period is over. Returns its name and its current
-    ** period.
+    ** Finds a tier whose rate is at least this rate and whose period is over. Returns the name of
+    ** the tier and the start of the period that has begun since.
     */
     [PERIOD_OVER] =
         "SELECT name, started FROM (SELECT name, rate, period_start,"
@@ -145,8 +148,8 @@ static const char *const statement_text[STATEMENTS] = {
                   " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
     [PERIOD_ORDERS] = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?",
     /*
-    ** Counts the periods of a tier from its creation or first charge to the period that it has
-    ** entered.
+    ** Counts the periods of a tier, from its creation or its first charge to the period that
+    ** dp_budget holds.
     */
     [PERIOD_COUNT] = "SELECT max(1, " PERIODS(
         "kind", "min(born, first)",
@@ -360,11 +363,11 @@ static const struct {
 };
 
 /*
-** For each statement that writes, the subject that the statement changes and the commit must seal.
-** OF_RELEASE means the release whose id is the first parameter. OF_TERMS means the terms and tiers.
-** OF_BUDGET means the budgets. OF_NEW_RELEASE means a release whose id is not known yet. OF_CHAIN
-** means rows that need no seal, because they are in a hash chain or because dp_verify() recomputes
-** them to the last bit.
+** For each statement that writes: the subject that the statement changes, and that the commit must
+** therefore seal. OF_RELEASE means the release whose id is the first parameter. OF_TERMS means the
+** terms and tiers. OF_BUDGET means the budgets. OF_NEW_RELEASE means a release whose id is not
+** known yet. OF_CHAIN means rows that need no seal, because they are in a hash chain or because
+** dp_verify() recomputes them to the last bit.
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {

@@ -7,7 +7,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Returns whether diffuse can have stored these values. The rest of the code relies on it. */
+/*
+** Returns whether diffuse can have stored these values. The rest of the code relies on this check.
+*/
 static int is_sound(const struct ledger_release *r) {
   int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
@@ -103,8 +105,8 @@ static int make_room(struct ledger *ledger, void **array, int used, size_t size)
 }
 
 /*
-** A bound on a total plus its noise. A total is at most 2^62. The standard deviation of the noise
-** is below 2^31.
+** An upper bound on the magnitude of a total plus its noise. A total is at most 2^62. The standard
+** deviation of the noise is below 2^31.
 */
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
@@ -113,7 +115,7 @@ struct point_reading {
   struct ledger_path *path;
   int keyed;      /* 1: the release has keys */
   int is_private; /* 1: keys are private, and each point begins with a row of component -1 */
-  int rows;       /* number of rows of the present point that have been read */
+  int rows;       /* number of rows of the current point that have been read */
 };
 
 /* Reads the keys from the first point. The other points must have the same keys. */

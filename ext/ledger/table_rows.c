@@ -1,6 +1,6 @@
 /*
-** table_rows.c: makes the descriptions of tables from the lists of columns.h. With these
-** descriptions the code makes the texts of statements, binds and reads rows, and hashes rows.
+** table_rows.c: makes descriptions of the tables from the lists of columns.h. The functions here
+** use these descriptions to make the texts of statements, to bind and read rows, and to hash rows.
 */
 #include <math.h>
 #include <string.h>
@@ -201,7 +201,7 @@ int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, c
 
 static const struct accountant *read_accountant(sqlite3_stmt *row, int at) {
   const struct accountant *found = accountant_find((const char *)sqlite3_column_text(row, at));
-  /* Somebody has edited the file; dp_verify() reports this. */
+  /* If the name is unknown, somebody has edited the file. dp_verify() reports this. */
   return found ? found : accountants[0];
 }
 

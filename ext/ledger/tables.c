@@ -50,8 +50,8 @@ const char *ledger_table_column(const struct ledger_table *table, int place) {
 }
 
 /*
-** " AND <column> IS ?" for each wanted column. The owner's SELECT computes the column display; an
-** audience's has it.
+** Returns " AND <column> IS ?" for each wanted column. For the owner, the column `display` is an
+** expression. For an audience, the inner SELECT already has this column.
 */
 static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
                         const int *wanted, int count) {

@@ -1,11 +1,11 @@
 /*
 ** tier_check.c: decides which tiers may be created.
 **
-** A tier pays for everything that is published at it and at every tier outside it (charge.c). If
-** the budget of an inner tier were smaller than that of the tier outside it, the inner tier could
-** block releases that the outer tier can still afford. dp_tier() refuses such an inner tier.
-** dp_tier() also refuses a tier that cannot afford a single release at its own rate. The errors say
-** which numbers would be enough.
+** A tier pays for everything that is published at it and at every tier outside it (charge.c). If an
+** inner tier had a smaller budget than the tier outside it, the inner tier could block releases
+** that the outer tier can still afford. dp_tier() refuses such an inner tier. dp_tier() also
+** refuses a tier that cannot afford a single release at its own rate. The errors say which numbers
+** would be enough.
 **
 ** To check the size of a budget, the code compares it with the budget of the nearest outer tier
 ** only. This is enough, because the nearest outer tier pays for everything that is published
@@ -113,8 +113,8 @@ static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledg
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 /*
-** Returns an accountant that covers fewer mechanisms and for which the tier's budget is enough, or
-** null. An accountant that covers fewer mechanisms may need a smaller budget.
+** Returns an accountant that covers fewer mechanisms than the tier's accountant and for which the
+** tier's budget is enough, or null. Such an accountant may need a smaller budget.
 */
 static const struct accountant *narrower(const struct ledger_tier *tier,
                                          const struct ledger_tier *outer) {
@@ -213,8 +213,8 @@ static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
 }
 
 /*
-** Refuses a tier without a period inside a tier with a period, because the outer tier would get new
-** budgets without end.
+** Refuses a tier without a period inside a tier with a period. The outer tier gets a new budget in
+** each period, so no single budget of the inner tier could pay for all of them.
 */
 static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                        const struct ledger_tier *outer) {
@@ -257,8 +257,8 @@ static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_ti
 }
 
 /*
-** Checks a new tier against the next tier inside it. With the same period, the inner tier may have
-** the smaller budget (above).
+** Checks a new tier against the next tier inside it. If both tiers have the same period, the inner
+** tier may have the smaller budget (see the top of this file).
 */
 static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *inner) {

@@ -31,7 +31,10 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
   seal_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
-  /* Empty SQLite's page cache, which would hide that the file was overwritten. */
+  /*
+  ** Empties SQLite's page cache, because cached pages would hide that somebody has overwritten the
+  ** file.
+  */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
@@ -69,7 +72,7 @@ int ledger_commit(struct ledger *ledger) {
 void transaction_end(struct ledger *ledger) {
   if (!ledger->db || connection_is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  /* An error of the rollback does not matter, because the first error is recorded. */
+  /* An error of the rollback does not matter, because the first error is already set. */
   sqlite3_step(ledger->statements[ROLLBACK]);
   sqlite3_reset(ledger->statements[ROLLBACK]);
 }

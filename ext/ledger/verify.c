@@ -37,7 +37,7 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   return 0;
 }
 
-/* Returns whether `start` can be the period of a charge of the tier. */
+/* Returns whether a period of the tier can begin on the day `start`. */
 static int is_period(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
   sqlite3_stmt *row = statement_bind(ledger, PERIOD_CHECK, "ss", tier->name, start);
   int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
@@ -117,7 +117,7 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
 }
 
 /*
-** Ends the last count if the tier has entered a later period without a charge in this period. This
+** Ends the last count if the tier has entered a later period in which it has no charge yet. This
 ** happens to an inner tier if it had already paid for the publication that began the period.
 ** Returns a discrepancy or null.
 */
@@ -239,7 +239,7 @@ static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
   return 0;
 }
 
-/* A point of a mechanism, whose curve follows from the sensitivity and the clock. */
+/* A point of a mechanism. The curve of its noise follows from the sensitivity and the clock. */
 struct noise_point {
   const struct ledger_mechanism *mechanism;
   uint64_t sensitivity, clock;
@@ -282,7 +282,7 @@ static int is_possible(const struct curve *curve, describe_mechanism *describe, 
   struct ledger_mechanism mechanism;
   if (!curve->any) return 0;
   if (!find_mechanism(describe, name, &mechanism) || mechanism.has_rate || !mechanism.rdp) return 1;
-  /* A random stop, whose curve does not follow from the noise. */
+  /* This is a model with a random stop. Its curve does not follow from the noise. */
   if (mechanism.hides && delta > 0) return 1;
   struct noise_point point = {&mechanism, sensitivity, clock};
   return is_of_noise(curve, &point);
