@@ -62,6 +62,8 @@ def test_no_call_takes_them(call, form):
         for bad in NUMBERS + ALSO.get(parameter, []):
             if bad in ORDINARY.get(parameter, ()) or (parameter == "q" and bad == "x'31'"):  # [1] is a list of quantiles
                 continue
+            if parameter == "radius" and not call.linear and bad in TINY:  # the answer is then the centre
+                continue
             if form is Call.release:
                 bad = JSON.get(bad, bad.strip("'"))
             rows.clear()
@@ -171,5 +173,6 @@ def test_terms_of_all_that_was_let_in_are_numbers():
             assert str(error).startswith("dp_sum: ")
     assert [rate > 0 and math.isfinite(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge")] == [True, True]
     for row in db.execute("SELECT * FROM dp_budget"):
-        assert all(isinstance(term, str) or math.isfinite(term) for term in row)
+        assert all(term is None or isinstance(term, str) or math.isfinite(term) for term in row[:-2])
+        assert row[-2:] == (None, None)  # no period
     assert verified(db)

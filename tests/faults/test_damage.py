@@ -126,9 +126,9 @@ def test_a_small_disk_that_fills_up(tmp_path):
                 answers += 1
         assert answers > 10 and one(db, "SELECT dp_verify()") == "ok"
         assert answers <= one(db, "SELECT count(*) FROM dp_charge") <= answers + 1
-        # The disk may have been full when the last statement ended. Its answer is stored as soon as there is room.
+        # The disk may have room for a charge but not for an answer. diffuse stores these answers as soon as there is room.
         released = "SELECT count(*) FROM dp_release WHERE state = 'released'"
-        assert answers - 1 <= one(db, released) <= answers
+        assert answers / 2 < one(db, released) <= answers
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
         one(db, SUM, '{"name":"later","weight":1e-4}')
         assert one(db, released) == answers + 1

@@ -431,7 +431,7 @@ def test_no_key_at_all(path, kind):
 
 def visible(db):
     """Returns everything that the host connection shows, without noise, times and hashes."""
-    hidden = {"value", "low", "high", "stddev", "at", "hash", "created_at", "published_at", "id"}
+    hidden = {"value", "low", "high", "stddev", "display", "at", "hash", "created_at", "published_at", "id"}
     tables = {}
     for table in ("dp_tier", "dp_release", "dp_publication", "dp_value", "dp_charge", "dp_rdp", "dp_budget"):
         cursor = db.execute(f"SELECT * FROM {table}")
