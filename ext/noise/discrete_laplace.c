@@ -3,12 +3,7 @@
 
 #include "noise/entropy.h"
 #include "noise/exact_geometric.h"
-
-/*
-** For each coordinate of a short vector, the code makes this many draws and uses one of them, so
-** that the running time reveals little about the coordinate.
-*/
-#define BATCH 32
+#include "noise/hidden_draw.h"
 
 /* A step from scale `from` to scale `to`. For equal scales the noise is 0. */
 struct step {
@@ -56,22 +51,10 @@ static int stays(struct csprng *random, const struct step *step) {
   return all;
 }
 
-static int64_t step_of(struct csprng *random, const struct step *step) {
+static int64_t step_of(struct csprng *random, const void *law) {
+  const struct step *step = law;
   int64_t noise = laplace_of(random, step->to);
   return step->from && stays(random, step) ? 0 : noise;
-}
-
-/*
-** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
-** completes all draws before it uses one of them.
-*/
-static int64_t one_of_batch(struct csprng *random, const struct step *step) {
-  int64_t batch[BATCH];
-  uint64_t chosen = below(random, BATCH);
-  for (int i = 0; i < BATCH; i++) batch[i] = step_of(random, step);
-  int64_t value = batch[chosen];
-  entropy_wipe(batch, sizeof batch);
-  return value;
 }
 
 /* Fills the noise with steps. If step.from is 0, each step is a draw of L_Z(to). */
@@ -83,7 +66,7 @@ static int fill(struct step step, int64_t *noise, size_t count) {
     return 0;
   }
   for (size_t i = 0; i < count; i++)
-    noise[i] = step.from == step.to ? 0 : one_of_batch(&random, &step);
+    noise[i] = step.from == step.to ? 0 : hidden_draw(&random, step_of, &step);
   csprng_end(&random);
   return 1;
 }

@@ -18,8 +18,7 @@
 
 #include "noise/entropy.h"
 #include "noise/exact_geometric.h"
-
-#define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
+#include "noise/hidden_draw.h"
 
 /*
 ** The constants of a bridge: inward = a, sum = s, scale = t, area = ab < 2^122, square = t^2 s, and
@@ -114,6 +113,7 @@ static int64_t draw_around(struct csprng *random, const struct law *law, uint64_
 
 /* The integer k nearest to m a/s, and the rest m a - k s in (-s/2, s/2]. |m a| is below 2^126. */
 struct centre {
+  const struct law *law;
   int128 nearest;
   int64_t rest;
 };
@@ -129,27 +129,14 @@ static struct centre centre_of(const struct law *law, int64_t inner, int64_t out
     nearest++;
     rest -= sum;
   }
-  return (struct centre){nearest, (int64_t)rest};
+  return (struct centre){law, nearest, (int64_t)rest};
 }
 
-static int64_t draw(struct csprng *random, const struct law *law, const struct centre *centre) {
+static int64_t draw(struct csprng *random, const void *around) {
+  const struct centre *centre = around;
   int64_t rest = centre->rest;
-  return rest < 0 ? -draw_around(random, law, (uint64_t)-rest)
-                  : draw_around(random, law, (uint64_t)rest);
-}
-
-/*
-** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
-** completes all draws before it uses one of them.
-*/
-static int64_t one_of_batch(struct csprng *random, const struct law *law,
-                            const struct centre *centre) {
-  int64_t batch[BATCH];
-  uint64_t chosen = below(random, BATCH);
-  for (int i = 0; i < BATCH; i++) batch[i] = draw(random, law, centre);
-  int64_t value = batch[chosen];
-  entropy_wipe(batch, sizeof batch);
-  return value;
+  return rest < 0 ? -draw_around(random, centre->law, (uint64_t)-rest)
+                  : draw_around(random, centre->law, (uint64_t)rest);
 }
 
 int gaussian_bridge_draw(const struct gaussian_bridge *bridge, const int64_t *inner,
@@ -164,7 +151,7 @@ int gaussian_bridge_draw(const struct gaussian_bridge *bridge, const int64_t *in
   struct law law = law_of(bridge);
   for (size_t i = 0; i < count; i++) {
     struct centre centre = centre_of(&law, inner[i], outer[i]);
-    int64_t y = count < BATCH ? one_of_batch(&random, &law, &centre) : draw(&random, &law, &centre);
+    int64_t y = count < HIDDEN_DRAWS ? hidden_draw(&random, draw, &centre) : draw(&random, &centre);
     between[i] = (int64_t)(inner[i] + centre.nearest + y);
   }
   csprng_end(&random);

@@ -32,8 +32,7 @@
 #include "noise/discrete_laplace.h"
 #include "noise/entropy.h"
 #include "noise/exact_geometric.h"
-
-#define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
+#include "noise/hidden_draw.h"
 
 /* The rational number x = n/d <= 2, with d < 2^62. */
 struct ratio {
@@ -165,8 +164,17 @@ static int step_both(struct csprng *random, const struct law *law, uint64_t dist
   return fades(random, law->twice[1], detour); /* p3^(2 detour) */
 }
 
-/* Returns one draw of d for m = distance >= 0. */
-static int64_t draw(struct csprng *random, const struct law *law, uint64_t distance) {
+/* What a draw of one coordinate depends on: m = distance >= 0. */
+struct gap {
+  const struct law *law;
+  uint64_t distance;
+};
+
+/* Returns one draw of d. */
+static int64_t draw(struct csprng *random, const void *of_gap) {
+  const struct gap *gap = of_gap;
+  const struct law *law = gap->law;
+  uint64_t distance = gap->distance;
   for (;;) {
     enum part part = distance ? one_of_three(random, law) : one_of_four(random, law);
     int64_t d = part == EARLIER ? (int64_t)distance : 0;
@@ -174,19 +182,6 @@ static int64_t draw(struct csprng *random, const struct law *law, uint64_t dista
         (part != BOTH || step_both(random, law, distance, &d)))
       return d;
   }
-}
-
-/*
-** Returns one of BATCH draws. The function chooses the index before it makes the draws, and
-** completes all draws before it uses one of them.
-*/
-static int64_t one_of_batch(struct csprng *random, const struct law *law, uint64_t distance) {
-  int64_t batch[BATCH];
-  uint64_t chosen = below(random, BATCH);
-  for (int i = 0; i < BATCH; i++) batch[i] = draw(random, law, distance);
-  int64_t value = batch[chosen];
-  entropy_wipe(batch, sizeof batch);
-  return value;
 }
 
 int laplace_bridge_draw(const struct laplace_bridge *bridge, const int64_t *inner,
@@ -202,9 +197,8 @@ int laplace_bridge_draw(const struct laplace_bridge *bridge, const int64_t *inne
   struct law law = law_of(bridge);
   for (size_t i = 0; i < count; i++) {
     int128 m = (int128)outer[i] - inner[i];
-    uint64_t distance = (uint64_t)lattice_magnitude(m);
-    int64_t d =
-        count < BATCH ? one_of_batch(&random, &law, distance) : draw(&random, &law, distance);
+    struct gap gap = {&law, (uint64_t)lattice_magnitude(m)};
+    int64_t d = count < HIDDEN_DRAWS ? hidden_draw(&random, draw, &gap) : draw(&random, &gap);
     between[i] = m < 0 ? inner[i] - d : inner[i] + d;
   }
   csprng_end(&random);

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "query/allowed_functions.h"
-#include "query/stream_proof.h"
 #include "base/sql_text.h"
+#include "query/allowed_functions.h"
+#include "query/private_memory.h"
+#include "query/stream_proof.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -15,32 +16,24 @@ SQLITE_EXTENSION_INIT3
 #define MOST_BYTES     (64 << 20) /* the most bytes of the results of one unit */
 #define TICK           1000       /* the number of steps between two checks of the limit */
 #define TICKS_PER_LOOK 64         /* how many ticks pass between two checks for an interrupt */
-#define MODULE         "dp_unit_rows"
 
 struct evaluator {
   sqlite3 *db, *host;
-  sqlite3_vfs vfs;
-  char vfs_name[40];
-  sqlite3_int64 moment; /* the time that the question sees: Julian day in milliseconds */
+  struct private_memory memory;
   const struct ledger_policy *policy;
   struct allowed_functions functions;
-  struct evaluator_table *tables;
-  int table_count;
+  struct evaluator_tables tables;
   char *views[MOST_OBJECTS]; /* the views that the evaluator has created */
   int view_count;
   int is_building; /* the evaluator's own statements are running */
   char *denied;    /* the first function or table that the authorizer refused */
   sqlite3_stmt *statement;
-  int columns;   /* the number of columns of the statement */
-  int is_broken; /* the statement read a column that does not exist: a bug */
+  int columns; /* the number of columns of the statement */
   double ticks, most_ticks, most_bytes;
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
-  const char *sql;                       /* belongs to the caller */
-  const struct evaluator_stream *stream; /* not null while all units are evaluated at once */
-  int stream_state;                      /* 1: has a row; 0: has ended; -1: has failed */
-  int filters;                           /* the number of tables that this run has begun to read */
+  const char *sql; /* belongs to the caller */
   sqlite3_value **results;
   /* `results` holds `kept` rows of `bytes` bytes in total, and has room for `room` rows. */
   size_t kept, room, bytes;
@@ -52,293 +45,11 @@ static int out_of_memory(struct error *error) {
   return error_set_memory(error);
 }
 
-/* ---- the replacement of the file system (Q1) ------------------------------------------------- */
-
-/* The evaluator's file system opens no file. Its clock always shows the time evaluator->moment. */
-static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
-  (void)vfs, (void)name, (void)flags, (void)out;
-  file->pMethods = 0;
-  return SQLITE_CANTOPEN;
-}
-
-static int no_delete(sqlite3_vfs *vfs, const char *name, int sync) {
-  (void)vfs, (void)name, (void)sync;
-  return SQLITE_IOERR_DELETE;
-}
-
-static int no_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
-  (void)vfs, (void)name, (void)flags;
-  *result = 0;
-  return SQLITE_OK;
-}
-
-static int no_path(sqlite3_vfs *vfs, const char *name, int size, char *path) {
-  (void)vfs;
-  sqlite3_snprintf(size, path, "%s", name);
-  return SQLITE_OK;
-}
-
-static int no_randomness(sqlite3_vfs *vfs, int size, char *bytes) {
-  (void)vfs;
-  memset(bytes, 0, (size_t)size);
-  return size;
-}
-
-static int no_sleep(sqlite3_vfs *vfs, int microseconds) {
-  (void)vfs;
-  return microseconds;
-}
-
-static int give_moment(sqlite3_vfs *vfs, sqlite3_int64 *now) {
-  *now = ((struct evaluator *)vfs->pAppData)->moment;
-  return SQLITE_OK;
-}
-
-static int give_days(sqlite3_vfs *vfs, double *now) {
-  *now = (double)((struct evaluator *)vfs->pAppData)->moment / 86400000.0;
-  return SQLITE_OK;
-}
-
-static int no_error(sqlite3_vfs *vfs, int size, char *text) {
-  (void)vfs, (void)size, (void)text;
-  return 0;
-}
-
-/* Reads the time from the host's file system. */
-static int read_moment(sqlite3_int64 *moment) {
-  sqlite3_vfs *vfs = sqlite3_vfs_find(0);
-  double days = 0;
-  if (!vfs) return 0;
-  if (vfs->iVersion >= 2 && vfs->xCurrentTimeInt64)
-    return vfs->xCurrentTimeInt64(vfs, moment) == SQLITE_OK;
-  if (!vfs->xCurrentTime || vfs->xCurrentTime(vfs, &days) != SQLITE_OK) return 0;
-  *moment = (sqlite3_int64)(days * 86400000.0);
-  return 1;
-}
-
-/* Opens the connection with its own file system, which no other connection can see. */
-static int open_connection(struct evaluator *evaluator) {
-  int flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_MEMORY;
-  evaluator->vfs = (sqlite3_vfs){.iVersion = 2,
-                                 .szOsFile = sizeof(sqlite3_file),
-                                 .mxPathname = 512,
-                                 .zName = evaluator->vfs_name,
-                                 .pAppData = evaluator,
-                                 .xOpen = no_open,
-                                 .xDelete = no_delete,
-                                 .xAccess = no_access,
-                                 .xFullPathname = no_path,
-                                 .xRandomness = no_randomness,
-                                 .xSleep = no_sleep,
-                                 .xCurrentTime = give_days,
-                                 .xGetLastError = no_error,
-                                 .xCurrentTimeInt64 = give_moment};
-  sqlite3_snprintf(sizeof evaluator->vfs_name, evaluator->vfs_name, "diffuse-%p",
-                   (void *)evaluator);
-  int rc = sqlite3_vfs_register(&evaluator->vfs, 0);
-  if (rc != SQLITE_OK) return rc;
-  rc = sqlite3_open_v2(":memory:", &evaluator->db, flags, evaluator->vfs_name);
-  sqlite3_vfs_unregister(&evaluator->vfs);
-  return rc;
-}
-
-/* ---- virtual tables -------------------------------------------------------------------------- */
-
-struct table {
-  sqlite3_vtab base;
-  struct evaluator *evaluator;
-  int number; /* the index in evaluator->tables, because this array may still move */
-};
-
-struct cursor {
-  sqlite3_vtab_cursor base;
-  size_t row;
-  int column; /* the column that is searched, or -1 */
-  uint32_t hash;
-};
-
-static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
-  const struct table *table = (const struct table *)vtab;
-  return &table->evaluator->tables[table->number];
-}
-
-static void append_definition(sqlite3_str *sql, const struct table_facts *facts) {
-  sqlite3_str_appendall(sql, "CREATE TABLE x(");
-  for (int i = 0; i < facts->count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\" %s COLLATE %s", i ? ", " : "", facts->columns[i].name,
-                        affinity_type(facts->columns[i].affinity),
-                        collation_name(facts->columns[i].collation));
-  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
-                        facts->columns[facts->key[i]].name);
-  sqlite3_str_appendall(sql, facts->without_rowid ? ")) WITHOUT ROWID" : ")");
-}
-
-static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
-                    char **error) {
-  (void)error;
-  struct evaluator *evaluator = aux;
-  int number = argc > 3 ? (int)strtol(argv[3], 0, 10) : -1;
-  if (number < 0 || number >= evaluator->table_count) return SQLITE_ERROR;
-  sqlite3_str *sql = sqlite3_str_new(0);
-  append_definition(sql, &evaluator->tables[number].route.tables[0]);
-  char *definition = sqlite3_str_finish(sql);
-  int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
-  sqlite3_free(definition);
-  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
-  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){{0}, evaluator, number};
-  *vtab = &table->base;
-  return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
-}
-
-/*
-** This function must differ from xConnect. If both were the same, SQLite would treat the name of
-** the module as a table.
-*/
-static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
-                   char **error) {
-  return xConnect(db, aux, argc, argv, vtab, error);
-}
-
-static int xDisconnect(sqlite3_vtab *vtab) {
-  sqlite3_free(vtab);
-  return SQLITE_OK;
-}
-
-/*
-** Chooses one column that the table looks up by equality. SQLite checks the equality again. The
-** costs do not depend on the rows (Q1). The function also notes which columns the statement reads,
-** because SQLite passes them as a mask.
-*/
-static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
-  struct evaluator_table *table = table_of(vtab);
-  int columns = table->route.tables[0].count, chosen = -1;
-  for (int i = 0; i < columns; i++)
-    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
-  for (int i = 0; i < info->nConstraint && chosen < 0; i++)
-    if (info->aConstraint[i].usable && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
-      chosen = i;
-  info->idxNum = -1;
-  info->estimatedCost = chosen < 0 ? 1000000 : 10;
-  info->estimatedRows = chosen < 0 ? 1000000 : 10;
-  if (chosen < 0) return SQLITE_OK;
-  int column = info->aConstraint[chosen].iColumn;
-  info->aConstraintUsage[chosen].argvIndex = 1;
-  info->idxNum = column < 0 ? columns : column;
-  if (column >= 0) table->used[column] = 1;
-  return SQLITE_OK;
-}
-
-static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
-  (void)vtab;
-  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
-  if (!cursor) return SQLITE_NOMEM;
-  memset(cursor, 0, sizeof *cursor);
-  *base = &cursor->base;
-  return SQLITE_OK;
-}
-
-static int xClose(sqlite3_vtab_cursor *base) {
-  sqlite3_free(base);
-  return SQLITE_OK;
-}
-
-/* Returns whether the caller streams the rows of this table. */
-static int is_streamed(const struct table *table) {
-  const struct evaluator *evaluator = table->evaluator;
-  return evaluator->stream && evaluator->stream->table == table_of(&table->base);
-}
-
-static int next_of_stream(struct evaluator *evaluator) {
-  evaluator->stream_state = evaluator->stream->next(evaluator->stream->context);
-  return evaluator->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
-}
-
-/*
-** Begins the stream. Fails if another table has been begun before or the stream is begun again: the
-** stream must be the outermost loop.
-*/
-static int begin_stream(struct evaluator *evaluator, struct cursor *cursor) {
-  cursor->column = -1;
-  cursor->row = 0;
-  return evaluator->filters == 1 ? next_of_stream(evaluator) : SQLITE_ERROR;
-}
-
-static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
-  cursor->row = row == NO_ROW ? rows->count : row;
-}
-
-static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
-                   sqlite3_value **argv) {
-  (void)text;
-  struct cursor *cursor = (struct cursor *)base;
-  struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  struct evaluator *evaluator = ((struct table *)base->pVtab)->evaluator;
-  int failed = 0;
-  evaluator->filters++;
-  if (is_streamed((struct table *)base->pVtab)) return begin_stream(evaluator, cursor);
-  if (evaluator->stream && evaluator->filters == 1) return SQLITE_ERROR;
-  cursor->column = argc ? number : -1;
-  cursor->row = 0;
-  if (cursor->column < 0) return SQLITE_OK;
-  settle(cursor, rows, unit_rows_find(rows, cursor->column, argv[0], &cursor->hash, &failed));
-  return failed ? SQLITE_NOMEM : SQLITE_OK;
-}
-
-static int xNext(sqlite3_vtab_cursor *base) {
-  struct cursor *cursor = (struct cursor *)base;
-  const struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  if (is_streamed((struct table *)base->pVtab))
-    return next_of_stream(((struct table *)base->pVtab)->evaluator);
-  if (cursor->column < 0) {
-    cursor->row++;
-  } else {
-    settle(cursor, rows, unit_rows_next(rows, cursor->column, (uint32_t)cursor->row, cursor->hash));
-  }
-  return SQLITE_OK;
-}
-
-static int xEof(sqlite3_vtab_cursor *base) {
-  if (is_streamed((struct table *)base->pVtab))
-    return ((struct table *)base->pVtab)->evaluator->stream_state <= 0;
-  return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
-}
-
-static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
-  struct evaluator_table *table = table_of(base->pVtab);
-  if (column >= table->rows.columns || table->places[column] < 0) {
-    ((struct table *)base->pVtab)->evaluator->is_broken = 1;
-    return SQLITE_INTERNAL;
-  }
-  unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);
-  return SQLITE_OK;
-}
-
-static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
-  *rowid = table_of(base->pVtab)->rows.rowids[((struct cursor *)base)->row];
-  return SQLITE_OK;
-}
-
-static const sqlite3_module module = {.xCreate = xCreate,
-                                      .xConnect = xConnect,
-                                      .xBestIndex = xBestIndex,
-                                      .xDisconnect = xDisconnect,
-                                      .xDestroy = xDisconnect,
-                                      .xOpen = xOpen,
-                                      .xClose = xClose,
-                                      .xFilter = xFilter,
-                                      .xNext = xNext,
-                                      .xEof = xEof,
-                                      .xColumn = xColumn,
-                                      .xRowid = xRowid};
-
 /* ---- tables and functions that a question may use (Q3) --------------------------------------- */
 
 static int table_named(const struct evaluator *evaluator, const char *name) {
-  for (int i = 0; i < evaluator->table_count; i++)
-    if (sqlite3_stricmp(evaluator->tables[i].route.tables[0].name, name) == 0) return i;
+  for (int i = 0; i < evaluator->tables.count; i++)
+    if (sqlite3_stricmp(evaluator->tables.list[i].route.tables[0].name, name) == 0) return i;
   return -1;
 }
 
@@ -365,7 +76,7 @@ static int authorize_read(struct evaluator *evaluator, const char *table, const 
   int number = table ? table_named(evaluator, table) : -1;
   if (!table) return deny(evaluator, "an unknown table", 0);
   if (number >= 0) {
-    struct evaluator_table *named = &evaluator->tables[number];
+    struct evaluator_table *named = &evaluator->tables.list[number];
     int place = column && *column ? table_column_find(&named->route.tables[0], column) : -1;
     if (place >= 0) named->used[place] = 1;
     return SQLITE_OK;
@@ -466,9 +177,7 @@ static int look_at_limits(void *context);
 static int set_up(struct evaluator *evaluator, struct error *error) {
   static const char *const kept[] = {"json_each", "json_tree", 0};
   sqlite3 *db;
-  if (!read_moment(&evaluator->moment)) return error_set(error, "the system gave no time");
-  if (open_connection(evaluator) != SQLITE_OK)
-    return error_set(error, "cannot open a connection in memory");
+  if (!private_memory_open(&evaluator->memory, &evaluator->db, error)) return 0;
   db = evaluator->db;
   if (!is_empty(db))
     return error_set(error,
@@ -480,8 +189,7 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   sqlite3_exec(db, "PRAGMA temp_store = MEMORY", 0, 0, 0);
   if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory(error);
   sqlite3_drop_modules(db, (const char **)kept);
-  if (sqlite3_create_module_v2(db, MODULE, &module, evaluator, 0) != SQLITE_OK)
-    return out_of_memory(error);
+  if (evaluator_tables_register(db, &evaluator->tables) != SQLITE_OK) return out_of_memory(error);
   /*
   ** SQLite before 3.41 asks the authorizer for more than a read when a connection first uses
   ** json_each or json_tree. So use both here, before the authorizer is set.
@@ -509,11 +217,11 @@ static int run_own(struct evaluator *evaluator, const char *sql) {
 
 static int add_table(struct evaluator *evaluator, const struct ledger_declaration *declaration,
                      struct error *error) {
-  int number = evaluator->table_count;
+  int number = evaluator->tables.count;
   if (number == MOST_TABLES)
     return error_set(error, "the question names more than %d tables", number);
-  struct evaluator_table *table = &evaluator->tables[number];
-  evaluator->table_count++;
+  struct evaluator_table *table = &evaluator->tables.list[number];
+  evaluator->tables.count++;
   table->declaration = declaration;
   int going = 1;
   if (declaration->role == POLICY_PUBLIC) {
@@ -528,8 +236,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
   if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
     return out_of_memory(error);
-  char *sql =
-      sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " MODULE "(%d)", facts->name, number);
+  char *sql = sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " EVALUATOR_MODULE "(%d)",
+                              facts->name, number);
   int rc = run_own(evaluator, sql);
   sqlite3_free(sql);
   if (rc == SQLITE_OK) return 1;
@@ -646,8 +354,8 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   evaluator->host = host;
   evaluator->policy = policy;
   evaluator->sql = sql;
-  evaluator->tables = calloc(MOST_TABLES, sizeof *evaluator->tables);
-  if (!evaluator->tables) return out_of_memory(error);
+  evaluator->tables.list = calloc(MOST_TABLES, sizeof *evaluator->tables.list);
+  if (!evaluator->tables.list) return out_of_memory(error);
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
@@ -668,14 +376,14 @@ void evaluator_close(struct evaluator *evaluator) {
   free(evaluator->results);
   sqlite3_finalize(evaluator->statement); /* conclude() has handled the error of the statement */
   sqlite3_close(evaluator->db);
-  for (int i = 0; i < evaluator->table_count; i++) {
-    struct evaluator_table *table = &evaluator->tables[i];
+  for (int i = 0; i < evaluator->tables.count; i++) {
+    struct evaluator_table *table = &evaluator->tables.list[i];
     route_clear(&table->route);
     unit_rows_close(&table->rows);
     free(table->used);
     free(table->places);
   }
-  free(evaluator->tables);
+  free(evaluator->tables.list);
   for (int i = 0; i < evaluator->view_count; i++) sqlite3_free(evaluator->views[i]);
   sqlite3_free(evaluator->denied);
   error_clear(&evaluator->error);
@@ -687,11 +395,11 @@ sqlite3 *evaluator_connection(const struct evaluator *evaluator) {
 }
 
 int evaluator_table_count(const struct evaluator *evaluator) {
-  return evaluator->table_count;
+  return evaluator->tables.count;
 }
 
 struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i) {
-  return &evaluator->tables[i];
+  return &evaluator->tables.list[i];
 }
 
 /* ---- running (Q2) ---------------------------------------------------------------------------- */
@@ -751,7 +459,7 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 ** this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
-  if (evaluator->is_broken) return fail(evaluator, "a column is missing (a bug)");
+  if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
   if (evaluator->exceeded) return EVALUATION_DROPPED;
   switch (rc & 0xff) {
@@ -793,7 +501,7 @@ enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluato
 }
 
 int evaluator_can_stream(struct evaluator *evaluator, int *length) {
-  return stream_prove(evaluator->db, evaluator->sql, &evaluator->functions, evaluator->table_count,
+  return stream_prove(evaluator->db, evaluator->sql, &evaluator->functions, evaluator->tables.count,
                       length);
 }
 
@@ -801,18 +509,19 @@ enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                                      const struct evaluator_stream *stream, double bytes) {
   int rc, given = 1, is_full = 0;
   begin_run(evaluator, 1e300, bytes);
-  evaluator->stream = stream;
-  evaluator->filters = 0;
+  evaluator->tables.stream = stream;
+  evaluator->tables.filters = 0;
   while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given && !is_full) {
     given = keep_row(evaluator);
     is_full = (double)evaluator->bytes > evaluator->most_bytes;
     if (given && !is_full) given = stream->give(stream->context, evaluator->results);
     forget_results(evaluator);
   }
-  enum evaluation end = !given || evaluator->stream_state < 0 ? fail(evaluator, "out of memory")
-                        : is_full                             ? EVALUATION_DROPPED
-                                                              : conclude(evaluator, rc);
-  evaluator->stream = 0;
+  enum evaluation end = !given || evaluator->tables.stream_state < 0
+                            ? fail(evaluator, "out of memory")
+                        : is_full ? EVALUATION_DROPPED
+                                  : conclude(evaluator, rc);
+  evaluator->tables.stream = 0;
   sqlite3_reset(evaluator->statement); /* its error is in `end` */
   return end;
 }

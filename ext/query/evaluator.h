@@ -15,19 +15,9 @@
 #ifndef DIFFUSE_QUERY_EVALUATOR_H
 #define DIFFUSE_QUERY_EVALUATOR_H
 
-#include "query/policy_tables.h"
-#include "query/unit_rows.h"
+#include "query/evaluator_tables.h"
 
 struct evaluator;
-
-/* A declared table that the question names. */
-struct evaluator_table {
-  const struct ledger_declaration *declaration;
-  struct route route;    /* route.tables[0] holds the facts of this table */
-  unsigned char *used;   /* for each column: whether the question reads it */
-  int *places;           /* for each column: its place among the used columns, or -1 */
-  struct unit_rows rows; /* the rows of the table */
-};
 
 /*
 ** Compiles a question. `host` is the connection whose tables the question names. The question must
@@ -84,12 +74,6 @@ int evaluator_can_stream(struct evaluator *evaluator, int *length);
 ** 0 after an error. If evaluator_run_stream() returns EVALUATION_DROPPED, this evaluation failed,
 ** but separate evaluations for each unit may succeed.
 */
-struct evaluator_stream {
-  const struct evaluator_table *table;
-  int (*next)(void *context);
-  int (*give)(void *context, sqlite3_value **row);
-  void *context;
-};
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                                      const struct evaluator_stream *stream, double bytes);
 

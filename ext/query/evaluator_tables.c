@@ -1,0 +1,199 @@
+/* evaluator_tables.c: see evaluator_tables.h. */
+#include "query/evaluator_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+struct table {
+  sqlite3_vtab base;
+  struct evaluator_tables *all;
+  int number; /* the index in all->list */
+};
+
+struct cursor {
+  sqlite3_vtab_cursor base;
+  size_t row;
+  int column; /* the column that is searched, or -1 */
+  uint32_t hash;
+};
+
+static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
+  const struct table *table = (const struct table *)vtab;
+  return &table->all->list[table->number];
+}
+
+static void append_definition(sqlite3_str *sql, const struct table_facts *facts) {
+  sqlite3_str_appendall(sql, "CREATE TABLE x(");
+  for (int i = 0; i < facts->count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\" %s COLLATE %s", i ? ", " : "", facts->columns[i].name,
+                        affinity_type(facts->columns[i].affinity),
+                        collation_name(facts->columns[i].collation));
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
+                        facts->columns[facts->key[i]].name);
+  sqlite3_str_appendall(sql, facts->without_rowid ? ")) WITHOUT ROWID" : ")");
+}
+
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  (void)error;
+  struct evaluator_tables *all = aux;
+  int number = argc > 3 ? (int)strtol(argv[3], 0, 10) : -1;
+  if (number < 0 || number >= all->count) return SQLITE_ERROR;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  append_definition(sql, &all->list[number].route.tables[0]);
+  char *definition = sqlite3_str_finish(sql);
+  int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
+  sqlite3_free(definition);
+  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *table = (struct table){{0}, all, number};
+  *vtab = &table->base;
+  return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+}
+
+/*
+** This function must differ from xConnect. If both were the same, SQLite would treat the name of
+** the module as a table.
+*/
+static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                   char **error) {
+  return xConnect(db, aux, argc, argv, vtab, error);
+}
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  sqlite3_free(vtab);
+  return SQLITE_OK;
+}
+
+/*
+** Chooses one column that the table looks up by equality. SQLite checks the equality again. The
+** costs do not depend on the rows (Q1). The function also notes which columns the statement reads,
+** because SQLite passes them as a mask.
+*/
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  struct evaluator_table *table = table_of(vtab);
+  int columns = table->route.tables[0].count, chosen = -1;
+  for (int i = 0; i < columns; i++)
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
+  for (int i = 0; i < info->nConstraint && chosen < 0; i++)
+    if (info->aConstraint[i].usable && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
+      chosen = i;
+  info->idxNum = -1;
+  info->estimatedCost = chosen < 0 ? 1000000 : 10;
+  info->estimatedRows = chosen < 0 ? 1000000 : 10;
+  if (chosen < 0) return SQLITE_OK;
+  int column = info->aConstraint[chosen].iColumn;
+  info->aConstraintUsage[chosen].argvIndex = 1;
+  info->idxNum = column < 0 ? columns : column;
+  if (column >= 0) table->used[column] = 1;
+  return SQLITE_OK;
+}
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  (void)vtab;
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  memset(cursor, 0, sizeof *cursor);
+  *base = &cursor->base;
+  return SQLITE_OK;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  sqlite3_free(base);
+  return SQLITE_OK;
+}
+
+/* Returns whether the caller streams the rows of this table. */
+static int is_streamed(const struct table *table) {
+  return table->all->stream && table->all->stream->table == table_of(&table->base);
+}
+
+static int next_of_stream(struct evaluator_tables *all) {
+  all->stream_state = all->stream->next(all->stream->context);
+  return all->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
+}
+
+/*
+** Begins the stream. Fails if another table has been begun before or the stream is begun again: the
+** stream must be the outermost loop.
+*/
+static int begin_stream(struct evaluator_tables *all, struct cursor *cursor) {
+  cursor->column = -1;
+  cursor->row = 0;
+  return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
+}
+
+static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
+  cursor->row = row == NO_ROW ? rows->count : row;
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+                   sqlite3_value **argv) {
+  (void)text;
+  struct cursor *cursor = (struct cursor *)base;
+  struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  struct evaluator_tables *all = ((struct table *)base->pVtab)->all;
+  int failed = 0;
+  all->filters++;
+  if (is_streamed((struct table *)base->pVtab)) return begin_stream(all, cursor);
+  if (all->stream && all->filters == 1) return SQLITE_ERROR;
+  cursor->column = argc ? number : -1;
+  cursor->row = 0;
+  if (cursor->column < 0) return SQLITE_OK;
+  settle(cursor, rows, unit_rows_find(rows, cursor->column, argv[0], &cursor->hash, &failed));
+  return failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  const struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  if (is_streamed((struct table *)base->pVtab))
+    return next_of_stream(((struct table *)base->pVtab)->all);
+  if (cursor->column < 0) {
+    cursor->row++;
+  } else {
+    settle(cursor, rows, unit_rows_next(rows, cursor->column, (uint32_t)cursor->row, cursor->hash));
+  }
+  return SQLITE_OK;
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  if (is_streamed((struct table *)base->pVtab))
+    return ((struct table *)base->pVtab)->all->stream_state <= 0;
+  return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  struct evaluator_table *table = table_of(base->pVtab);
+  if (column >= table->rows.columns || table->places[column] < 0) {
+    ((struct table *)base->pVtab)->all->is_broken = 1;
+    return SQLITE_INTERNAL;
+  }
+  unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  *rowid = table_of(base->pVtab)->rows.rowids[((struct cursor *)base)->row];
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xCreate = xCreate,
+                                      .xConnect = xConnect,
+                                      .xBestIndex = xBestIndex,
+                                      .xDisconnect = xDisconnect,
+                                      .xDestroy = xDisconnect,
+                                      .xOpen = xOpen,
+                                      .xClose = xClose,
+                                      .xFilter = xFilter,
+                                      .xNext = xNext,
+                                      .xEof = xEof,
+                                      .xColumn = xColumn,
+                                      .xRowid = xRowid};
+
+int evaluator_tables_register(sqlite3 *db, struct evaluator_tables *all) {
+  return sqlite3_create_module_v2(db, EVALUATOR_MODULE, &module, all, 0);
+}

@@ -1,0 +1,25 @@
+/*
+** private_memory.h: a connection in memory with a file system of its own. This file system opens no
+** file, gives no random bytes, and shows one fixed time, that of the host when the connection was
+** opened. No other connection can use it.
+*/
+#ifndef DIFFUSE_QUERY_PRIVATE_MEMORY_H
+#define DIFFUSE_QUERY_PRIVATE_MEMORY_H
+
+#include <sqlite3ext.h>
+
+#include "base/error.h"
+
+struct private_memory {
+  sqlite3_vfs vfs;
+  char name[40];
+  sqlite3_int64 moment; /* the time that the connection sees: Julian day in milliseconds */
+};
+
+/*
+** Opens the connection. *memory must keep its address until the connection is closed. Returns 1, or
+** 0 with the error set. The caller closes *db in both cases.
+*/
+int private_memory_open(struct private_memory *memory, sqlite3 **db, struct error *error);
+
+#endif
