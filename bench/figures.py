@@ -1,6 +1,6 @@
 """Draws figures of the papers' results (make figures). All numbers come from the extension's SQL functions.
 
-Every number is the answer of one SELECT below, which Python passes to matplotlib. Every curve has its own colour and
+Every number is the answer of one SELECT below. Python passes these answers to matplotlib. Every curve has its own colour and
 line style, so that readers can distinguish the curves in print without colours. The program writes SVG files into the
 directory on the command line.
 """
@@ -301,9 +301,9 @@ def rate_against_clock(db, directory):
 
 
 def gaussian_and_laplace(db, directory):
-    """Shows the standard deviation of the noise if n equal counts or averages together cost epsilon 1, and from which n on
-    Gaussian noise (delta 1e-6) is smaller than Laplace noise. The noise of an average is for a value in the middle of its
-    range."""
+    """Shows the standard deviation of the noise if n equal counts or averages together cost epsilon 1. A vertical line
+    marks the least n for which Gaussian noise (delta 1e-6) is smaller than Laplace noise. The noise of an average is for a
+    value in the middle of its range."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), gridspec_kw=dict(wspace=0.25))
     numbers = range(1, 31)
     rate = "dp_rate(1, 1e-6)"

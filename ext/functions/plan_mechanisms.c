@@ -41,7 +41,10 @@ struct comparison {
   double rows;
 };
 
-/* Returns the half-width with Gaussian noise if n such releases use up the budget of the tier. */
+/*
+** Returns the half-width of one release with Gaussian noise if n equal releases use up the budget
+** of the tier.
+*/
 static double gaussian_share(struct comparison *comparison, double n) {
   double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
   return plan_half_width(&comparison->gaussian, comparison->rows, rate);

@@ -154,7 +154,7 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   return half_width;
 }
 
-/* Plans one request inside the open transaction. Returns 1, or 0 with the reason in the ledger. */
+/* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);

@@ -95,8 +95,10 @@ static const struct {
     {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER}, {"dp_tier", TO_OWNER},
     {"dp_verify", TO_OWNER}};
 
-/* Virtual tables, which have no file: the tables of this extension, and SQLite's json_each and
-** json_tree. */
+/*
+** Virtual tables, which have no file: the tables of this extension, and SQLite's json_each and
+** json_tree.
+*/
 static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",      "dp_charge",
                                      "dp_grant",   "dp_policy",  "dp_publication", "dp_rdp",
                                      "dp_release", "dp_reserve", "dp_tier",        "dp_value",

@@ -19,7 +19,8 @@ struct ledger_grant {
 ** Creates a grant in a transaction of its own. Each answer of the grant is also published at the
 ** `count` tiers in `outward`. The function reserves a share of the remaining budget at the grant's
 ** tier, at every tier inside this tier, and at outer tiers up to the outermost tier in `outward`.
-** Does nothing if the same grant exists.
+** Does nothing if a grant with this name and the same parameters exists. Fails if the parameters
+** differ.
 */
 int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
                         const char *const *outward, int count);

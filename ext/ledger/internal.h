@@ -678,8 +678,8 @@ int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct l
                  struct budget *spent);
 
 /*
-** Pays from the amounts of the connection's grant at a tier. Sets an error and returns 0 if the
-** payment does not fit.
+** Makes a payment at a tier from the amounts that the connection's grant has reserved there. Sets
+** an error and returns 0 if the payment does not fit.
 */
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                 const struct payment *payment);

@@ -248,8 +248,8 @@ struct ledger_mechanism {
   int shrinks;  /* published values shrink towards a centre */
   int has_rate; /* a publication costs the rate of its clock; otherwise it costs a curve */
   /*
-  ** Returns the curve of a publication with this clock. The pointer is null if the clock does not
-  ** determine the curve.
+  ** Returns the value at alpha of the curve of a publication with this sensitivity and clock. The
+  ** pointer is null if the clock does not determine the curve.
   */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*

@@ -265,8 +265,8 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 
 /*
 ** Returns the slack that lowers the rate by one part in 2^43. Near this delta, the rate is
-** proportional to delta^p for some p between 0 and 2. A difference quotient gives p to a few
-** digits.
+** proportional to delta^p for some p between 0 and 2. A difference quotient approximates p, correct
+** to a few digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;

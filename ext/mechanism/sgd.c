@@ -73,8 +73,8 @@ static uint64_t divide_up(uint128 a, uint128 b) {
 }
 
 /*
-** Returns the clock of a step whose sensitivity is at least that of the last step. Both
-** sensitivities are below 2^32.
+** Returns the clock of a step with this sensitivity, which is at least the sensitivity of the last
+** step. Both sensitivities are below 2^32.
 */
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;

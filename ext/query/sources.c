@@ -207,9 +207,9 @@ static int writes(const struct instruction *here, int cell) {
 }
 
 /*
-** Returns the last instruction before `at` that writes a register. If there is none, returns the
-** instruction that sets the register to a text at the end of the program, where SQLite sets
-** constants once. Otherwise returns -1.
+** Among the instructions before `at`, returns the last one that writes the register `cell`. If
+** there is none, returns the instruction that sets the register to a text at the end of the
+** program, where SQLite sets constants once. Otherwise returns -1.
 */
 static int writer_of(const struct program *program, int cell, int at) {
   int from = at;

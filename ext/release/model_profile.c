@@ -85,7 +85,10 @@ struct listing {
   sqlite3_str *json;
 };
 
-/* Returns the least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta. */
+/*
+** Returns the least epsilon for which Theorem 3 of Asoodeh et al., as printed, gives at most the
+** delta of the listing.
+*/
 static double printed_epsilon(const struct listing *listing) {
   const struct sgd *theorem = &listing->theorem;
   double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;

@@ -89,7 +89,7 @@ static void protection(struct page *page) {
   sqlite3_str_appendall(html, "<p>Each <bdi>");
   html_text(html, unit);
   sqlite3_str_appendall(html, "</bdi> is protected. Every figure on this page has random noise, "
-                              "large enough to hide ");
+                              "which limits how well anybody can tell ");
   sqlite3_str_appendall(html, replaced ? "what " : "whether ");
   sqlite3_str_appendall(html, rows ? "any one <bdi>" : "the rows of any one <bdi>");
   html_text(html, unit);

@@ -75,8 +75,8 @@ struct family {
   int has_vector;        /* a cell has one more component for each number of the row's vector */
   int counts;            /* component 0 counts rows */
   int counts_if_private; /* with private keys, a further component counts units and comes first */
-  int shares;            /* number of components that add up to the count; 0: see `counts` */
-  double count_factor;   /* the factor of the component that counts */
+  int shares;          /* number of components whose sum is the count; 0: no such sum (`counts`) */
+  double count_factor; /* the factor of the component that counts */
   /* count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
   int count_in_clips;
   int count_falls; /* the factor falls with the size of the vector (layout.c) */

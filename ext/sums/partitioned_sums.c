@@ -37,8 +37,8 @@ struct store {
   size_t words; /* number of words of a row */
   int depth;    /* number of bits of a place that choose a bucket */
   /*
-  ** The numbers of 2^depth buckets. Several neighbouring entries may name the same bucket. Null if
-  ** the store is not open.
+  ** 2^depth entries, each of which is an index into `buckets`. Several neighbouring entries may
+  ** name the same bucket. Null if the store is not open.
   */
   uint32_t *directory;
   struct bucket *buckets;

@@ -298,9 +298,9 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 /*
 ** Returns the largest squared norm, in steps, of a vector that vector_sum_add_vector() and
 ** clip_vector() would not change. For sums without a count the limit is the square of the block's
-** reach, exactly. For means, row_scale() must also leave the vector unchanged. The relative error
-** of row_scale() and of rounding up to 4096 components to steps is below 2^-39, and the margin of
-** 2^-38 covers this error. If such a vector has a count, the count then fits too.
+** reach, exactly. For means, row_scale() must also leave the vector unchanged. The relative errors
+** of row_scale() and of rounding at most 4096 components to steps are each below 2^-39. The margin
+** of 2^-38 covers both. If such a vector has a count, the count then fits too.
 */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;

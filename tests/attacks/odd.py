@@ -18,6 +18,6 @@ COLUMNS = ("unit", "key", "x", "v")
 
 
 def odd_row(column, value):
-    """Returns a row of people with its own unit and an odd value in one column."""
+    """Returns a row to add to PEOPLE. The row has a unit of its own and an odd value in one column."""
     row = {"unit": "odd", "key": "north", "x": 0.5, "v": "[0.5,0.25,-0.5]", column: value}
     return tuple(row[name] for name in COLUMNS)

@@ -195,10 +195,10 @@ def test_what_was_public_when_read_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("options,said", [
-    ('{"unit":"patient"}', "Each patient is protected. Every figure on this page has random noise, large enough to hide whether the rows"
-     " of any one patient are in the data."),
-    ('{"unit":"patient","adjacency":"replace"}', "hide what the rows of any one patient say."),
-    ('{"protects":"row"}', "Each row is protected."), ('{"protects":"row","adjacency":"replace"}', "hide what any one row says.")])
+    ('{"unit":"patient"}', "Each patient is protected. Every figure on this page has random noise, which limits how well anybody can"
+     " tell whether the rows of any one patient are in the data."),
+    ('{"unit":"patient","adjacency":"replace"}', "tell what the rows of any one patient say."),
+    ('{"protects":"row"}', "Each row is protected."), ('{"protects":"row","adjacency":"replace"}', "tell what any one row says.")])
 def test_whose_privacy_is_protected(path, options, said):
     db = connect(path)
     one(db, "SELECT dp_init(?)", unchecked(options))

@@ -5,6 +5,8 @@ import re
 import shutil
 import sqlite3
 
+import pytest
+
 from conftest import connect, one
 from guard_statements import SCHEMA
 
@@ -55,6 +57,19 @@ def copy_of(path, to):
     for end in ("", "-ledger"):
         shutil.copy(f"{path}{end}", f"{to}{end}")
     return to
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Makes a database once for each test file. Tests must not change it."""
+    path = tmp_path_factory.mktemp("guard") / "a.db"
+    create(path).close()
+    return path
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    return copy_of(published, tmp_path / "copy.db")
 
 
 def mend(found, left, right):

@@ -251,8 +251,8 @@ def test_seals_are_what_the_schema_says(ledgers, name):
 @pytest.mark.parametrize("sql", ["SELECT dp_diffuse('a', 'web')", "SELECT dp_diffuse('a', 'region')",
                                  SUM.replace("?", "'a'"), "SELECT dp_discard('a')"])
 def test_an_edited_release_is_refused_and_costs_nothing(db, path, edit, sql):
-    """The point at 'region' was made on the way to 'public' and is not published. With a higher clock, a publication of this
-    point would have cost nothing."""
+    """The point at 'region' was made on the way to 'public' and is not published. The first edit raises the clock of this
+    point. If the edit were accepted, publishing the point would cost nothing."""
     one(db, "SELECT dp_tier('web', 0.00001, 1.0, 1e-6)")
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")

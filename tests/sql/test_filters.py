@@ -195,7 +195,7 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
     while number < 45 or not adversary.refused:  # the noise decides the requests, and one of them is refused sooner or later
         adversary.step(number)
         if number % 15 == 14:
-            adversary.check()  # fails if a request beyond the budget was not refused
+            adversary.check()  # fails if more than the budget was spent or if the ledger shows another amount
         number += 1
     assert adversary.truth.published
     assert one(adversary.db, "SELECT dp_verify()") == "ok"

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import connect, ledger_of, one, refused, start
 from guard_statements import READ, REFUSED
-from guard_helpers import copy_of, create, guarded, mend, outcome, release
+from guard_helpers import copy, copy_of, create, guarded, mend, outcome, published, release
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -40,18 +40,6 @@ def capacity(db, most=1000, first=0, **options):
             assert str(error).startswith("dp_release: grant 'visitors' has too little left for this"), error
             return i - first
     return most
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    path = tmp_path_factory.mktemp("grants") / "a.db"
-    create(path).close()
-    return path
-
-
-@pytest.fixture
-def copy(published, tmp_path):
-    return copy_of(published, tmp_path / "copy.db")
 
 
 # ---- the amounts --------------------------------------------------------------------------------------

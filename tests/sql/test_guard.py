@@ -12,25 +12,13 @@ import threading
 import pytest
 
 from conftest import connect, EXTENSION, ledger_of, one, PATIENCE, refused
-from guard_helpers import copy_of, create, guarded, mend, outcome, release
+from guard_helpers import copy, copy_of, create, guarded, mend, outcome, published, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
 pytestmark = pytest.mark.alarm(0)
 
 def bytes_of(path):
     return [open(file, "rb").read() for file in (path, f"{path}-ledger")]
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    path = tmp_path_factory.mktemp("guard") / "a.db"
-    create(path).close()
-    return path
-
-
-@pytest.fixture
-def copy(published, tmp_path):
-    return copy_of(published, tmp_path / "copy.db")
 
 
 # ---- getting out -------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_options_of_a_query(units, kind):
             assert ", not" not in got or got.endswith(said_of(shown)), got
     for option in KINDS[kind].bounds.split():
         if option == "clip" and kind in ("count", "group_count", "ou_count", "ou_group_count"):
-            continue  # 1 if it is not given
+            continue  # clip is 1 if it is not given
         sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option}, True)
         check(units, "lo and hi are missing" if option in ("lo", "hi") else "radius must be" if option == "radius" else f"{option} is missing",
               sql, *arguments)

@@ -1,7 +1,7 @@
 """Tests the central property for every kind: the vectors of two neighbours are no further apart than the charged sensitivity. The
 tests compare the lattice points of two releases, at rates where the noise is small. At rate 1e6, Gaussian noise on a coordinate
-is 1/1414 of the sensitivity. At rate 1e3, the scale of Laplace noise is 1/1001 of the sensitivity, and distances are in the sum
-norm."""
+is 1/1414 of the sensitivity. At rate 1e3, the scale of Laplace noise is 1/1001 of the sensitivity. With Laplace noise,
+distances are in the sum norm."""
 
 import contextlib
 import json

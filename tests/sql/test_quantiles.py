@@ -225,8 +225,8 @@ def test_a_unit_that_is_spread_out_weighs_at_most_its_norm():
     fill(db, [(i / 16 + 0.01, "whale") for i in range(16)] + [(0.01, i) for i in range(100)])
     weight = 16 * 2 / math.sqrt(sum(256 / 2**level for level in range(1, 5)))
     leaf = weight / 16
-    # The count of the first leaf is 100 + leaf. The count of every other leaf is `leaf`. The quantile at q therefore lies 4.5
-    # leaves above 0.
+    # The count of the first leaf is 100 + leaf. The count of every other leaf is `leaf`. The q below is chosen so that its
+    # quantile lies 4.5 leaves above 0.
     q = (100 + 4.5 * leaf - 0.5) / (99 + weight)
     assert quantiles(db, q, 0, 1, bins=16) == pytest.approx(4.5 / 16, abs=0.01)
 

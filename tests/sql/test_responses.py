@@ -129,8 +129,8 @@ def law(rows, n, table, states, otherwise):
 
 
 def test_no_neighbours_are_further_apart_than_the_charge(path):
-    """The test compares all pairs of neighbours among the tables of up to four rows with two states and an unknown state, for n =
-    2."""
+    """With n = 2, the test takes all tables of up to four rows whose values are two states and an unknown state. It compares
+    all pairs of neighbours among these tables."""
     db = ledger(["a"], path)
     ask(db, n=2)
     one(db, "SELECT dp_mix('r', 'mid', ?)", json.dumps(SECOND))

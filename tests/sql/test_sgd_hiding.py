@@ -207,7 +207,8 @@ class Laws:
         self.centres = (self.edges[1:] + self.edges[:-1]) / 2
 
     def masses(self, z):
-        """Returns the masses between neighbouring points of z. Each is computed from its own tail, so that no digit is lost."""
+        """Returns the masses between neighbouring points of z. On either side of 0, a mass is the difference of two tails of
+        that side, so that small masses are not rounded off against 1."""
         tails = ndtr(-abs(z)) if not self.model.is_laplace else numpy.exp(-abs(z)) / 2
         low, high = tails[:, :-1], tails[:, 1:]
         return numpy.where((z[:, :-1] < 0) & (z[:, 1:] > 0), 1 - low - high, abs(high - low))

@@ -181,8 +181,8 @@ struct read {
 };
 
 /*
-** Prepares a release of `cells` cells at a rate, with a point of zeros. With private keys, `cells`
-** is the number of keys in the point.
+** Prepares a release of `cells` cells at a rate. All coordinates of its point are 0. With private
+** keys, `cells` is the number of keys in the point.
 */
 static void read_start(struct read *read, const struct contribution *question, double rate,
                        int cells) {

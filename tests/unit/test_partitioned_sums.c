@@ -257,7 +257,7 @@ static void memory_runs_out(void) {
     scarce_left = allowed;
     struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
     int failed = !records, was = failed;
-    /* Two units have most rows; some rows need 128 bits. */
+    /* Two units have two thirds of the rows. Some rows need 128 bits. */
     for (uint32_t i = 0; i < 100000 && !failed; i++) {
       int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
       failed = !partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value);
