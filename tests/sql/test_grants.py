@@ -14,7 +14,7 @@ import pytest
 
 from conftest import connect, ledger_of, one, refused, start
 from guard_statements import READ, REFUSED
-from guard_helpers import copy, copy_of, create, guarded, mend, outcome, published, release
+from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
 
 pytestmark = pytest.mark.alarm(0)
 

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from conftest import connect, EXTENSION, ledger_of, one, PATIENCE, refused
-from guard_helpers import copy, copy_of, create, guarded, mend, outcome, published, release
+from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
 pytestmark = pytest.mark.alarm(0)
