@@ -1,6 +1,7 @@
 /*
-** families.h: numbers for the families of sums, which tests use in tables and loops. A family has
-** the same number as its member l1, the family for the sum norm.
+** families.h: gives each family of sums a number, for tests that go through families in tables and
+** loops. A family for the Euclidean norm has the same number as its counterpart for the sum norm
+** (its member l1).
 */
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H

@@ -1,6 +1,6 @@
 /*
-** scarce.h: lets memory run out. A test includes this file before it includes the .c file under
-** test. In that file, `scarce_left` further calls of malloc(), calloc(), realloc() and
+** scarce.h: makes memory allocations fail. A test includes this file before it includes the .c file
+** under test. In that file, `scarce_left` further calls of malloc(), calloc(), realloc() and
 ** memory_table() succeed. All later calls fail.
 */
 #ifndef TEST_SCARCE_H

@@ -6,12 +6,12 @@
 ** the two steps, divided by the sum of all products. The distribution of a Laplace step comes from
 ** its generating function, not from the formulas of laplace_bridge.c.
 **
-** False alarms. A chi-square test fails below a p-value of 1e-11, with cells that expect at least
-** 100 draws. A moment or a share fails beyond 7 standard deviations: 3e-12. All 520 comparisons
-** together raise a false alarm with probability below 2e-9. With 200000 draws, the probability that
-** a chi-square test misses a variance error of 5% is below 1e-6 (see
-** a_wrong_gaussian_law_is_seen()). The probability that the moments of all orders together miss an
-** error of 2% is also below 1e-6.
+** False alarms. A chi-square test fails below a p-value of 1e-11, and each of its cells has an
+** expected count of at least 100. A test of a moment or of a frequency fails beyond 7 standard
+** deviations, which has probability 3e-12. All 520 comparisons together raise a false alarm with
+** probability below 2e-9. With 200000 draws, the probability that a chi-square test misses a
+** variance error of 5% is below 1e-6 (see a_wrong_gaussian_law_is_seen()). The probability that the
+** moments of all 24 orders together miss a variance error of 2% is also below 1e-6.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -163,9 +163,10 @@ static void wide_gaussian_points_have_their_moments(void) {
 static long double step_law[4 * REACH + 1], other_law[4 * REACH + 1];
 
 /*
-** Computes the distribution of a step from scale t to scale u by its generating function. This is
-** the quotient of the generating functions of two discrete Laplace distributions. The step
-** therefore has the outer distribution, filtered by (1 - pz)(1 - p/z)/(1 - p)^2.
+** Computes the distribution of a step from scale t to scale u. Its generating function is the
+** quotient of the generating functions of the two discrete Laplace distributions. The step
+** therefore has the distribution of scale u, convolved with the coefficients of
+** (1 - pz)(1 - p/z)/(1 - p)^2, where p = exp(-1/t).
 */
 static void laplace_step_law(long double t, long double u, long double *step) {
   long double p = expl(-1 / t), r = expl(-1 / u), scale = (1 - r) / (1 + r) / ((1 - p) * (1 - p));
@@ -206,7 +207,7 @@ static void laplace_points_follow_their_law(void) {
   }
 }
 
-/* Control: the test must reject neighbouring scales. */
+/* Control: the test must reject distributions with one slightly different scale or end point. */
 static void a_wrong_laplace_law_is_seen(void) {
   struct laplace_bridge bridge = {10, 20, 50};
   fill(inner, 0, DRAWS);
@@ -231,10 +232,10 @@ static void short_laplace_vectors_follow_the_law(void) {
 }
 
 /*
-** For wide scales, the test draws a path outward from 0 and then draws the point between. This
-** point must have the distribution of a path that is drawn step by step. The test compares the
-** frequencies of 40 cells with the discrete Laplace distribution of the middle scale. It also
-** checks how often each step is 0.
+** For wide scales, the test draws a path outward from 0 and then draws the point in between. This
+** point must have the same distribution as the middle point of a path that is drawn step by step.
+** The test compares the frequencies of 40 cells with the discrete Laplace distribution of the
+** middle scale. It also checks how often each step is 0.
 */
 static void wide_laplace_points_have_their_margins(void) {
   enum { COUNT = 100000, CELLS = 20 };
@@ -343,10 +344,11 @@ static void every_order_has_the_joint_moments(void) {
 /* ---- the slack ------------------------------------------------------------------------------- */
 
 /*
-** If a path has a point between, it reaches its outer point z in two steps. This release has drawn
-** z in one step, and draws the point between afterwards. The charged slack for this point is 4.1
-** exp(-2 pi^2 v) with v = ab/(a + b). The slack must be an upper bound on the logarithm of the
-** ratio of the two distributions of z.
+** A path that is drawn step by step reaches its outer point z in two steps of variances a and b. A
+** release that later adds a point in between has drawn z in one step. The two distributions of z
+** differ slightly. For this difference, the release charges the slack 4.1 exp(-2 pi^2 v) with v =
+** ab/(a + b). The slack must be an upper bound on the logarithm of the ratio of the two
+** distributions.
 */
 static void the_slack_bounds_the_ratio_of_the_two_laws(void) {
   const int variances[] = {1, 2, 3, 4, 6, 8};

@@ -1,8 +1,8 @@
 /*
 ** test_categorical.c: compares the draws of categorical.h with exact probabilities. The test
 ** controls the random bits. The seeds are fixed, so there are no false alarms. A test of a
-** distribution fails below a p-value of 1e-6. A control shows that the test of the distribution
-** fails if the step in the exponent is wrong by 12%.
+** distribution fails below a p-value of 1e-6. A control shows that such a test fails if the step in
+** the exponent is wrong by 12%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -78,7 +78,10 @@ static void a_wrong_step_is_seen(void) {
   CHECK(p_of_case(7, 1.12) < ALARM, "12%% more");
 }
 
-/* The smallest step with a large gap between the utilities: exp(-2^40/2^40) is 1/e. */
+/*
+** With the smallest step, 2^-40, and utilities that are 2^40 apart, each choice has 1/e of the
+** probability of the next better choice.
+*/
 static void the_smallest_step_over_a_large_gap(void) {
   static const int64_t gap = (int64_t)1 << CATEGORICAL_SHIFT;
   const int64_t utility[3] = {5 - gap, 5, 5 - 2 * gap};

@@ -297,14 +297,16 @@ static void every_number_is_clipped(void) {
   }
 }
 
-/* A clipped vector keeps its length up to truncation and a factor of 1 - 2^-39. */
+/*
+** A clipped vector is as long as its reach allows, except for truncation and a factor of 1 - 2^-39.
+*/
 static void nothing_is_wasted(void) {
   for (int run = 0; run < 2000; run++) {
     struct matrix matrix = random_matrix(1 + random_bits() % 30, 1, 1 + run % 126, run & 1);
     int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
     struct layout shape = one_block(1, reach);
     int fitted = norm_fits(&matrix, 0, 1, reach);
-    long double cells = (long double)matrix.cells; /* truncated twice, by less than a step */
+    long double cells = (long double)matrix.cells; /* values lose less than a step, twice */
     long double slack = 2 * (is_l1 ? cells : sqrtl(cells)) + (long double)reach * 0x1p-39L;
     clip_vector(&shape, matrix.values, matrix.cells, 1);
     CHECK(fitted || norm_of(&matrix, 0, 1) >= (long double)reach - slack, "run %d", run);
@@ -416,7 +418,7 @@ static void blocks_are_their_own(void) {
   clip_vector(&two, second, 1, 3);
   CHECK(first[0] == 1000 && (is_l1 || (first[1] == 300 && first[2] == -400)),
         "the first shrinks alone");
-  if (is_l1) { /* from 1400 to 500 */
+  if (is_l1) { /* the norm falls from 1400 to 500 */
     CHECK(first[1] == 214 && first[2] == -285, "the second shrinks to the sum");
     CHECK(second[0] == -1000 && second[1] == 214 && second[2] == -285, "the second shrinks alone");
   } else {

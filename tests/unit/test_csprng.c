@@ -66,7 +66,10 @@ static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) 
   }
 }
 
-/* The first 32 bytes of the first block are the next key. The words follow. */
+/*
+** The first 32 bytes of the first block are the next key. The remaining bytes are the words that
+** the generator returns.
+*/
 static void words_are_the_keystream_of_the_rfc(void) {
   struct csprng bits;
   unsigned char bytes[96];

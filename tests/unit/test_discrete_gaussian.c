@@ -2,10 +2,10 @@
 ** test_discrete_gaussian.c: tests the distribution of discrete_gaussian_draw(), with the system's
 ** random bytes.
 **
-** False alarms. A chi-square test fails below a p-value of 1e-10. Its cells expect 200 draws or
-** more (30 in the two outermost cells of the normal distribution), which keeps the true rate below
-** 2e-10. A test of a proportion or a variance fails beyond 6.5 standard deviations, which has
-** probability 8e-11. All 53 tests together raise a false alarm with probability 9e-9.
+** False alarms. A chi-square test fails below a p-value of 1e-10. The expected count of each cell
+** is at least 200 (30 for the two outermost cells of the normal distribution), which keeps the true
+** rate below 2e-10. A test of a proportion or a variance fails beyond 6.5 standard deviations,
+** which has probability 8e-11. All 53 tests together raise a false alarm with probability 9e-9.
 **
 ** Power, at a million draws. Each test misses the following errors with probability below 1e-6:
 **   all probabilities, V up to 1000  a variance that is off by 5% (see the control)
@@ -167,7 +167,10 @@ static void variance_is_right_for_large_ones(void) {
   for (int i = 0; i < LARGE; i++) variance_is_right(large[i]);
 }
 
-/* Returns whether `seen` of `total` events agree with a probability. */
+/*
+** Returns whether the frequency seen/total agrees with a probability, within LIMIT standard
+** deviations.
+*/
 static int in_keeping(double seen, double total, double probability) {
   double deviation = sqrt(total * probability * (1 - probability));
   return fabs(seen - total * probability) < LIMIT * deviation;
@@ -211,9 +214,9 @@ static void parity_is_right(void) {
 /* ---- large variances ------------------------------------------------------------------------- */
 
 /*
-** Compares the draws with the normal distribution, in cells of a quarter of sigma up to 4 sigma and
-** two tails. At V >= 2^40 the relative difference between the probability of a cell and its normal
-** probability is less than 1e-6.
+** Compares the draws with the normal distribution, in cells that are sigma/4 wide and reach up to 4
+** sigma, and in one cell for each tail. At V >= 2^40 the relative difference between the
+** probability of a cell and its normal probability is less than 1e-6.
 */
 static void shape_is_normal_for_large_variances(void) {
   enum { CELLS = 34 };
@@ -236,7 +239,7 @@ static void shape_is_normal_for_large_variances(void) {
 
 /*
 ** The distribution of y mod 64 differs from the uniform distribution by at most exp(-2 pi^2
-** V/64^2). The attack on low-order bits therefore finds nothing.
+** V/64^2). An attacker therefore learns nothing from the low-order bits.
 */
 static void low_order_bits_are_uniform(void) {
   for (int i = 0; i < LARGE; i++) {
@@ -267,8 +270,8 @@ static int octile(int64_t value, uint64_t variance) {
 }
 
 /*
-** Returns the p-value of the hypothesis that all pairs of octiles are equally likely for draws i
-** and i + lag. The pairs share no draw.
+** Forms pairs of the draws i and i + lag, such that no draw is in two pairs. Returns the p-value of
+** the hypothesis that all pairs of octiles are equally likely.
 */
 static double p_value_pairs(uint64_t variance, int lag, int count) {
   long pairs[OCTILE * OCTILE] = {0};

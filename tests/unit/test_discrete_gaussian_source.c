@@ -3,7 +3,7 @@
 ** controls. The two functions of entropy.h defined here replace entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed, and the test can make it fail. The source remembers
-** where it wrote the bytes, and entropy_wipe() here records whether they were wiped.
+** where it wrote the bytes, and entropy_wipe() of this file records whether these bytes were wiped.
 */
 #include <string.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ static void variances_out_of_range_are_refused(void) {
 }
 
 int main(void) {
-  alarm(600); /* a loop that does not end after a failure fails the test instead of hanging */
+  alarm(600); /* ends this program if a loop goes on forever after a failure */
   RUN(failure_gives_zeros);
   RUN(success_wipes_its_bytes);
   RUN(no_state_survives_a_call);

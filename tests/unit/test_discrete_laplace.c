@@ -5,8 +5,9 @@
 ** distribution of the draws in a batch, and other tests examine which draw is picked.
 **
 ** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. They
-** detect a scale that is off by 6% (see the control), a wrong stay_chance() of a step, by 2%,
-** moments of large scales that are off by 5%, and residues mod 64 that are off by 20%.
+** detect these errors: a scale that is off by 6% (see the control), a probability stay_chance() of
+** a step that is off by 2%, a moment of a large scale that is off by 5%, and a probability of a
+** residue mod 64 that is off by 20%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -28,7 +29,7 @@ static int64_t draws[DRAWS], steps[DRAWS];
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   struct csprng bits;
   struct step step = {from, to};
-  if (!csprng_start(&bits)) return; /* does not happen here */
+  if (!csprng_start(&bits)) return; /* never fails in this test */
   for (int i = 0; i < DRAWS; i++) noise[i] = step_of(&bits, &step);
   csprng_end(&bits);
 }
@@ -107,8 +108,8 @@ static void law_of_a_step(void) {
 }
 
 /*
-** The convolution of the formula for a step with L_Z(from) must be L_Z(to), except for rounding in
-** the last digits. This test makes no random draws.
+** The distribution of a step, convolved with L_Z(from), must be L_Z(to), except for rounding in the
+** last digits. This test makes no random draws.
 */
 static void the_kernel_closes_the_family(void) {
   static long double inner[CELLS], outer[CELLS];
@@ -193,8 +194,8 @@ static void large_steps_are_right(void) {
 }
 
 /*
-** The two scales are so close that nearly every step is 0. A step is not 0 with probability about 2
-** (to - from)/to.
+** The two scales are so close that nearly every step is 0. The probability that a step is not 0 is
+** about 2 (to - from)/to.
 */
 static void the_closest_scales(void) {
   uint64_t last = DISCRETE_LAPLACE_MAX_SCALE - 1;

@@ -1,6 +1,7 @@
 /*
-** test_estimate.c: compares estimate.h with closed forms in long double, with the exact answers of
-** the tables from which the test makes points without noise, and with simulated noise.
+** test_estimate.c: compares estimate.h with three references: closed forms in long double, the
+** exact answers for tables, and simulated noise. For the exact answers, the test turns a table into
+** a point without noise.
 **
 ** A simulation has 20000 points. The standard error of a standard deviation is 0.5%, and the tests
 ** allow 3%.
@@ -102,7 +103,7 @@ static void values(void) {
     }
     for (int g = 1; g < 5; g++) {
       long double tau = ldexpl((long double)clocks[0], 2 * granularities[g]);
-      double radius = (double)sqrtl(tau * 3 / 7); /* a shrink of 3/10 */
+      double radius = (double)sqrtl(tau * 3 / 7); /* the shrink is 3/10 */
       struct view view = ou_view(clocks[0], granularities[g], radius, NAN, NAN, 1);
       view.centre = 17.25;
       long double square = (long double)radius * radius, shrink = square / (square + tau);
@@ -268,10 +269,6 @@ static void check_noise(struct read *read, int number, double truth, const char 
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/*
-** Sets one cell to the count, the sum of u and the sum of 2 u^2 - 1 of n rows that are spread over
-** [from, to]. Returns the mean and the variance of the rows.
-*/
 struct table {
   double mean, variance;
 };
@@ -296,6 +293,10 @@ static void put_sums(struct read *read, int cell, double n, double a, double b) 
   }
 }
 
+/*
+** Sets one cell to the count, the sum of u and the sum of 2 u^2 - 1 of n rows that are spread over
+** [from, to]. Returns the mean and the variance of the rows.
+*/
 static struct table put_rows(struct read *read, int cell, int n, double from, double to) {
   const struct contribution *question = &read->question;
   double low = question->low, high = question->high, sum = 0, squares = 0, a = 0, b = 0;
@@ -329,7 +330,7 @@ static void averages(void) {
 }
 
 /*
-** There is one average for each cell. The noise of an average follows from the count of its cell.
+** There is one average for each cell. The noise of an average depends on the count of its cell.
 */
 static void averages_of_groups(void) {
   static struct read read;
@@ -513,8 +514,8 @@ static void quantiles(void) {
     for (int i = 0; i < 7; i++) {
       double want = quantile_of(&question, leaves, wanted[i]);
       /*
-      ** If the noise moves a rank by one step, the new rank may lie on the other side of empty
-      ** leaves.
+      ** If rounding to the lattice moves a rank by one step, the new rank may lie on the other side
+      ** of empty leaves.
       */
       double slack = kind == 3 ? 0.001 : 0.0001;
       CHECK(fabs(read.estimates[i].value - want) <= slack, "kind %d q %g: %.9g, not %.9g", kind,
@@ -596,7 +597,7 @@ static void noise_that_is_known_beforehand(void) {
   CHECK_CLOSE(estimate_total_stddev(&read.reading), estimate_stddev(&read.reading.view), 1e-12);
   struct contribution mean = {.family = of(MEAN), .clip = 1, .low = 0, .high = 60};
   read_start(&read, &mean, 0.1, 1);
-  put_sums(&read, 0, 500, 500, 500); /* at the end of the range */
+  put_sums(&read, 0, 500, 500, 500); /* all rows are at the end of the range */
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
   struct contribution spread = {.family = of(SPREAD), .clip = 1, .low = 0, .high = 60};
@@ -630,7 +631,10 @@ static long double outside_of(int draws, long double t) {
   return draws == 2 ? fall * (2 + x) / 4 : fall * (8 + 5 * x + x * x) / 16;
 }
 
-/* Returns the t that at least one of m independent such numbers exceeds with probability delta. */
+/*
+** Returns the t such that at least one of m independent variables X of outside_of() exceeds t with
+** probability delta.
+*/
 static long double level_of(long double delta, int m, int draws) {
   long double low = -10, high = is_l1 ? 1000 : 40;
   for (int i = 0; i < 200; i++) {
@@ -699,7 +703,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
         read.point[2 * i] -= 1000 + i;
         read.point[2 * i + 1] = 1000 + i;
       }
-      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* sums show no key */
+      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* does not matter */
     }
     read_point(&read);
     CHECK(read.count == 3 && read.estimates[0].cell == 2 && read.estimates[1].cell == 4 &&

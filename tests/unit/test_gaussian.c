@@ -1,7 +1,7 @@
 /*
-** test_gaussian.c: compares the exact Gaussian profile with identities and with reference points of
-** 60 digits, and tests its inverses and its domain. tests/sql/test_planning.py compares a wide grid
-** with mpmath.
+** test_gaussian.c: compares the exact Gaussian profile with identities and with reference points
+** that were computed with 60 digits. The tests also cover the inverses and the domain of the
+** profile. tests/sql/test_planning.py compares a wide grid with mpmath.
 */
 #include "check.h"
 
@@ -17,7 +17,7 @@ static const double deltas[] = {1e-300, 1e-200, 1e-100, 1e-30, 1e-12,   1e-6,
                                 1e-3,   0.1,    0.5,    0.9,   0.999999};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Reference points of 17 digits, and extreme points computed with mpmath. */
+/* Compares with reference points of 17 digits, and with extreme points computed with mpmath. */
 static void reference_points(void) {
   CHECK_CLOSE(gaussian_epsilon(0.5, 1e-6), 4.88655411746221201, 1e-14);
   CHECK_CLOSE(1.0 / sqrt(2.0 * gaussian_rate(1.0, 1e-6)), 4.22467888932683529, 1e-14);
@@ -32,8 +32,8 @@ static void total_variation_at_epsilon_zero(void) {
 }
 
 /*
-** At epsilon = rate, A is 0 and delta = 1/2 - M(mu)/sqrt(2 pi). The test computes M from erfc, for
-** arguments at which erfc is accurate.
+** At epsilon = rate, A of gaussian.c is 0 and delta = 1/2 - M(mu)/sqrt(2 pi). The test computes
+** M(mu) from erfc(), for arguments at which erfc() is accurate.
 */
 static void profile_at_its_median(void) {
   for (double mu = 0.1; mu < 5.0; mu += 0.1) {
@@ -57,8 +57,9 @@ static void agrees_with_the_printed_formula(void) {
 }
 
 /*
-** d delta/d mu = phi(epsilon/mu - mu/2), by Richardson's central difference. The profile must not
-** jump where the code changes its method.
+** The derivative d delta/d mu must be phi(epsilon/mu - mu/2). The test computes this derivative
+** from central differences with Richardson's extrapolation. The profile must not jump where the
+** code changes its method.
 */
 static void derivative_in_mu_is_a_density(void) {
   for (double mu = 0.02; mu < 30.0; mu *= 1.07) {

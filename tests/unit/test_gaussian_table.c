@@ -281,8 +281,7 @@ static void the_last_strip_stands_for_all_beyond(void) {
   expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
   /*
   ** 9 bits choose the group and the strip in this group. The digits of the fraction follow. gamma
-  ** is 0, so the first attempt of bernoulli() fails, whatever the 30 or more bits are that it
-  ** takes.
+  ** is 0, so the first attempt of bernoulli() fails for any random bits. It takes 30 bits or more.
   */
   long taken;
   int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);
@@ -330,7 +329,9 @@ static void first_attempts_are_decided_in_rationals(void) {
   const uint64_t second = n / 2048 << 21 | n % 2048 << 41;
   CHECK(n % 2048 > 0, "no remainder");
   expect("second, fails", (uint64_t[]){word, second, NEXT}, 3, 96, 3);
-  /* The next bits choose the number 1 from 0, 1 and 2, with which the third attempt fails. */
+  /*
+  ** The next bits choose one of the numbers 0, 1 and 2. They choose 1, so the third attempt fails.
+  */
   uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52;
   expect("second, happens", (uint64_t[]){word, third, NEXT}, 3, 1311, 2);
 }

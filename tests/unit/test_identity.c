@@ -1,7 +1,7 @@
 /*
-** test_identity.c: the identities of units and keys. The test compares the hash of short texts with
-** the sum of products modulo 2^192 that identity.c states, computed bit by bit. The proof in
-** identity.c is about this sum, so it then applies to the code.
+** test_identity.c: tests the identities of units and keys. The comments of identity.c define the
+** hash of a short text as a sum of products modulo 2^192, and prove a bound for this sum. The test
+** computes the sum bit by bit and compares the hash with it, so the proof applies to the code.
 */
 #include "check.h"
 
@@ -137,7 +137,7 @@ static void both_halves_tell_texts_apart(void) {
   }
 }
 
-/* Secrets and kinds change the identity. Without a secret the identity never changes. */
+/* Secrets and kinds change the identity. Without a secret, a text always has the same identity. */
 static void kinds_and_secrets(void) {
   struct secret other;
   char text[300];

@@ -161,7 +161,7 @@ static void check_shifts(int dimension, int scale, int most) {
           int shift[3] = {a, b, c}, size = abs(a) + abs(b) + abs(c);
           if (size == 0 || size > most) continue;
           if (dimension == 3 && !(0 <= a && a <= b))
-            continue; /* dimension 2 covers signs and orders */
+            continue; /* dimension 2 tests all signs and orders */
           double part = check_shift(&box, shift);
           int alone = abs(a) == size || abs(b) == size || abs(c) == size;
           CHECK(alone ? fabs(part - 1) <= 1e-9 + 1e-11 / box.alpha : part < 1 - 1e-6,

@@ -1,7 +1,7 @@
 /*
 ** test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
 ** The tests compute these inequalities in 128-bit integers, which do not overflow. There is no
-** second implementation to compare with. The arguments are all numbers of small windows, random
+** second implementation to compare with. The arguments are all numbers of some small ranges, random
 ** numbers and extreme numbers.
 */
 #include <inttypes.h>

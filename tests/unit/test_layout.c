@@ -1,7 +1,7 @@
 /*
 ** test_layout.c: tests layout.h. The tests compute sizes and reaches from the definition of each
-** family. The tests find the largest distance of two neighbours by a search over the cones of
-** possible vectors of a unit. They use values at the ends of every range.
+** family. The possible vectors of a unit form a cone. The tests search the cones for the two units
+** with the largest distance. They use values at the ends of every range.
 */
 #include "families.h"
 #include "check.h"
@@ -137,8 +137,8 @@ static void check_shape(const struct contribution *question, int by_unit, int re
     CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
           family, clip, got, want);
     /*
-    ** For sums of private keys, the radius of the sum and its count together is scaled to 53 bits,
-    ** so the reach of the sum alone is not the clip.
+    ** For sums with private keys, the code scales the joint radius of sum and count to 53 bits, so
+    ** the reach of the sum alone is not the clip.
     */
     if (ideal.is_whole && shape.block_count == 1)
       CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
@@ -180,8 +180,8 @@ static void check_shape(const struct contribution *question, int by_unit, int re
 }
 
 /*
-** Compares the layout for the sum norm with its specification: the amount that a row counts, the
-** bound on a unit, and the distance of two units.
+** Compares the layout for the sum norm with its specification: the count of a row, the bound on a
+** unit, and the distance of two units.
 */
 static void check_l1(const struct contribution *question, int by_unit, int replace) {
   struct layout shape, euclidean;
@@ -204,7 +204,7 @@ static void check_l1(const struct contribution *question, int by_unit, int repla
   long double scale = (long double)shape.scale, radius = (bound + count) * scale;
   CHECK(radius >= 0x1p52L * (1 - 0x1p-52L) && radius < 0x1p53L * (1 + 0x1p-52L),
         "family %d clip %g: radius %La", (int)family, question->clip, radius);
-  int counts_once = family == VECTOR_MEAN; /* two counts are at most one count apart */
+  int counts_once = family == VECTOR_MEAN; /* the counts of two units differ by at most one */
   long double want = radius + (replace ? bound + (counts_once ? 0 : count) : 0) * scale;
   long double got = (long double)shape.distance;
   long double more = 4 + (counts_once ? 2 * shape.components : 0) + want * 0x1p-51L;
@@ -253,9 +253,9 @@ static double apart(const double x[6]) {
 }
 
 /*
-** x has the two means of two units, and their numbers n (see apart()). Moves x into the region of
-** possible units. The vector of a unit with many rows is n times (1, mean of u, mean of 2u^2 - 1)
-** with n <= 1. The two means can be any point above the parabola.
+** x holds two means for each of two units, and then the numbers n and m of apart(). Moves x into
+** the region of possible units. The vector of a unit with many rows is n times (1, mean of u, mean
+** of 2u^2 - 1) with n <= 1. The two means can be any point above the parabola.
 */
 static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {

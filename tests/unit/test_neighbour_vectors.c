@@ -5,16 +5,16 @@
 ** The tests use tables and their neighbours for every family, with and without units, under both
 ** adjacencies, in both norms, with public and with private keys. The exact totals are never further
 ** apart than shape.distance, and the rounded totals never further than design.sensitivity, which
-** for sums of magnitudes is exactly floor(distance / 2^shift) + touched. Both runs of a pair have
-** the same secret (tables.h), so they keep the same private keys. The test matches keys by their
-** texts; absent keys count as 0.
+** for the sum norm is exactly floor(distance / 2^shift) + touched. Both runs of a pair have the
+** same secret (tables.h), so they keep the same private keys. The test matches keys by their texts;
+** absent keys count as 0.
 **
-** Worst cases for each family show which part of the charged distance occurs. The whole distance
-** occurs, with two exceptions:
-**   private sums of rows  0.943 replaced (0.8 in the sum norm): one row cannot have its count and
-**   its sum in different cells;
-**   means of vectors in the sum norm  0.8 replaced (10 numbers): every unit counts the same.
-** A sensitivity that is twice too large would be as wrong as one that is too small.
+** Worst cases for each family show which fraction of the charged distance occurs. The whole
+** distance occurs, with two exceptions. Both exceptions replace a unit:
+**   sums of rows with private keys  0.943 (0.8 in the sum norm), because one row cannot have its
+**   count and its sum in different cells
+**   means of vectors of 10 numbers in the sum norm  0.8, because all units have the same count
+** The tests also fail if a sensitivity is larger than these fractions allow.
 */
 #include "check.h"
 
@@ -39,8 +39,8 @@ static uint128 square_of(int128 x) {
 }
 
 /*
-** Returns what a difference in one coordinate adds to the distance in the sum norm, or to the
-** square of the Euclidean distance.
+** Returns the amount that a difference in one coordinate adds to the distance in the sum norm, or
+** to the square of the Euclidean distance.
 */
 static uint128 part_of(const struct layout *shape, int128 x) {
   return shape->is_l1 ? (uint128)(x < 0 ? -x : x) : square_of(x);
@@ -388,7 +388,10 @@ static void worst_cases_come_near(void) {
   }
 }
 
-/* The worst cases with a thousand cells or components, where truncation has the largest effect. */
+/*
+** Tests the worst cases with a thousand cells or components, where truncation has the largest
+** effect.
+*/
 static void worst_cases_over_many_cells(void) {
   static struct pair pair;
   static double wide[2][LAYOUT_MAX_SIZE];

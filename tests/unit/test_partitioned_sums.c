@@ -119,7 +119,9 @@ static void check(struct table *table, struct partitioned_sums *records, const c
   }
 }
 
-/* A value that fits 64 bits. With `wide`, one value in some hundreds does not. */
+/*
+** Returns a value that fits 64 bits. With `wide`, about one of several hundred values does not fit.
+*/
 static int128 value(int wide) {
   int128 x = (int128)(int64_t)random_bits() >> (4 + random_bits() % 50);
   if (!wide || random_bits() % 300) return x;
@@ -144,7 +146,10 @@ static void random_tables(void) {
     for (int i = 0; i < shapes[s].rows; i++) {
       int128 values[64];
       if (random_bits() % 4) { /* otherwise the row has the unit of the previous row */
-        /* Half of the rows belong to the first unit, so few buckets can be divided. */
+        /*
+        ** In every other shape, half of the rows belong to the first unit, so few buckets can be
+        ** divided.
+        */
         unit = s % 2 && random_bits() % 2 ? 0 : (uint32_t)(random_bits() % table.units);
         cell = table.cells ? (uint32_t)(random_bits() % table.cells) : 0;
       }
@@ -247,8 +252,7 @@ static void buckets_are_split(void) {
 }
 
 /*
-** If an allocation fails, wherever this is, all later calls report the failure, and the sums can be
-** closed.
+** Whichever allocation fails, all later calls report the failure, and the sums can be closed.
 */
 static void memory_runs_out(void) {
   int succeeded = 0, failures = 0;

@@ -1,8 +1,8 @@
 /*
 ** test_sgd.c: tests sgd.h. The tests compare every iterate with a descent in long double
-** arithmetic, whose gradients are computed as differences of the loss. They find the sensitivity of
-** a step by brute force, and check the constants of the losses and the bound for public rows
-** against its own recursion.
+** arithmetic, which computes each gradient as a difference of the loss. They find the sensitivity
+** of a step by brute force, and check the constants of the losses. They compare the bound for
+** public rows with the recursion that defines it.
 **
 ** This file has its own sampler, which replaces discrete_gaussian.c and discrete_laplace.c. The
 ** noise of every step is therefore known, and a test can choose the coefficients before a step.
@@ -171,8 +171,8 @@ static void reference_leave(struct reference *reference, const struct descent *d
 }
 
 /*
-** Requirement G1: checks the iterate after each number of rows. Missing rows and rows without a
-** gradient give the same result.
+** Requirement G1: checks the iterate after each number of rows. Missing rows must give the same
+** iterate as rows without a gradient.
 */
 static void iterates(void) {
   for (int model = 0; model < 300; model++) {
@@ -209,7 +209,7 @@ static void iterates(void) {
 
 /* ---- the sensitivity of a step --------------------------------------------------------------- */
 
-/* Rows with unreasonable values. C callers may pass any double as y. */
+/* Returns a row with unreasonable values. C callers may pass any double as y. */
 static struct row wild_row(const struct descent *descent) {
   static const double values[] = {0,      -0.0,     5e-324, -5e-324, 1e308,    -1e308,
                                   1e-300, INFINITY, 1,      -1,      0x1p1000, -INFINITY};
@@ -288,7 +288,7 @@ static void sensitivity(void) {
 }
 
 /*
-** A step stays within the ball of the sensitivity, to the last integer. The gradients and features
+** A step stays exactly within the ball whose radius is the sensitivity. The gradients and features
 ** of the rows are as large as possible. For about half of the rows, the rounded step would be
 ** outside the ball if the code did not correct it. The descent starts at w = 0, so the point is the
 ** step.
@@ -438,8 +438,8 @@ static void public_rows(void) {
 }
 
 /*
-** If no variance is sufficient, the function returns none. It never returns a variance that costs
-** more than the rate.
+** If no variance is sufficient, the code sets none (0). It never sets a variance that costs more
+** than the rate.
 */
 static void extreme_rates(void) {
   int none = 0;
@@ -460,10 +460,10 @@ static void extreme_rates(void) {
 }
 
 /*
-** Noise that is added after the last step hides earlier rows as well as the last row. An exception
-** is noise so large that the rounding in earlier steps matters, which the code refuses. The test
-** checks admitted noise row by row. The shifts are proportional to L^(steps left) and to the noise
-** of their step, over all steps or over the first few steps.
+** Noise that is added after the last step hides every earlier row at least as much as the last row.
+** An exception is noise so large that the rounding in earlier steps matters. The code refuses such
+** noise. The test checks each row for the noise that the code admits. The shifts are proportional
+** to L^(steps left) and to the noise of their step, over all steps or over the first few steps.
 */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;
@@ -562,8 +562,9 @@ static long double stick(long double epsilon, long double apart, long double sla
 
 /*
 ** The reference computes Theorem 5 of Asoodeh et al. in long double arithmetic. It computes a new
-** contraction coefficient in each step and uses the path bound at each step. The result is never
-** above the theorem as printed, and the code finds the least variance for it.
+** contraction coefficient in each step and uses the path bound at each step. The computed delta is
+** never above the delta of the theorem as printed. The code finds the least variance for a given
+** delta.
 */
 static void stop_delta(void) {
   for (int model = 0; model < 60; model++) {
@@ -624,8 +625,9 @@ static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shif
 }
 
 /*
-** The sensitivity in the L1 norm holds to the last integer, and rows with equal features come near
-** it. For falling learning rates, the ball of each step holds at every step.
+** No two neighbours are further apart in the L1 norm than the sensitivity, and rows with equal
+** features come near this distance. For falling learning rates, the ball of each step holds at
+** every step.
 */
 static void sum_sensitivity(void) {
   double largest = 0;

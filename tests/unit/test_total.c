@@ -95,8 +95,8 @@ static void the_edge_is_within(void) {
     CHECK(total_within((struct total){nextafter(limit[i], 0), 0}, limit[i]), "a step down");
   }
   /*
-  ** The sum of ten doubles 0.1 is slightly more than 1, because the double 0.1 is. The total must
-  ** be above 1 too.
+  ** The sum of ten doubles 0.1 is slightly more than 1, because the double 0.1 is slightly more
+  ** than 1/10. The total must be above 1 too.
   */
   struct total tenths = {0, 0};
   for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
@@ -141,7 +141,7 @@ static double missing_of(double paid, double cost) {
   return total_missing((struct total){paid, 0}, cost);
 }
 
-/* The inequality x >= cost - paid holds exactly, and fails for the double before x. */
+/* The missing amount x satisfies x >= cost - paid exactly, and the double before x does not. */
 static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
   CHECK(missing_of(1, 1) == 0 && missing_of(2, 1) == 0 && missing_of(0, 0) == 0, "paid");
   CHECK(missing_of(0, 0.3) == 0.3, "nothing paid");

@@ -170,7 +170,7 @@ static void strangers_are_not_found(void) {
   }
 }
 
-/* If handing over a part fails, all later calls of the table report the failure. */
+/* If the table cannot hand over a part, all later calls report the failure. */
 static void a_failure_sticks(void) {
   struct unit_table table = fresh(1);
   start(2, 1);
@@ -188,8 +188,7 @@ static void a_failure_sticks(void) {
 }
 
 /*
-** If an allocation fails, wherever this is, all later calls report the failure, and the table can
-** be closed.
+** Whichever allocation fails, all later calls report the failure, and the table can be closed.
 */
 static void memory_runs_out(void) {
   int succeeded = 0;

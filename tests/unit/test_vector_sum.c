@@ -37,8 +37,9 @@ static int cell_of(const struct release *release, const struct row *row) {
 }
 
 /*
-** Adds the shares of a row in whole steps. Two shares are w and the rest of 1. Three shares are (1
-** - w)^2, the rest of 1, and w^2.
+** Adds the shares of a row in whole steps. The shares add up to exactly 1. Two shares are w and 1 -
+** w. Three shares are (1 - w)^2, 2 w (1 - w) and w^2, and the middle share takes the rounding
+** errors.
 */
 static void add_shares(const struct release *release, double w, int128 *cell) {
   double all = release->shape.scale;
@@ -258,7 +259,7 @@ enum { MOST_FLOATS = 33 };
 
 /*
 ** Adds a row to `fast` as the bytes of a blob. Adds the same row to `slow` as vector_text_read()
-** reads it, which means zeros if a number is not finite.
+** reads it. If any number is not finite, vector_text_read() reads zeros.
 */
 static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const float *v, int size,
                        int *shorts) {
@@ -648,8 +649,8 @@ static int bits_of(unsigned set) {
 }
 
 /*
-** Every key is kept as often as any other, and the choice of one unit reveals nothing about
-** another's.
+** Every key is kept as often as any other, and the choice for one unit reveals nothing about the
+** choice for another unit.
 */
 static void private_keys_are_chosen_at_random(void) {
   enum { RUNS = 4000 };
@@ -670,7 +671,7 @@ static void private_keys_are_chosen_at_random(void) {
   double part = (double)KEPT / HELD, error = sqrt(part * (1 - part) * RUNS);
   for (int i = 0; i < HELD; i++)
     CHECK(fabs(chosen[i] - part * RUNS) <= 6 * error, "key %d: %d times", i, chosen[i]);
-  double chance = RUNS / 56.0; /* 3 of 8 */
+  double chance = RUNS / 56.0; /* 56 sets of 3 out of 8 keys */
   CHECK(fabs(alike - chance) <= 6 * sqrt(chance), "%d of %d pairs are alike", alike, RUNS);
 }
 
