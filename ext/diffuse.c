@@ -23,9 +23,9 @@ SQLITE_EXTENSION_INIT1
 #endif
 
 /*
-** All connections of a process call SQLite through one table of functions. A second SQLite library
-** in the process has its own table and connections. If such a library loads the extension, the
-** function returns 0 with a message.
+** Stores the table of functions through which the extension calls SQLite. All connections use the
+** table of the SQLite library that loaded the extension first. If a second SQLite library in the
+** process loads the extension, the function returns 0 with a message.
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
@@ -46,7 +46,10 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
 #endif
 }
 
-/* Applies PRAGMA hard_heap_limit to the memory of units, which SQLite does not allocate. */
+/*
+** Returns whether SQLite's memory and the `taken` bytes for tables of units are together within
+** PRAGMA hard_heap_limit.
+*/
 static int is_within_limit(size_t taken) {
   sqlite3_int64 limit = sqlite3_hard_heap_limit64(-1);
   return limit <= 0 ||
@@ -78,9 +81,9 @@ static int register_all(sqlite3 *db, struct host *host) {
 }
 
 /*
-** If the extension is loaded again on the same connection, this function does nothing. Otherwise it
-** would replace the functions and with them the handle that holds an in-memory ledger. SQLite also
-** refuses to replace functions while a statement runs.
+** If the extension is loaded again on the same connection, this function does nothing. Replacing
+** the functions would also replace the handle that holds an in-memory ledger. SQLite also refuses
+** to replace functions while a statement runs.
 */
 EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (!take_api(api, error)) return SQLITE_ERROR;
@@ -93,7 +96,7 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
   struct host *host = host_new(db);
   if (!host) return SQLITE_NOMEM;
   int rc = register_all(db, host);
-  host->complete = rc == SQLITE_OK; /* the registrations hold the host now */
+  host->complete = rc == SQLITE_OK; /* from now on, the registered functions own the host */
   host_release(host);
   if (rc == SQLITE_OK) return SQLITE_OK;
   return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",

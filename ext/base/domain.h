@@ -9,7 +9,7 @@
 struct domain {
   const char *parameter; /* the parameter's name in the documentation, such as "epsilon" */
   double low, high;
-  /* 1: the end point is not allowed; 0: the end point is allowed, even infinity */
+  /* 1: the domain excludes this end point; 0: it includes this end point, even an infinite one */
   int low_open, high_open;
 };
 

@@ -7,8 +7,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The text of an error for which there was no memory to make its own text. An error is therefore
-** never lost.
+** If memory runs out while the text of an error is made, the error gets this text. An error is
+** therefore never lost.
 */
 static char no_memory[] = "out of memory";
 

@@ -9,8 +9,9 @@
 ** If a function takes a struct error, the function sets the error before it returns 0. Some
 ** functions follow other rules, and their declarations say so. Functions that SQLite calls return
 ** SQLite's result codes. Functions that return an index, a count or another number return -1 (or a
-** constant such as CELL_FAILED) if there is no such number. Comparisons return the order of two
-** values. A step with three outcomes (a row, the end, a failure) returns 1, 0 or -1.
+** constant such as CELL_FAILED) if there is no such number. Comparisons return a negative number, 0
+** or a positive number, as strcmp() does. A step with three outcomes (a row, the end, a failure)
+** returns 1, 0 or -1.
 */
 #ifndef DIFFUSE_BASE_ERROR_H
 #define DIFFUSE_BASE_ERROR_H
@@ -42,7 +43,7 @@ void error_clear(struct error *error);
 /*
 ** error_take() returns the error and clears `error`. error_restore() sets the taken error again and
 ** drops any later error. Call these two functions before and after work that must run even after an
-** error, if errors of this work do not matter.
+** error, and whose own errors do not matter.
 */
 struct error error_take(struct error *error);
 void error_restore(struct error *error, struct error taken);

@@ -13,7 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 #define DIGITS 40 /* number of digits to which a double is expanded; enough to recognise a tie */
 #define LARGE  15 /* from this exponent on, the text has a power of ten */
-/* If a number needs digits beyond this decimal place, the text also has a power of ten. */
+/* A text that would need digits beyond this decimal place has a power of ten, too. */
 #define SMALL     (-9)
 #define PRECISION 15 /* number of significant digits of a double */
 
@@ -53,7 +53,7 @@ enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus inf
 */
 static int64_t rounded(double x, int place, enum direction direction) {
   struct decimal decimal = decimal_of(x);
-  int count = x == 0 ? 0 : decimal.exponent - place + 1; /* number of digits before the place */
+  int count = x == 0 ? 0 : decimal.exponent - place + 1; /* number of digits down to `place` */
   int64_t whole = 0;
   for (int i = 0; i < count; i++) whole = whole * 10 + (decimal.digits[i] - '0');
   const char *rest = count >= 0 ? decimal.digits + count : "0";
@@ -86,7 +86,7 @@ static void append_number(sqlite3_str *text, int64_t n, int place) {
   }
 }
 
-/* Returns the place of the last digit of a half-width that the text shows. */
+/* Returns the decimal place of the last digit that the text shows of a half-width. */
 static int place_of(double half) {
   int first = exponent_of(half);
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;

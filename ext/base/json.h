@@ -31,18 +31,18 @@ int json_present(struct json *json);
 /*
 ** json_members() calls take() for each member of a JSON object. json_elements() calls take() for
 ** each element of a JSON array, with the keys '0', '1' and so on. Both functions stop when take()
-** returns 0, whether or not take() has set an error. The argument `type` is the type of the value,
-** by the name that json_each() uses. A duplicate member, a number that is not finite and a zero
-** byte are errors. Both functions clear the error when they start.
+** returns 0, with or without an error. The argument `type` is the type of the value, by the name
+** that json_each() uses. A duplicate member, a number that is not finite and a zero byte are
+** errors. Both functions clear the error when they start.
 */
 typedef int json_take(void *context, const char *key, const char *type, sqlite3_value *value);
 int json_members(struct json *json, const char *object, json_take *take, void *context);
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
 /*
-** json_text_members() does what json_members() does, and json_keys() does what json_elements()
-** does, but they pass each value as a text. json_text_members() converts a value to text as SQLite
-** does. json_keys() converts a value with key_text() (sql_text.h).
+** json_text_members() works like json_members(), and json_keys() works like json_elements(), but
+** both pass each value as a text. json_text_members() converts a value to text as SQLite does.
+** json_keys() converts a value with key_text() (sql_text.h).
 */
 typedef int json_take_text(void *context, const char *key, const char *text);
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);

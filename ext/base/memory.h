@@ -2,8 +2,8 @@
 ** memory.h: allocates zeroed memory for tables that the code reads in random order.
 **
 ** A table of a million units has more pages of 4 KiB than the processor's address cache (TLB) can
-** hold. With pages of 4 KiB, the processor would spend half of the time of each look-up on finding
-** the page. Large tables therefore use huge pages if the operating system provides huge pages.
+** hold. With pages of 4 KiB, half of the time of each look-up would be spent on finding the page.
+** Large tables therefore use huge pages if the operating system provides huge pages.
 */
 #ifndef DIFFUSE_BASE_MEMORY_H
 #define DIFFUSE_BASE_MEMORY_H

@@ -60,8 +60,7 @@ const char *not_a(sqlite3_value *value, int wanted) {
 /*
 ** KEY_LENGTH is the length in characters of the longest text of a key. BLOB_BYTES is the number of
 ** bytes of a blob whose text does not exceed this length. Keys are data and can have any length, so
-** key_text() cuts longer keys. If the text of a key is itself used as a key, key_text() returns it
-** unchanged.
+** key_text() cuts longer keys. key_text() returns its own results unchanged.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498

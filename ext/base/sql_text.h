@@ -15,8 +15,8 @@
 const char *plain_text(sqlite3_value *value);
 
 /*
-** Returns the end of an error about a value of the wrong type: ", not NULL", ", not a text", and so
-** on. Returns "" if the value has the wanted type. `wanted` is SQLITE_TEXT, SQLITE_BLOB, or
+** Returns the last words of an error about a value of the wrong type: ", not NULL", ", not a text",
+** and so on. Returns "" if the value has the wanted type. `wanted` is SQLITE_TEXT, SQLITE_BLOB, or
 ** SQLITE_FLOAT for any number. Errors never show a value, because every argument of every function
 ** may come from a row (SECURITY.md).
 */
@@ -41,8 +41,9 @@ char *key_text(sqlite3_value *key);
 void first_word(const char *sql, char word[8]);
 
 /*
-** Returns a copy of the text of a query without white space and semicolons at the end, as the
-** ledger and states store it. The caller calls sqlite3_free(). Returns null if memory runs out.
+** Returns a copy of a query's text without white space and semicolons at the end. The ledger and
+** states store queries in this form. The caller calls sqlite3_free(). Returns null if memory runs
+** out.
 */
 char *query_trimmed(const char *sql);
 

@@ -11,7 +11,7 @@
 struct cost {
   double rate;  /* zCDP rate of the Gaussian part, >= 0 */
   double delta; /* >= 0; each publication pays the whole delta, out of the tier's delta_keys */
-  /* RDP on top of the rate; null: no curve */
+  /* the RDP that is added to the RDP of the rate; null: no curve */
   double (*curve)(const void *parameters, double alpha);
   const void *parameters; /* passed to curve() */
 };

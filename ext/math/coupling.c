@@ -45,7 +45,7 @@ struct scaled inverse_geometric(double lipschitz, double terms) {
 }
 
 /*
-** Equation (2) for the path whose moves Delta_i are proportional to L^(2i): alpha/2
+** Returns equation (2) for the path whose moves Delta_i are proportional to L^(2i): alpha/2
 ** (distance/sigma)^2/sum_{j=1}^r L^(-2j), where r = steps.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
@@ -58,7 +58,7 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
   return gaussian_divergence(alpha, ratio);
 }
 
-/* Equation (3): alpha distance^2 L^(r+1)/(2 r sigma^2). */
+/* Returns equation (3): alpha distance^2 L^(r+1)/(2 r sigma^2). */
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
@@ -89,7 +89,7 @@ double best_path_rdp(double alpha, const struct path_step *steps, long count, do
   struct scaled product = scaled(1.0), sum = scaled(0.0);
   for (long j = 0; j < count; j++) {
     product = scaled_times(product, scaled(steps[j].lipschitz));
-    if (product.mantissa == 0.0) return 0.0; /* a constant map: equal outputs */
+    if (product.mantissa == 0.0) return 0.0; /* the map is constant, so both outputs are equal */
     sum = scaled_plus(sum, scaled_square(scaled_over(scaled(steps[j].sigma), product)));
   }
   return half_times(alpha, scaled_over(scaled_square(scaled(distance)), sum));

@@ -58,7 +58,7 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
 }
 
 /*
-** Returns kappa = (sensitivity root/clock)^2, or 0 if the sensitivity is 0. 2 root^2 is the
+** Returns kappa = (sensitivity root/clock)^2, or 0 if the sensitivity is 0. Here root^2 is half the
 ** derivative of the clock.
 */
 static double clock_gamma(double sensitivity, struct scaled root, struct scaled clock) {

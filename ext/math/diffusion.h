@@ -46,21 +46,21 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
                       enum rate_rule rule);
 
 /*
-** The functions kappa of Brownian motion and of OU at time s: sensitivity^2/(4 s^2), and (theta
-** sensitivity e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
+** Return kappa at time s: of Brownian motion, sensitivity^2/(4 s^2), and of OU, (theta sensitivity
+** e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
 */
 double brownian_gamma(double sensitivity, double s);
 double ou_gamma(double sensitivity, double theta, double rho, double s);
 
 /*
-** The zCDP rate of Brownian motion, sensitivity^2/(4 t). At t = 0 the rate is infinite, or 0 if the
-** sensitivity is 0.
+** Returns the zCDP rate of Brownian motion, sensitivity^2/(4 t). At t = 0 the rate is infinite, or
+** 0 if the sensitivity is 0.
 */
 double brownian_rate(double sensitivity, double t);
 
 /*
-** The zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau). At t = 0 the rate is infinite, or 0 if
-** the sensitivity is 0.
+** Returns the zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau). At t = 0 the rate is infinite,
+** or 0 if the sensitivity is 0.
 */
 double ou_rate(double sensitivity, double theta, double rho, double t);
 
@@ -79,13 +79,13 @@ double ou_variance(double theta, double rho, double t);
 double ou_shrink(double theta, double t);
 
 /*
-** Mean squared errors (equation (4) and the text around it) of three mechanisms in `dimension`
-** dimensions. Each mechanism has the zCDP rate of OU(theta, rho) at time t. ou_mse() is the error
-** of OU if the true answer is at distance `norm` from the centre: (1-b)^2 norm^2 + b^2 dimension
-** tau. gaussian_mse() is the error of the plain Gaussian mechanism: dimension tau. pgm_mse() is for
-** the Gaussian mechanism whose result is shrunk by the best constant (PGM in the paper). It is the
-** largest error over all true answers within `radius` of the centre: dimension tau
-** radius^2/(radius^2 + dimension tau).
+** These functions return the mean squared errors of three mechanisms in `dimension` dimensions
+** (equation (4) and the text around it). Each mechanism has the zCDP rate of OU(theta, rho) at time
+** t. ou_mse() is the error of OU if the true answer is at distance `norm` from the centre: (1-b)^2
+** norm^2 + b^2 dimension tau. gaussian_mse() is the error of the plain Gaussian mechanism:
+** dimension tau. pgm_mse() is for the Gaussian mechanism whose result is shrunk by the best
+** constant (PGM in the paper). The function returns the largest error over all true answers within
+** `radius` of the centre: dimension tau radius^2/(radius^2 + dimension tau).
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);
@@ -101,10 +101,13 @@ double pgm_mse(double theta, double rho, double t, double radius, double dimensi
 double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension);
 
-/* The shrink factor of Theorem 8 at any clock: radius^2/(radius^2 + dimension clock). */
+/* Returns the shrink factor of Theorem 8 at any clock: radius^2/(radius^2 + dimension clock). */
 double ou_shrink_radius(double radius, double dimension, double clock);
 
-/* The shrink factor of OU(theta, rho) when its clock is `clock`: 1/sqrt(1 + theta clock/rho^2). */
+/*
+** Returns the shrink factor of OU(theta, rho) when its clock is `clock`: 1/sqrt(1 + theta
+** clock/rho^2).
+*/
 double ou_shrink_process(double theta, double rho, double clock);
 
 #endif

@@ -56,7 +56,7 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
 /* ---- two kernels ----------------------------------------------------------------------------- */
 
 /*
-** Returns e^epsilon, or e^709 if epsilon is larger. e^709 does not overflow, and its product with
+** Returns e^epsilon, or e^709 if epsilon exceeds 709. e^709 does not overflow, and its product with
 ** any normal double is at least 1.
 */
 static double order_of(double epsilon) {

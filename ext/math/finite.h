@@ -1,8 +1,8 @@
 /*
-** finite.h: results about finite Markov kernels (mixing.h). The coefficients of one kernel are not
-** enough for these results: the divergence between two kernels (Asoodeh et al. 2020, Lemma 3), a
-** kernel after a coupling (Balle et al. 2019, Theorem 2), the least epsilon after a kernel, and
-** powers of a kernel.
+** finite.h: results about finite Markov kernels (mixing.h) that do not follow from the coefficients
+** of one kernel: the divergence between two kernels (Asoodeh et al. 2020, Lemma 3), a kernel after
+** a coupling (Balle et al. 2019, Theorem 2), the least epsilon after a kernel, and powers of a
+** kernel.
 **
 ** The rows of every kernel sum to 1. The functions do not check their arguments.
 */
@@ -22,12 +22,13 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
 
 /*
 ** Returns the largest hockey-stick divergence of order e^epsilon_out between the outputs of two
-** kernels whose inputs differ too. The distributions of the two inputs are (epsilon, delta)-DP
-** neighbours. The first input goes through the first kernel, and the second input goes through the
-** second kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C) and delta D
-** + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1 (Kairouz, Oh and Viswanath 2015). The
-** divergence is convex in A, B, C and D, so in the worst case each of these four distributions is a
-** single state. The running time is proportional to rows^4 columns, or to rows^2 columns if delta =
+** kernels whose inputs differ too. An (epsilon, delta)-DP mechanism makes the two inputs from
+** neighbouring data sets. The first input goes through the first kernel, and the second input goes
+** through the second kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C)
+** and delta D + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1 (Kairouz, Oh and Viswanath
+** 2015). The divergence is convex in A, B, C and D, so in the worst case each of these four
+** distributions is a single state. The running time is proportional to rows^4 columns, or to rows^2
+** columns if delta =
 ** 0. Returns NaN if memory runs out.
 */
 double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,

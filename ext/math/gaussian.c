@@ -111,7 +111,7 @@ static double mills_difference(double a, double b, double width) {
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* A number that is stored as exp(-(high + low)) factor, where low is the rounding error of high. */
+/* The number factor * exp(-(high + low)). `low` is the rounding error of `high`. */
 struct tail {
   double high, low;
   double factor;
@@ -280,8 +280,8 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
   /*
-  ** The loop searches for the largest slack that is used up by the draws that fit into the budget
-  ** beside this slack.
+  ** The more slack is set aside, the fewer draws fit into the rest of the budget. The loop searches
+  ** for the largest slack that these draws can use up.
   */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);

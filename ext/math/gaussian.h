@@ -53,8 +53,8 @@ double gaussian_rate(double epsilon, double delta);
 double gaussian_lattice_slack(uint64_t variance);
 
 /*
-** The largest lattice slack that one coordinate of a release can cost, because design_make()
-** chooses a variance of at least 2^40. The constant is slightly larger than
+** The largest lattice slack that one coordinate of a release can cost: the slack at variance 2^40,
+** the least variance that design_make() chooses. The constant is slightly larger than
 ** gaussian_lattice_slack(2^40). The ledger rounds up whenever it adds slack, and this margin is
 ** enough for a million additions.
 */

@@ -113,10 +113,10 @@ static double slope(double alpha, double z) {
 }
 
 /*
-** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity and near <= far. s = |w - v| is
-** the distance that the noise of scale `near` has to cover. F' increases and has its zero in (0,
-** D/2]. The function finds this zero by bisection, down to neighbouring doubles. F is flat at its
-** minimum, so the value of F there is as accurate as r.
+** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity and near <= far. The noise of
+** scale `near` covers a distance of s, and the noise of scale `far` covers the rest of D. F'
+** increases and has its zero in (0, D/2]. The function finds this zero by bisection, down to
+** neighbouring doubles. F is flat at its minimum, so the value of F there is as accurate as r.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);

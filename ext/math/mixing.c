@@ -239,8 +239,8 @@ response_epsilon(double rate) {
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
-** P and Q are two mixtures of the same two rows of a kernel. This struct is about one output of the
-** kernel: density = Q, difference = P/Q - 1, loss = ln(P/Q).
+** P and Q are two mixtures of the same two rows of a kernel. The struct describes P and Q at one
+** output of the kernel: density = Q, difference = P/Q - 1, loss = ln(P/Q).
 */
 struct mixture {
   double density, difference, loss;

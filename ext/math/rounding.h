@@ -1,5 +1,6 @@
 /*
-** rounding.h: rounds numbers that are published or charged in the direction of privacy.
+** rounding.h: rounds numbers before they are published or charged, in the direction that favours
+** privacy.
 **
 ** The functions of math/ have relative errors of about 1e-14. PUBLISHED_MARGIN is about 4.5e-13.
 ** This is much larger than these errors, and smaller than 1e-12, the accuracy that the
@@ -24,8 +25,8 @@ static inline double published_up(double x) {
 ** Returns the zCDP rate of discrete Gaussian noise on a sum of integers (a lattice release),
 ** rounded up. For integer sensitivity s and variance V the rate is s^2/(2(V - 1/12)). This rate is
 ** an upper bound on two rates: the exact zCDP rate s^2/(2V) of the discrete Gaussian (Canonne,
-** Kamath and Steinke 2020, Theorem 4), and the rate of the continuous Gaussian that the exact
-** Gaussian accountant uses in its place. s < 2^32, V >= 1.
+** Kamath and Steinke 2020, Theorem 4), and the rate of the continuous Gaussian by which the exact
+** Gaussian accountant replaces the discrete one. s < 2^32, V >= 1.
 */
 static inline double lattice_rate(uint64_t sensitivity, uint64_t variance) {
   double s = (double)sensitivity;

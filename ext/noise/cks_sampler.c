@@ -18,11 +18,12 @@ struct cks_sampler cks_sampler_of(uint64_t variance) {
 ** Accepts y with probability exp(-(|y| - V/t)^2/(2V)) = exp(-n^2/(2 V t^2)), where n = | |y| t -
 ** V|.
 **
-** bernoulli() accepts only exponents of at most 1, and n^2 could need 140 bits. Therefore let m1 =
-** floor(n/V) + 1 and m2 = floor(n/t^2) + 1. The function divides the exponent n^2/(2 V t^2) into m1
-** m2 equal parts (n/(V m1)) (n/(t^2 m2))/2, each below 1. The function accepts y if an event of
-** probability exp(-part) happens for each part. n/V is about ||y|/t - 1|, so there is one part for
-** |y| < 2t. About three of four proposals are accepted.
+** bernoulli() takes only exponents of at most 1, and n^2 could need 140 bits. The function
+** therefore divides the exponent n^2/(2 V t^2) into m1 m2 equal parts, where m1 = floor(n/V) + 1
+** and m2 = floor(n/t^2) + 1. Each part is (n/(V m1)) (n/(t^2 m2))/2, which is below 1. For each
+** part, the function draws an event of probability exp(-part). It accepts y if all these events
+** happen. n/V is about ||y|/t - 1|, so there is one part for |y| < 2t. About three of four
+** proposals are accepted.
 */
 static inline int accept(struct csprng *random, const struct cks_sampler *law, uint64_t magnitude) {
   uint128 product = (uint128)magnitude * law->scale;

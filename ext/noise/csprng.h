@@ -7,8 +7,8 @@
 ** for each word, because a system call takes longer than the rest of a draw.
 **
 ** 1. Every call of a sampler draws a fresh key and keeps the generator's state in its own stack
-**    frame. When the call ends, it wipes the state. A fork can therefore not duplicate the state,
-**    and nobody can find it in memory later.
+**    frame. The sampler wipes the state before it returns. A fork can therefore not duplicate the
+**    state, and nobody can find it in memory later.
 ** 2. Fast key erasure: the first bytes of each block replace the key that made the block, and each
 **    word is wiped when it is taken. The state reveals nothing about words taken earlier.
 ** 3. Only csprng_start() can fail. After it succeeds, a sampler gets all the bits that it asks for.

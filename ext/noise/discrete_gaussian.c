@@ -7,7 +7,7 @@
 **    nothing: it fills the array with zeros and returns 0.
 ** 3. When a call returns, the noise is the only random value that is left in memory.
 ** 4. The time of a draw depends on its value. For each coordinate of a short vector, the code makes
-**    more draws and uses one of them (hidden_draw.h).
+**    several draws and uses one of them (hidden_draw.h).
 */
 #include "noise/discrete_gaussian.h"
 

@@ -89,8 +89,8 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
 }
 
 /*
-** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of the `count`
-** chances divided by `divisor`. If count is 0, this product is 1.
+** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count`
+** chances, divided by `divisor`. If count is 0, this product is 1.
 **
 ** The function makes attempts until one fails. Attempt k succeeds with probability gamma/k, so the
 ** first k attempts all succeed with probability gamma^k/k!. The number of the failed attempt is odd

@@ -66,8 +66,8 @@ static inline struct chance part_of(uint128 n, uint64_t base) {
 
 /*
 ** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The function divides the
-** exponent into equal parts below 1. It returns 1 if an event of probability exp(-part) happens for
-** each part.
+** exponent into equal parts below 1 and draws an event of probability exp(-part) for each part. It
+** returns 1 if all these events happen.
 */
 static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
   struct chance part = part_of(n, base);

@@ -66,9 +66,9 @@ static int happens_of(struct csprng *random, const struct number *number) {
 
 /*
 ** Returns 1 with probability exp(-first second/2), otherwise 0. The function divides the exponent
-** into (first.whole + 1) (second.whole + 1) equal parts below 1/2, and returns 1 if an event of
-** probability exp(-part) happens for each part. The inner loop is that of bernoulli_from() in
-** exact_bernoulli.h, for other types of numbers.
+** into (first.whole + 1) (second.whole + 1) equal parts below 1/2, and draws an event of
+** probability exp(-part) for each part. It returns 1 if all these events happen. The inner loop is
+** the loop of bernoulli_from() in exact_bernoulli.h, for numbers of other types.
 */
 static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
   uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);

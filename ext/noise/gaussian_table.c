@@ -10,24 +10,25 @@
 **
 ** so that P(y) is proportional to exp(-y^2/(2V)) for every V. The e_i do not depend on V.
 **
-** 1. Strips have integer weights, 2^26 units in all. A strip i < 255 has floor(SCALE e_i) + 1
-**    units. Strip 255 has all other units and stands for all strips from 255 on. One unit of each
-**    strip is its edge. If a trial hits the edge of a strip i < 255, the trial continues with
-**    probability frac(SCALE e_i). If a trial hits another unit of this strip, the trial always
-**    continues. Together the units have the weight SCALE e_i. If a trial hits the edge of strip
-**    255, the trial picks one of the strips i >= 255. If it picks strip i with probability 2^-m, it
+** 1. Each strip has an integer weight, its number of units. All strips together have 2^26 units. A
+**    strip i < 255 has floor(SCALE e_i) + 1 units. Strip 255 has all other units and stands for all
+**    strips from 255 on. One unit of each strip is its edge. If a trial hits the edge of a strip i
+**    < 255, the trial continues with probability frac(SCALE e_i). If a trial hits another unit of
+**    this strip, the trial always continues. The chance that a trial proposes strip i and continues
+**    is therefore proportional to SCALE e_i. If a trial hits the edge of strip 255, the trial picks
+**    one of the strips i >= 255 at random. If the probability of this choice is 2^-m, the trial
 **    continues with probability 2^m SCALE e_i < 1. If a trial hits another unit of strip 255, the
-**    trial ends without a draw. Four trials in a million hit an edge. Only for these trials does
-**    the code compute digits of the fraction, as many as the comparison needs.
+**    trial ends without a draw. Four trials in a million hit an edge. The code computes digits of
+**    the fraction only for these trials, and only as many digits as the comparison needs.
 ** 2. The units are in 256 slots of 2^18 units (the alias method). At most two strips share a slot.
 **    The first unit of slot i is the edge of strip i.
 ** 3. The code decides an event of probability exp(-gamma) as bernoulli() does, by attempts. If the
-**    first attempt, of probability gamma, fails, the event happens. The index i alone gives an
-**    integer b with gamma <= b/256. The first attempt succeeds if two things happen. First, a
-**    number of eight random bits is below b, which has probability b/256. This happens in 3 of 100
-**    trials. Second, an event of probability 256 gamma/b happens, which the code decides with exact
-**    rationals. If b is larger than necessary, the draw takes longer, but its distribution is the
-**    same.
+**    first attempt, of probability gamma, fails, the event happens. From the index i alone, the
+**    code computes an integer b with gamma <= b/256. The first attempt succeeds if two things
+**    happen. First, a number of eight random bits is below b, which has probability b/256. This
+**    happens in 3 of 100 trials. Second, an event of probability 256 gamma/b happens, which the
+**    code decides with exact rationals. If b is larger than necessary, the draw takes longer, but
+**    its distribution is the same.
 ** 4. The code uses no floating point.
 **
 ** A trial uses one random word. From the lowest bit, the word holds 8 bits for the slot, 18 bits
@@ -237,9 +238,9 @@ static uint32_t weight(unsigned strip) {
 /*
 ** Weights decrease with i, so the strips that have more units than a slot (the givers) come first.
 ** Strips with fewer units than a slot are the takers. Each giver in turn fills up the slots of
-** takers, until fewer units than one slot are left for the giver's own slot. The giver then becomes
-** a taker, and the next giver fills up this slot. The weights add up to the size of all slots, so
-** the last slot is full when all units are placed.
+** takers, until the giver itself has fewer units left than a slot holds. The giver then becomes a
+** taker, and the next giver fills up its slot. The weights add up to the size of all slots, so the
+** last slot is full when all units are placed.
 */
 static void make_slots(void) {
   uint32_t left[STRIPS];
@@ -306,9 +307,9 @@ static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
 
 /*
 ** Completes the event of probability exp(-gamma) after the eight bits of the first attempt were
-** below b. If b >= 256, they always are, and gamma may exceed 1. The function then divides gamma
-** into equal parts below 1, and accepts if an event of probability exp(-part) happens for each
-** part.
+** below b. If b >= 256, eight bits are always below b, and gamma may exceed 1. The function then
+** divides gamma into equal parts below 1 and draws an event of probability exp(-part) for each
+** part. It accepts if all these events happen.
 */
 static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
                   uint64_t place, uint64_t b) {

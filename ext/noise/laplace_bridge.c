@@ -3,7 +3,7 @@
 **
 ** Let p1 < p2 < p3 be the ratios exp(-1/t) for the three scales t, and let m = z - x. A step from
 ** ratio p to ratio r is 0 with probability A. Otherwise the step is a discrete Laplace variable of
-** ratio r, so that it is k with the joint probability B r^|k|. Then
+** ratio r. Let B r^|k| be the probability that this second case occurs and the step is k. Then
 **
 **     A/B = (p/r) (1 - r^2) / ((1 - p/r) (1 - p r)).
 **
@@ -16,10 +16,10 @@
 **     BOTH     p2^|d| p3^(|m - d| - |m|)  at every d
 **
 ** The part BOTH is rho^|d| times p3^e, where e = |m - d| - |m| + |d| >= 0. The code proposes a
-** two-sided geometric variable of ratio rho and keeps it with probability p3^e. The total of
-** rho^|d| over all d is (1 + rho)/(1 - rho). The proposal rejects half of its zeros, so it is
-** rejected with probability (1 - rho)/2. The remaining probability (1 + rho)/2 is therefore one
-** factor of the part's total.
+** geometric variable of ratio rho with a random sign, and rejects a zero with negative sign. It
+** keeps any other proposal with probability p3^e. The total of rho^|d| over all d is (1 + rho)/(1 -
+** rho). A zero with negative sign has the probability (1 - rho)/2. The remaining probability (1 +
+** rho)/2 is therefore one factor of the part's total.
 **
 ** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of two sorts
 ** of factors: 1 - exp(-x) with a rational x <= 2, and powers of exp(-x). A factor 1 - exp(-x) is x
@@ -164,7 +164,7 @@ static int step_both(struct csprng *random, const struct law *law, uint64_t dist
   return fades(random, law->twice[1], detour); /* p3^(2 detour) */
 }
 
-/* What a draw of one coordinate depends on: m = distance >= 0. */
+/* The values that determine the distribution of one coordinate's draw. m = distance >= 0. */
 struct gap {
   const struct law *law;
   uint64_t distance;

@@ -7,7 +7,10 @@
 */
 #include "noise/lattice.h"
 
-/* Returns -x if `negative` is true, and otherwise x. -x needs x <= 2^63, and x needs x < 2^63. */
+/*
+** Returns -x if `negative` is true, and otherwise x. If `negative` is true, x is at most 2^63;
+** otherwise x is below 2^63.
+*/
 static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
 }

@@ -180,7 +180,7 @@ static int adopt(int file, const struct stat *model) {
     return 0;
   /*
   ** If setting the group fails, the new file keeps a group that is not the model's group. This
-  ** group must not get the rights that the model gives to its own group.
+  ** group must not get the rights of the model's group.
   */
   if (own.st_gid != model->st_gid && fchown(file, (uid_t)-1, model->st_gid) != 0)
     mode &= (mode_t)~OF_GROUP;

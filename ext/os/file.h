@@ -26,7 +26,7 @@ const char *path_name(const char *path);
 
 int path_is_absolute(const char *path);
 
-/* Returns whether these two names in one folder may mean the same file. */
+/* Returns whether two names in one folder may be names of the same file. */
 int path_names_match(const char *a, const char *b);
 
 /* Returns whether a file or folder of this name exists, after following links. */

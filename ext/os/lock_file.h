@@ -22,7 +22,7 @@ enum lock_failure {
 
 struct lock_error {
   enum lock_failure failure;
-  int is_there;  /* for LOCK_FORBIDDEN: the file exists; another process may have just created it */
+  int is_there;  /* after LOCK_FORBIDDEN: 1 if another process may just have created the file */
   char text[96]; /* the message of the operating system */
 };
 

@@ -10,7 +10,7 @@ struct part {
   int128 *values;
   size_t cells;
   int components, first, end;
-  int is_l1; /* its norm is the sum of magnitudes */
+  int is_l1; /* 1: the norm is the sum of magnitudes */
 };
 
 static uint128 largest(const struct part *part) {

@@ -54,10 +54,10 @@ struct family {
   enum statistic statistic;
 
   /*
-  ** Laplace noise needs vectors that are bounded in the sum norm, and the best vectors for this
-  ** norm are different (math/README.md). l1 is the family of the same statistic with such vectors.
-  ** It is null if there is no such family, or if this family itself has such vectors. is_l1: all
-  ** norms below are sums of magnitudes, not Euclidean norms.
+  ** Laplace noise needs vectors that are bounded in the sum norm. The vectors with the least noise
+  ** in this norm have other components (math/README.md). l1 is the family of the same statistic
+  ** with such vectors. l1 is null if there is no such family, or if this family itself has such
+  ** vectors. is_l1 is 1 if all norms below are sums of magnitudes, not Euclidean norms.
   */
   const struct family *l1;
   int is_l1;
@@ -68,16 +68,16 @@ struct family {
   */
   int has_keys;
   int has_bins;
-  int is_tree; /* the bins are leaves of a tree; its inner nodes are coordinates too */
+  int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
 
   /* The components of a cell. */
   int components;
   int has_vector;        /* a cell has one more component for each number of the row's vector */
   int counts;            /* component 0 counts rows */
   int counts_if_private; /* with private keys, a further component counts units and comes first */
-  int shares;          /* number of components whose sum is the count; 0: no such sum (`counts`) */
-  double count_factor; /* the factor of the component that counts */
-  /* count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
+  int shares;            /* number of components whose sum is the count; 0: see `counts` */
+  double count_factor;   /* the factor of the component that counts */
+  /* 1: count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
   int count_in_clips;
   int count_falls; /* the factor falls with the size of the vector (layout.c) */
   /* The estimate divides sums by the count, so sums and count are clipped together. */
@@ -98,7 +98,7 @@ struct family {
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
   ** The columns that dp_release() expects of a query. If null, the columns are key, x and unit,
-  ** without those that the kind does not use.
+  ** except columns that the kind does not use.
   */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */

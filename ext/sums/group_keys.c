@@ -4,8 +4,8 @@
 ** The tables `integers` and `others` map identities to cells. They contain two sorts of identities:
 ** those of keys in rows, and those of names. A name is the published text of a key. The integer 5,
 ** the real 5.0 and the text '5' share the name '5' and therefore one cell. An identity of a key in
-** a row never equals an identity of a name. The cell of such a key therefore depends on its value
-** alone, whatever other keys there are.
+** a row never equals an identity of a name. The cell of a key in a row therefore depends on the
+** key's value alone, whatever other keys there are.
 */
 #include "sums/group_keys.h"
 

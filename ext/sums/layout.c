@@ -35,12 +35,16 @@ static int components_of(const struct contribution *question) {
 static double count_factor_of(const struct contribution *question) {
   const struct family *family = question->family;
   double factor = family->count_factor * (family->count_in_clips ? question->clip : 1);
-  double size = question->size, bound = 8; /* size^2 at which two powers are equally near */
+  double size = question->size,
+         bound = 8; /* at this size^2, two powers of 2 are equally near to w */
   for (; family->count_falls && size * size > bound; bound *= 64) factor /= 2;
   return factor;
 }
 
-/* The bound on the norm of a unit's vector, without a private count. */
+/*
+** Returns the bound on the norm of a unit's vector. The count that selects private keys is not part
+** of this norm.
+*/
 static double norm_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
   double norm = question->clip * family->row_norm;

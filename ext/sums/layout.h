@@ -42,13 +42,13 @@ struct contribution {
 ** release would need too much memory.
 */
 #define LAYOUT_MAX_RANGE  1e100 /* limit of |low| and |high|, whose squares must be finite */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip that is a number of rows, for several sums */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip of several sums, if the clip is a number of rows */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
 #define LAYOUT_MAX_SIZE   4096   /* dimension of a vector */
 #define LAYOUT_MAX_BINS   65536  /* bins of a histogram, or leaves of a tree */
-#define LAYOUT_MAX_GRID   0x1p40 /* values of a grid: quotients keep a precision of 2^-12 steps */
+#define LAYOUT_MAX_GRID   0x1p40 /* values of a grid; doubles up to 2^40 are exact to 2^-12 */
 #define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
 
@@ -62,7 +62,7 @@ struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
   int first, lead_end, end;
   int64_t lead_reach, reach;
-  double spread; /* for 'replace': two clipped vectors are at most spread * reach apart */
+  double spread; /* two clipped vectors are at most spread * reach apart ('replace') */
 };
 
 struct layout {
@@ -95,11 +95,12 @@ struct layout {
 ** unit's vector, whose norm is at most a radius R. Replacing a unit moves the sum by the difference
 ** of two such vectors, whose norm is at most `spread` times R. `spread` depends on the family:
 **   sums     2
-**   counts   sqrt(2): no component is negative, so the two have no obtuse angle
-**   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
-**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of
-**            the curve, at u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart,
-**            1.30953 times R = sqrt(3) clip
+**   counts   sqrt(2): no component is negative, so the angle of two vectors is at most 90 degrees
+**   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2. A product of such cones
+**            has the same spread.
+**   spreads  1.30953: a row is on the curve (1, u, 2u^2 - 1), and a clipped vector is a mean
+**            of such rows times n <= clip. Two clipped vectors are at most 2.26818 clip apart (at
+**            u = 1 and u = (sqrt(1/2) - 1)/2), which is 1.30953 times R = sqrt(3) clip.
 ** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
 ** For spreads, the rounding of a row can also move the vector out of its cone. For means it cannot,
 ** because |u| <= 1 implies round(|u| scale) <= scale. The distance includes a margin for both

@@ -27,7 +27,7 @@
 
 struct bucket {
   record_word *rows, *next, *end; /* between two calls there is room for at least one more row */
-  /* Number of rows, from the first on, that are already merged into one record for each pair. */
+  /* The first `settled` rows are already merged into one record for each pair of unit and cell. */
   size_t settled;
   int depth; /* number of leading bits in which the places of its units agree */
 };
@@ -54,7 +54,7 @@ struct partitioned_sums {
   int components, with_cells;
   int failed; /* memory ran out and rows were lost; stays set */
   struct store narrow, wide;
-  const struct store *taken; /* the store whose records are being handed over */
+  const struct store *taken; /* the store whose records are passed to the caller's function */
   int128 *values;            /* the values of one record */
 };
 
@@ -323,8 +323,8 @@ static int in_second_half(const struct partitioned_sums *records, const record_w
 }
 
 /*
-** Returns whether a split would put at least a quarter of a settled bucket's records into each of
-** the two buckets.
+** Returns whether a split of this settled bucket would put at least a quarter of its records into
+** each of the two new buckets.
 */
 static int is_divisible(const struct partitioned_sums *records, const struct store *store,
                         const struct bucket *bucket) {
@@ -439,7 +439,7 @@ static int list_wide(const struct partitioned_sums *records, struct unit_table *
   return unit_table_flush(units, 0, 0);
 }
 
-/* Moves all records of these units from the narrow store to the wide store. */
+/* Moves all records of the units in the table `units` from the narrow store to the wide store. */
 static void carry_units(struct partitioned_sums *records, const struct unit_table *units) {
   struct store *store = &records->narrow;
   for (size_t i = 0; i < store->count; i++) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define ZERO ((uint64_t)1 << 63) /* the mark of 0 */
+#define ZERO ((uint64_t)1 << 63) /* the mark of a used slot whose number is 0 */
 /*
 ** The number of lines of the first chunk. A quarter of these lines has more slots than a batch has
 ** rows.

@@ -35,7 +35,7 @@
 struct addend {
   struct identity key;
   int64_t amount;
-  uint64_t *line; /* the line in which the key is searched next */
+  uint64_t *line; /* the next line in which the key is looked up */
 };
 
 struct unit_table {

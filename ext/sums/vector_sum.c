@@ -228,7 +228,7 @@ int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int c
   return take_row(vectors, unit, cell);
 }
 
-/* count_steps are the steps of 1. */
+/* The number 1 is count_steps steps. */
 int vector_sum_add_pair(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
   int64_t all = vectors->shape->count_steps;
