@@ -53,8 +53,8 @@ deps:
 
 # The languages and drivers from which tests/hosts runs its story. Old and new drivers together
 # cover SQLite's releases from the oldest supported release to the newest. All of them are optional.
-# Except for Debian's packages, they go to build/. Parts need pip, npm, mvn and javac, or go; `make
-# -k deps-hosts` installs the parts that it can install.
+# Except for Debian's packages, they go to build/. Some parts need pip, some npm, some go, and some mvn and javac.
+# `make -k deps-hosts` installs the parts that it can install.
 HOSTS  = build/hosts
 WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
 GO     = v1.14.6 v1.14.17 latest
@@ -104,11 +104,12 @@ deps-accounting:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --no-deps --target build/python dp-accounting absl-py attrs dm-tree wrapt
 
-# A headless browser, in which tests/report looks at the pages of dp_report. Without it those tests are skipped.
+# A headless browser, in which tests/report looks at the pages of dp_report. Without a browser, these tests are
+# skipped.
 deps-report:
 	$(MAKE) deps PACKAGES='chromium fonts-dejavu-core'
 
-# The pictures of sql/reporting.md, anew. Look at them before you commit them.
+# Makes the pictures of sql/reporting.md again. Look at the pictures before you commit them.
 report-pictures: all
 	BUILD=$(BUILD) PICTURES=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/report/test_browser.py
 
@@ -192,14 +193,14 @@ PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadg
 test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m 'not slow' tests
 
-# The slowest tests, which rarely find an error. They take a quarter of an hour.
+# Runs the slowest tests, which rarely find an error. They take a quarter of an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m slow tests
 
-# The same tests with AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
-# instrumented, so the runtime of the sanitizers is preloaded. Only the unit tests and
-# check-valgrind look for leaks. Tests marked "plain" measure time or memory, which the sanitizers
-# change, and are left out. If a sanitizer ends a process, its message is shown at the end.
+# Runs the tests of `make test` with AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
+# instrumented, so the runtime of the sanitizers is preloaded. Only the unit tests and check-valgrind look for leaks.
+# Tests marked "plain" measure time or memory, which the sanitizers change, and are left out. If a sanitizer ends a
+# process, its message is shown at the end.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
 	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector fixed replays \
@@ -300,8 +301,8 @@ $(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
 
-# Runs every n of every statement, and a thousand kills. This takes half an hour. `make test` runs
-# only some values of n.
+# Makes the n-th call fail for every n of every statement, and kills processes a thousand times. This takes half an
+# hour. `make test` tries only some values of n.
 faults: all injector replays $(BUILD)/star.db
 	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
 

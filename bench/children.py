@@ -24,8 +24,8 @@ CLIP, CONTRIBUTIONS = 1000.0, 10
 
 
 def peak(anew=False):
-    """Returns the peak memory of this process in bytes. On Linux, `anew` first resets the peak. The function does not
-    use getrusage() there, because its peak includes the memory of the parent process."""
+    """Returns the peak memory of this process in bytes. On Linux, `anew` first resets the peak. On Linux, the function
+    does not use getrusage(), whose peak includes the memory of the parent process."""
     try:
         if anew:
             pathlib.Path("/proc/self/clear_refs").write_text("5")
@@ -56,8 +56,8 @@ def open_read_only(path):
 
 
 def forget_ledger(database):
-    """Drops the marker, so that the next measurement begins with a new ledger. If a run is killed, its marker stays in the
-    database."""
+    """Drops the marker of the ledger from the database, so that the next measurement begins with a new ledger. A run
+    that was killed leaves its marker behind."""
     db = sqlite3.connect(database, isolation_level=None)
     db.execute("DROP TABLE IF EXISTS dp_ledger_id")
     db.close()
@@ -90,7 +90,7 @@ def version():
     return {"diffuse": found}
 
 
-# ---- other systems: the sum of x, a person's total bounded, from the SQLite file to the answer -------------
+# ---- other systems: the sum of x with a bound on each person's total, from the SQLite file to the answer ---
 
 
 def duckdb(database, file, threads, sql):
@@ -185,7 +185,7 @@ class Syncs:
 
 def repeat(action, rounds):
     """Returns the medians of the clock time, the CPU time and the time in fsync, and the number of fsyncs of the last
-    round. The function passes each round its number."""
+    round. Each round calls action() with the number of the round."""
     syncs, found = Syncs(), {"seconds": [], "cpu": [], "sync": [], "syncs": []}
 
     def clocks():

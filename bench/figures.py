@@ -117,7 +117,7 @@ def mixing_conditions(db, directory):
 
 
 def chain_of_steps(db, directory):
-    """Figure 1 of Asoodeh et al.: the Markov chain of projected noisy SGD and what each step contracts."""
+    """Figure 1 of Asoodeh et al.: the Markov chain of projected noisy SGD, and the contraction in each step."""
     figure = plt.figure(figsize=(12, 7.6))
     axes = figure.add_axes([0, 0.43, 1, 0.55])
     axes.set(xlim=(0, 12), ylim=(0, 4.18), aspect="equal")
@@ -209,8 +209,8 @@ def asoodeh(db, directory, name, title, records, floor, small, **values):
 
 
 def mean_squared_error(db, directory):
-    """Theorem 8: the errors of OU, of the Gaussian and of the best scaled Gaussian at the same privacy, as functions
-    of t."""
+    """Theorem 8: the mean squared errors of the OU mechanism, of Gaussian noise and of the best scaled Gaussian noise
+    at the same privacy, as functions of t."""
     figure, panels = plt.subplots(2, 2, figsize=(11.5, 7.6), sharex=True, gridspec_kw=dict(hspace=0.1, wspace=0.2))
     curves = (("OU, worst case $|f| = R$", dict(color=BLUE, ls="-", lw=3.4, alpha=0.75),
                "dp_ou_mse(:theta, :rho, x, 1, 1)"),
@@ -252,7 +252,7 @@ def mean_squared_error(db, directory):
 
 
 def iterated_laplace(db, directory):
-    """Example 2: total scale 2 split into two Laplace noises."""
+    """Example 2: two Laplace noises whose scales add up to 2."""
     figure, axes = plt.subplots(figsize=(8, 5))
     for alpha, colour, style in ((64, RED, (0, (1, 1.2))), (8, GREEN, "-."), (2, ORANGE, "--"), (1, BLUE, "-")):
         x, y = curve(db, "dp_iterated_laplace(:alpha, 1, 2 * x, 2 * (1 - x))"
@@ -268,8 +268,8 @@ def iterated_laplace(db, directory):
 
 
 def rate_against_clock(db, directory):
-    """With the clock as coordinate, all tiers lie on one line. The times of Brownian motion and OU are only labels on
-    this line."""
+    """With the clock as coordinate, all tiers lie on one line. The times of Brownian motion and of OU are two ways to
+    label this line."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), sharey=True, gridspec_kw=dict(wspace=0.08))
     processes = ((BLUE, "-", 5.5, "o", "Brownian motion", "dp_ou_clock(0, 1, {0})", "dp_brownian_rate(1, {0})"),
                  (ORANGE, "--", 3, "s", r"OU, $\theta$ = 0.5", "dp_ou_clock(0.5, 1, {0})", "dp_ou_rate(1, 0.5, 1, {0})"),

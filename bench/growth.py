@@ -27,7 +27,7 @@ from figures import plt, save
 REPORT = measure.HERE / "growth.md"
 PRIME = 2654435761  # id * PRIME % n takes every value below n equally often, in an irregular order
 VECTORS = 4000
-COORDINATE = 64  # bytes of all buffers together for each coordinate of a row
+COORDINATE = 64  # bytes that all buffers together use for each coordinate of a row
 
 
 def steps(low, high, most):
@@ -129,8 +129,9 @@ def charges(most, rounds):
 
 
 def fit(terms, y):
-    """Fits y by a sum of the terms (columns) with coefficients that are not negative, in relative least squares.
-    Returns the coefficients, the fitted values, and the largest and the median relative deviation."""
+    """Fits y by a sum of the terms (columns) with coefficients that are not negative. The coefficients minimise the sum
+    of squared relative deviations. Returns the coefficients, the fitted values, and the largest and the median relative
+    deviation."""
     y = np.asarray(y, dtype=float)
     columns = np.column_stack(terms)
     scale = np.abs(columns).max(axis=0)
@@ -221,7 +222,7 @@ def report_units(curve, folder):
     plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
     plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
-    seen = table > 2**18  # a smaller growth may not show, because it fits into pages that the process already has
+    seen = table > 2**18  # smaller tables may use pages that the process already has
     axes.plot(x[seen], table[seen] / x[seen], "s", ms=4, color="grey", alpha=0.6)
     axes.set(ylabel="bytes of memory for a unit (grey)", ylim=(0, None))
     axes.grid(False)

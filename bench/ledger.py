@@ -2,10 +2,10 @@
 
 The program makes one real release at the outermost of three tiers. With INSERTs into the ledger file, it copies this
 release many times, each with its publication, point, value and three charges. The append-only triggers admit an INSERT
-with a new id. The hashes of the copied charges are empty, because only dp_verify() reads hashes before the last one.
-The program sets the budgets to the sums, and seals every copy and the budgets as sql/ledger.sql describes. The
-measured statements are real: releases at the middle tier, with two charges each. For comparison, dp_exposure() reads
-the whole history.
+with a new id. The hashes of the copied charges are empty, because only dp_verify() reads all hashes, and the benchmarks
+do not call dp_verify(). The program sets the totals of dp_budget to the sums of the charges. It seals every copy and
+the budgets as sql/ledger.sql describes. The measured statements are real: releases at the middle tier, with two charges
+each. For comparison, dp_exposure() reads the whole history.
 """
 
 import hashlib

@@ -59,7 +59,7 @@ def median(results, field="cpu"):
 
 
 def ratio(results, base, field="cpu"):
-    """Returns the median of the ratios of the rounds."""
+    """Returns the median of the ratios result/base over all rounds."""
     return statistics.median(a[field] / b[field] for a, b in zip(results, base))
 
 

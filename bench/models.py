@@ -5,10 +5,11 @@
 There are two real tables and two models for each table, linear and logistic regression. Features and labels are within public
 bounds. The program measures the root-mean-square error of a model's predictions, or its mean log loss, on the rows that trained
 the model. It reports the median over repetitions, together with the errors of the best constant and of the fit without privacy.
-The ledger protects rows, each person has one row, and neighbours replace a row. dp_sgd runs with its defaults, with the best
-learning rate and radius of a grid (a user does not know which are best), and with the last tenth of the rows as public rows. The
-method "moments", for the linear model only, is ridge regression on one dp_vec_sum of the products of features and label.
-diffprivlib gets the same bounds and pure epsilon. Results go to bench/models.md.
+The ledger protects rows, and each person has one row. Neighbouring tables differ in the values of one row. dp_sgd runs
+with its defaults, with the best learning rate and radius of a grid (a user does not know which are best), and with the
+last tenth of the rows as public rows. The method "moments", for the linear model only, is ridge regression on one
+dp_vec_sum of the products of features and label. diffprivlib gets the same bounds and the same epsilon, with delta 0.
+Results go to bench/models.md.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def star():
 
 
 def nafld2():
-    """Predicts the first HDL of every patient who has a blood pressure and an answer about smoking."""
+    """Predicts the first HDL value of every patient who has a blood pressure and an answer about smoking."""
     first = {}
     for row in csv.DictReader(open(BUILD / "nafld2.csv")):
         key = (row["id"], row["test"])

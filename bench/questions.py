@@ -3,10 +3,10 @@
 The table visit has 2,000,000 rows, or the number in the first argument, and a tenth as many patients. Its rows are not in
 the order of the patients. The program measures, without and with an index on the patient:
 
-    GROUP BY     the plain query of SQLite that a question by unit is compared with
-    by unit      the same as a question that is evaluated for one patient at a time
-    unchecked    dp_release() in an unchecked ledger, whose query names the patient of each row
-    at once      the same as a question, which is proved to be one loop and evaluated for all patients at once
+    GROUP BY     SQLite's plain query with GROUP BY patient, which "by unit" is compared with
+    by unit      a question with this query, evaluated for one patient at a time
+    unchecked    dp_release() in an unchecked ledger; its query returns the patient of each row
+    at once      a question with the query of "unchecked", proved to be one loop and evaluated for all patients at once
     aggregate    dp_sum() in a SELECT, in the ledger with the policy
 
 The figures are medians of interleaved rounds, in seconds. The goals are: by unit at most 3 times GROUP BY, at once at most

@@ -1,6 +1,6 @@
 """make bench-sampler: measures draws of exact discrete Gaussian noise per second, and other samplers in the same run.
 
-Prints medians of nine interleaved rounds. The program also measures OpenDP if it is installed (make
+The program prints medians of nine interleaved rounds. It also measures OpenDP if OpenDP is installed (make
 build/python-utility).
 """
 

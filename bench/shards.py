@@ -9,9 +9,9 @@ set by patient. There is also one database of all rows. The program computes the
     dask           the same by Dask's distributed scheduler, on two processes (make deps-shards)
 
 Then dp_merge() runs once, in a database that has the ledger. Before the measurements, the program decodes and adds up
-the states of the shards. The sum must equal the state of the one database to the last integer (`exact`). The program
-prints medians of five interleaved rounds: the seconds until all states exist, their size, and the seconds of
-dp_merge(), which charges the release.
+the states of the shards. The sum must be exactly the state of the one database (`exact`). The program prints medians of
+five interleaved rounds: the seconds until all states exist, their size, and the seconds of dp_merge(), which charges
+the release.
 """
 
 import concurrent.futures
@@ -38,7 +38,8 @@ SHARDS = 8
 WORKERS = 2
 ROUNDS = 5
 
-# (kind, columns, options, set of shards): in the set "a shard" one shard has all rows of a unit, in "nobody" no shard has
+# (kind, columns, options, set of shards). In the set "a shard", one shard has all rows of a unit. In the set "nobody", no shard
+# has all rows of a unit.
 QUESTIONS = [
     ("sum", "minutes, patient", {"clip": 400}, "nobody"),
     ("sum", "minutes, patient", {"clip": 400, "whole_units": True}, "a shard"),
@@ -88,7 +89,7 @@ def connect(path):
 
 
 def state_of(path, kind, columns, options):
-    """The work of a worker: computes the state of one database."""
+    """Computes the state of one database, in a worker."""
     db = connect(path)
     (state,) = db.execute(f"SELECT dp_partial(?, {columns}, ?) FROM visits", (kind, json.dumps(options))).fetchone()
     db.close()
@@ -96,8 +97,7 @@ def state_of(path, kind, columns, options):
 
 
 def merge(states):
-    """The work of the driver: makes one release, which is charged once. Here the ledger is in memory; a real ledger
-    is a file."""
+    """Makes one release in the driver, which is charged once. Here the ledger is in memory; a real ledger is a file."""
     db = connect(":memory:")
     db.execute("""SELECT dp_init('{"unchecked":true}')""")
     db.execute("SELECT dp_tier('t', dp_rate(1, 1e-6), 10, 1e-5, 'rdp', 1e-6)")

@@ -3,11 +3,12 @@ DuckDB and of other systems, all in one run. Also measures the time of a small r
 
     python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
 
-Every measurement is a process of its own, and every result is the median of interleaved rounds. A ratio compares with
-sum(x) of the same table in the same round. Time is CPU time, because other programs on the machine disturb it least.
-The tables are in the system's cache, so on an idle machine CPU time equals clock time. Memory is the growth of the
-process's peak during the statement. The report lists the systems that are not installed (make deps-bench). --only
-measures one section and takes the other sections from the last run (build/bench/results-<rows>.json).
+Every measurement is a process of its own, and every result is the median of interleaved rounds. A ratio divides a time
+by the time of sum(x) over the same table in the same round. Time is CPU time, because other programs on the machine
+disturb it least. The tables are in the system's cache, so on an idle machine CPU time equals clock time. Memory is the
+growth of the process's peak during the statement. The report lists the systems that are not installed (make
+deps-bench). --only measures one section and takes the other sections from the last run
+(build/bench/results-<rows>.json).
 """
 
 import argparse
@@ -111,7 +112,8 @@ class Suite:
                         "threads": threads}}
 
     def of_rows(self, table, sql, parameters=()):
-        """Makes a job on a ledger that protects rows. Neighbours replace a row, and the number of rows is an option."""
+        """Makes a job on a ledger that protects rows. Neighbouring tables differ in the values of one row. The number
+        of rows is an option."""
         rows = str(self.some // 10 if table == "track" else self.some)
         sql, *parameters = (text.replace("ROWS", rows) for text in (sql, *parameters))
         job = self.query(table, sql, parameters, "row", rows=self.some)
@@ -130,7 +132,7 @@ class Suite:
                     while file.read(1 << 24):
                         pass
 
-    # ---- the sections: each measures, and gives what its part of the report is written from --------------
+    # ---- the sections: each function measures a section of the report and returns its results ------------
 
     def goals(self):
         unit = "SELECT dp_sum('t', x, 1000, {0}) FROM {{table}}".format

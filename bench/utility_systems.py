@@ -5,13 +5,13 @@ draw() returns one fresh answer, which is a number or one number per key. Each d
 are kept. Candidates differ in contribution bounds and, if the system offers a choice, in noise and accounting. If a system cannot
 answer a question, it raises Cannot with the reason.
 
-  1. All the questions together are (EPSILON, DELTA)-differentially private for every candidate, where neighbours differ by all
-  rows of one person. NOTES names the exceptions. 2. Bounds are fixed before a system reads the data. All systems choose them from
-  the same grid. 3. Noise, sensitivities, calibration and post-processing are the system's own. Means of all systems are clipped
-  to
-     their public range. A system that can bound contributions on this data in tens of milliseconds (diffuse, SmartNoise SQL)
-     bounds them itself. Otherwise numpy does what the system's documentation prescribes: it keeps a random k rows of each person,
-     or at most l0 keys with linf rows each.
+  1. For every candidate, the answers to all questions together are (EPSILON, DELTA)-differentially private, where
+     neighbours differ by all rows of one person. NOTES names the exceptions.
+  2. Bounds are fixed before a system reads the data. All systems choose them from the same grid.
+  3. Noise, sensitivities, calibration and post-processing are the system's own. Means of all systems are clipped to
+     their public range. A system that can bound contributions on this data in tens of milliseconds (diffuse, SmartNoise
+     SQL) bounds them itself. Otherwise numpy does what the system's documentation prescribes: it keeps k random rows of
+     each person, or at most l0 keys with linf rows each.
 """
 
 import functools
@@ -107,7 +107,7 @@ class Diffuse:
         (left,) = db.execute("SELECT releases_left FROM dp_budget").fetchone()
         assert left == share, left
         db.execute("SELECT dp_drop_tier('check')").fetchall()
-        vast = {"gdp": "rdp"}.get(accountant, accountant)  # the exact accountant has no budget for all draws
+        vast = {"gdp": "rdp"}.get(accountant, accountant)  # gdp cannot hold a budget for all draws
         db.execute("SELECT dp_tier('t', ?, 1e6, ?, ?)", (rate, delta, vast)).fetchall()
         return db
 

@@ -1,4 +1,5 @@
--- The end of `make demo`: what a guarded connection refuses. Each statement ends in an error.
+-- The end of `make demo`: statements that a guarded connection refuses. Each statement ends in an
+-- error.
 .load build/diffuse
 SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
 .echo on

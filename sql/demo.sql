@@ -1,4 +1,5 @@
--- make demo: three audiences, on real data. README.md tells the story of these commands.
+-- `make demo` runs this script, which publishes real data to three audiences. README.md explains
+-- these commands.
 .bail on
 .load build/diffuse
 .mode box

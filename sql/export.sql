@@ -3,6 +3,7 @@
 --   sqlite3 clinic.db ".load build/diffuse" ".parameter set @tier public" \
 --           ".parameter set @file public.db" ".read sql/export.sql"
 --
--- (or write the names into the statement below). The file must not exist. reporting.md describes it.
+-- You can also write the two names into the statement below. The file @file must not exist yet.
+-- reporting.md describes its contents.
 .bail on
 SELECT dp_export(@tier, @file) AS handover;

@@ -31,8 +31,9 @@ CREATE TABLE dp_ledger(
 CREATE TABLE dp_policy(
   table_name  TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,  -- in the database's main schema
   role        TEXT NOT NULL CHECK (role IN ('protected', 'public')),
-  unit_column TEXT,                  -- for a protected table: the column with the unit id, or the column that
-  parent      TEXT COLLATE NOCASE,   -- refers to the key of this protected table. NULL if each row is a unit
+  unit_column TEXT,                  -- for a protected table: the column with the id of the unit,
+                                     -- or with a key of `parent`; NULL: each row is a unit
+  parent      TEXT COLLATE NOCASE,   -- the protected table to whose key unit_column refers; NULL: none
   created_at  TEXT NOT NULL
 );
 
@@ -48,9 +49,9 @@ CREATE TABLE dp_tier(
   accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp', 'pure')),
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
   rate_limit   REAL NOT NULL,        -- the highest total rate (pure: epsilon) that the tier can spend
-  slack_limit  REAL NOT NULL,        -- gdp: lattice slack (total variation) set aside
+  slack_limit  REAL NOT NULL,        -- gdp: the lattice slack (total variation) that is set aside
   period       TEXT CHECK (period IN ('day', 'week', 'month', 'quarter', 'year')),
-                                     -- the tier has this budget in each period; NULL: one budget for ever
+                                     -- the tier has a new budget in each period; NULL: one budget for ever
   created_at   TEXT NOT NULL,
   dropped_at   TEXT                  -- NULL for a tier that is in use
 );
@@ -102,7 +103,7 @@ CREATE TABLE dp_publication(
   rate         REAL NOT NULL,        -- zCDP rate of the noise at this clock, rounded up
   shrink       REAL NOT NULL,        -- sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
-  curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL: no curve
+  curve        BLOB,                 -- RDP in addition to the RDP of the rate, as in dp_charge; NULL: none
   delta        REAL NOT NULL,        -- delta of private key selection
   kernel       TEXT,                 -- the public kernel of dp_mix()
   published_at TEXT NOT NULL,
@@ -150,8 +151,9 @@ CREATE TABLE dp_charge(
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   rate       REAL NOT NULL,          -- the part of the cost that this tier had not yet paid
-  curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU. 115 doubles,
-                                     -- little-endian: the orders of dp_rdp, then the filter order
+  curve      BLOB,                   -- RDP in addition to the RDP of the rate; NULL for Gaussian
+                                     -- and OU. 115 little-endian doubles: one for each order of dp_rdp,
+                                     -- then one for the filter order
   delta      REAL NOT NULL,          -- delta of private key selection
   slack      REAL NOT NULL,          -- lattice slack, for the accountant gdp
   at         TEXT NOT NULL,          -- when the cost arose; an inherited charge has the original time
@@ -204,8 +206,8 @@ BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
 
 -- Running totals, updated in the same transaction as the charges. For a tier with periods these are the
 -- totals of one period. A reader of this file sees the last period with a charge; the table dp_budget of
--- the extension shows the current one. spent_rate is the total rounded up; the
--- exact total is spent_high + spent_low.
+-- the extension shows the current period. spent_rate is the total rounded up; the exact total is
+-- spent_high + spent_low.
 CREATE TABLE dp_budget(
   tier              TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
   epsilon           REAL NOT NULL,
@@ -219,9 +221,10 @@ CREATE TABLE dp_budget(
   spent_high        REAL NOT NULL,
   spent_low         REAL NOT NULL,
   spent_slack       REAL NOT NULL,
-  spent_curve       REAL NOT NULL,   -- RDP beyond the rate at the filter order
-  period_start      TEXT,            -- the latest period that the tier has reached, whose totals these are:
-  period_end        TEXT             -- its first day, and the first day of the next one. NULL: no periods
+  spent_curve       REAL NOT NULL,   -- total of the charges' curves at the filter order
+  period_start      TEXT,            -- first day of the latest period that the tier has reached, which is
+                                     -- the period of the totals. NULL: no periods
+  period_end        TEXT             -- first day of the next period; NULL: no periods
 );
 
 -- One row per grant: a part of a tier's budget that the owner has set aside for questions of others.
@@ -249,12 +252,12 @@ CREATE TABLE dp_reserve(
   spent_slack    REAL NOT NULL,
   spent_high     REAL NOT NULL,      -- the exact rate is spent_high + spent_low
   spent_low      REAL NOT NULL,
-  spent_curve    REAL NOT NULL,      -- RDP beyond the rate at the filter order
+  spent_curve    REAL NOT NULL,      -- total of the charges' curves at the filter order
   PRIMARY KEY (grant_name, tier)
 );
 
--- The orders of RDP. allowed is the amount that the tier may spend at an order. curve is the amount that
--- curves beyond the rate have spent at this order.
+-- The orders of RDP. allowed is the RDP that the tier may spend at an order. curve is the total
+-- at this order of the curves of the tier's charges.
 CREATE TABLE dp_order(
   tier    TEXT NOT NULL REFERENCES dp_tier(name),
   alpha   REAL NOT NULL,

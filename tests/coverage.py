@@ -1,9 +1,9 @@
 """coverage.py BUILD [LINES [BRANCHES]]: adds up the counts of gcov.
 
-The program prints how many lines and branches of each file of ext/ were reached, and then the lines that were
-not. If a file was compiled twice (for the extension and for the static library), its counts are added up. The
-counts of a header are added up over all files that include the header. A branch is one of the two directions of
-a conditional jump.
+The program prints how many lines and branches of each file of ext/ were reached, and then the lines that were not
+reached. If a file was compiled twice (for the extension and for the static library), its counts are added up. The
+counts of a header are added up over all files that include the header. A branch is one of the two directions of a
+conditional jump.
 """
 
 import collections

@@ -68,7 +68,7 @@ CPPCHECK = re.compile(r"(ext/[^:]+):(\d+):\d+: \w+: (.*) \[(\w+)\]$")
 
 
 def findings(command, pattern):
-    """Yields each finding once: (file, check), and the line as the tool printed it."""
+    """Returns each finding once, as a pair: (file, check), and the line that the tool printed."""
     done = subprocess.run(command, capture_output=True, text=True)
     lines = {match.groups(): line for line in (done.stdout + done.stderr).splitlines() if (match := pattern.match(line))}
     return [((file, check), line) for (file, _, _, check), line in lines.items()]

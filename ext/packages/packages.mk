@@ -89,13 +89,14 @@ FOR_TESTS = gcc sqlite3 libsqlite3-dev libgsl-dev libsodium-dev python3-venv pyt
             libc6-s390x-cross musl wine64
 deps-test-packages: deps-datasette $(TOOLS)/node/.done $(TOOLS)/arm64/.done
 	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
-# Datasette, which tests/packages/test_datasette.py serves the plugin with. Without it those tests are skipped.
+# Installs Datasette, with which tests/packages/test_datasette.py tests the plugin. Without Datasette, these tests are
+# skipped.
 deps-datasette: build/datasette/.done
 build/datasette/.done:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check 'datasette>=0.65,<1'
 	touch $@
-# Programs and libraries for another CPU. qemu runs the programs.
+# Fetches programs and libraries for another CPU. qemu runs the programs.
 $(TOOLS)/arm64/.done:
 	/bin/sh ext/packages/debian.sh root arm64 $(@D) python3 musl
 	touch $@

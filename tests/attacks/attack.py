@@ -5,8 +5,8 @@ has a few lines in the same file, and that the attack fails against diffuse, thr
 add a row to CALLS.
 
 A test that can fail by chance states this probability with @alarm(probability), for all of its parameters together.
-test_alarms.py adds up these probabilities. Distances are compared with their bound plus twelve standard deviations of the noise.
-The noise exceeds twelve standard deviations with probability 4e-33, which @alarm does not count.
+test_alarms.py adds up these probabilities. The tests compare a distance with its bound plus twelve standard deviations
+of the noise. The noise exceeds twelve standard deviations with probability 4e-33, which @alarm does not count.
 """
 
 import json

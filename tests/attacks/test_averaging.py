@@ -35,7 +35,8 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
 @EACH_FORM
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
     """Releases without a name, releases under another name and releases after dp_discard() all have fresh noise, and each is
-    charged. The budget admits five of them and no more. Five times the rate is the cost of the mean of five answers."""
+    charged. The budget admits five of them and no more. Together they cost five times the rate, which is also the cost
+    of one answer as precise as their mean."""
     db = system(tiers={})
     room_for(db, ROOM)
     for name in (None, None, "a", "A"):
@@ -62,8 +63,8 @@ def test_failed_answers_are_paid_for_too():
 
 
 def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
-    """n answers of variance V cost n s^2/(2V). The budget therefore bounds the information in all answers, for any weights of the
-    mean."""
+    """n answers of variance V cost n s^2/(2V). The budget therefore bounds the precision of every weighted mean of all
+    answers."""
     db = system(tiers={})
     room_for(db, ROOM)
     weights = numpy.random.default_rng(3).uniform(0.01, 0.9, 200)

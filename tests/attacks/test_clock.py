@@ -1,5 +1,6 @@
-"""Attack: the clock. A naive system finds the budget of the month by the date. An attacker who can set the clock of the machine
-then goes to any month with an unused budget, in the past or in the future, and has the budgets of all months at once.
+"""Attack: the clock. A naive system looks up the budget of the current month. An attacker who can set the clock of the
+machine sets it to any month with an unused budget, in the past or in the future. The attacker can then spend the
+budgets of all months at once.
 
 In diffuse a charge never counts in an earlier period than an earlier charge of the same tier. If the clock is set forward, the
 budgets of the months in between are lost.
@@ -29,8 +30,8 @@ def test_a_naive_budget_has_every_month_at_once():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_clock_that_is_set_at_will_gives_no_month_twice(path, clock, seed):
-    """200 tries with the clock anywhere in three years. Every answer counts in the latest month that has an answer so far, or in
-    a later month. No month has more answers than its budget."""
+    """The test makes 200 tries, each with the clock at a random time within three years. Every answer counts in the
+    latest month that has an answer so far, or in a later month. No month has more answers than its budget."""
     dice = random.Random(seed)
     clock.set("2025-01-01 00:00:00")
     db = connect(path)

@@ -41,8 +41,9 @@ def trailing_zeros(values):
 def test_the_precision_of_a_value_does_not_depend_on_the_answer():
     """Answers 0, 1 and 400 with noise of stddev 1 have equally many trailing zero bits (a chi-squared test against a geometric
     distribution). The same holds for the values near zero that this attack examines. The test makes four comparisons at level
-    1e-10. Each counts as 1e-9, because counts follow the chi-squared distribution only approximately. For naive values near
-    zero, the statistic is over 200: half of the values have bits below 2^-53 for one answer, and none have for the other."""
+    1e-10. Each comparison counts as a false alarm of probability 1e-9, because counts follow the chi-squared
+    distribution only approximately. For naive values near zero, the statistic is over 200: half of the values have bits
+    below 2^-53 for one answer, and no value has such bits for the other answer."""
     db = system(tiers={"inner": 0.5})
     near, law = [], numpy.array([2.0 ** -(n + 1) for n in range(5)] + [2.0**-5])
     for answer in (0, 1, 400):

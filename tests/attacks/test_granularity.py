@@ -8,7 +8,7 @@ from attack import EACH_CALL, PEOPLE, alarm, fill, lattice, one, path_for, perso
 
 
 def naive(values, rng):
-    """A noisy sum, rounded to a millionth of its largest value."""
+    """Returns a noisy sum, rounded to about a millionth of the largest of the values."""
     step = 2.0 ** math.floor(math.log2(max(map(abs, values)) / 1e6))
     return round((sum(max(-1, min(1, x)) for x in values) + rng.gauss(0, 10)) / step) * step
 
@@ -16,8 +16,8 @@ def naive(values, rng):
 @alarm(1e-30)
 def test_a_naive_lattice_shows_the_largest_value():
     """If one person has a value of 1000, which is clipped to 1, all published values are whole multiples of 2^-10. Without this
-    person, a value is such a multiple with probability below 1/1000. (More than half of 100 values are with probability
-    1e-100.)"""
+    person, a value is such a multiple with probability below 1/1000. (The probability that more than half of 100 values
+    are such multiples is below 1e-100.)"""
     rng = random.Random()
     with_her = [math.ldexp(naive([0.5, 0.25, 1000.0], rng), 10) % 1 == 0 for _ in range(100)]
     without = [math.ldexp(naive([0.5, 0.25], rng), 10) % 1 == 0 for _ in range(100)]

@@ -72,13 +72,13 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
     assert "not finished" in refused(db, "SELECT dp_sum('inner', x, 1, unit, 'a') FROM people")
 
 
-# A batch that is killed at any write to a file.
+# The test kills this batch at one of its writes to files.
 
 BATCH = [
     {"tier": "inner", "kind": "count", "sql": "SELECT x, unit FROM people", "options": {"name": "a"}, "diffuse": ["outer"]},
     {"tier": "outer", "kind": "count", "sql": "SELECT x, unit FROM people", "options": {"name": "b"}},
 ]
-BATCH_CHARGES = 2 + 2  # each tier pays for what is published at it or outside it
+BATCH_CHARGES = 2 + 2  # each tier pays for its own publications and those of outer tiers
 BATCH_PUBLISHED = 2 + 1
 
 
@@ -114,7 +114,8 @@ class KilledAtWrite:
 
 
 def batch_in_a_child(path, at):
-    """Makes the batch in a forked process that is killed at write number `at`. Returns whether the batch was finished before."""
+    """Makes the batch in a forked process that is killed at write number `at`. Returns whether the batch was finished
+    before this write."""
     child = os.fork()
     if child == 0:
         try:

@@ -29,8 +29,8 @@ def could_be(value, answer):
 
 @alarm(1e-21)
 def test_naive_values_tell_which_neighbour_they_come_from():
-    """The test makes 500 values for the answers 0 and 1. About six in ten are impossible for the other answer. (Fewer than 200
-    are impossible with probability 1e-21.)"""
+    """The test makes 500 values, each for the answer 0 or 1. About six in ten are impossible for the other answer.
+    (Fewer than 200 are impossible with probability 1e-21.)"""
     rng = random.Random()
     certain = 0
     for _ in range(500):

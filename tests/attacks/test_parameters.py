@@ -1,5 +1,6 @@
-"""Attack: NaN, zero, negative, infinite and subnormal parameters. A NaN passes every check that looks for wrong
-values instead of right ones. A negative weight is a refund. A subnormal clip leaves no room for noise."""
+"""Attack: NaN, zero, negative, infinite and subnormal parameters. A comparison with NaN is always false, so NaN passes
+every check that refuses wrong values (x < 0) instead of admitting right values (x >= 0). A negative weight is a refund.
+A subnormal clip leaves no room for noise."""
 
 import math
 import random
@@ -33,7 +34,7 @@ def test_a_naive_budget_lets_them_in():
     assert Naive(10.0).answer(8.0, clip=5e-324) == 1000 * 5e-324  # the noise is below half a step, so the answer has no noise
 
 
-# SQL literals. Python's NaN is bound as NULL.
+# The bad values are SQL literals, because Python binds NaN as NULL.
 SMALL = ["0", "0.0", "-0.0", "-1", "-5e-324", "5e-324", "1e-310", "2.2250738585072014e-308"]
 NUMBERS = ["NULL", "9e999", "-9e999", "9e999 - 9e999", "'nan'", "'1'", "x'31'", *SMALL]
 TINY = {"5e-324", "1e-310", "2.2250738585072014e-308"}

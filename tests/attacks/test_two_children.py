@@ -46,8 +46,8 @@ def both(rng, symbol, independent):
 
 @alarm(1e-15)
 def test_two_naive_children_reveal_more_than_either():
-    """Both outer symbols are "yes" 16 times as often if "yes" is the truth as if "no" is, but the charge covers only a factor of
-    4."""
+    """If the truth is "yes", both outer symbols are "yes" 16 times as often as if the truth is "no". The charge covers
+    only a factor of 4."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, True), both(rng, 0, True), CLAIM) < LEVEL
 
@@ -66,8 +66,8 @@ def symbols():
 
 
 def test_no_second_child_of_a_symbol():
-    """diffuse refuses a second symbol at a tier inside the last symbol, at the same tier by another kernel, at a new tier in
-    between, by other functions, and after the data has changed."""
+    """diffuse refuses a second symbol at a tier inside the tier of the last symbol, at the same tier by another kernel,
+    at a new tier in between, by other functions, and after the data has changed."""
     db = symbols()
     shown = one(db, "SELECT dp_mix('r', 'outer', ?)", KERNEL)
     one(db, "SELECT dp_tier('new', 0.3, 1e3, 1e-6)")

@@ -1,4 +1,5 @@
-"""Empirical audit: measures how much of the charged epsilon an attacker can use, and checks that it is not more.
+"""Empirical audit: measures the epsilon that an attacker can exploit, and checks that this epsilon is not above the
+charged epsilon.
 
 For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the clipping allows.
 From the first part of the releases, the attacker learns the direction in which the tables differ, and the middle between them. On

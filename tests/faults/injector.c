@@ -148,7 +148,7 @@ static void note_sqlite(void) {
 }
 
 /*
-** Wraps a function of SQLite that allocates memory for the extension. Only calls from the extension
+** Defines a wrapper of a function of SQLite that allocates memory. Only calls from the extension
 ** reach this wrapper, not calls inside SQLite.
 */
 #define FOR_US(result, name, parameters, arguments)                                                \

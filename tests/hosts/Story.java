@@ -1,4 +1,5 @@
-// Story EXTENSION DATABASE SCRIPT HOST [THREADS]: the script over JDBC, in as many threads at once.
+// Story EXTENSION DATABASE SCRIPT HOST [THREADS]: runs the script over JDBC, in THREADS threads at
+// once.
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;

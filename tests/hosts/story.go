@@ -1,4 +1,4 @@
-// story EXTENSION DATABASE SCRIPT HOST [THREADS]: the script, in as many goroutines at once.
+// story EXTENSION DATABASE SCRIPT HOST [THREADS]: runs the script, in THREADS goroutines at once.
 package main
 
 import (

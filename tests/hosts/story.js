@@ -1,4 +1,5 @@
-// story.js DRIVER EXTENSION DATABASE SCRIPT HOST; DRIVER is node:sqlite or the path of a better-sqlite3.
+// story.js DRIVER EXTENSION DATABASE SCRIPT HOST; DRIVER is node:sqlite or the path of a
+// better-sqlite3 package.
 const [driver, extension, database, script, host] = process.argv.slice(2);
 
 function connect() {

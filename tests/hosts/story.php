@@ -1,4 +1,4 @@
-<?php // story.php EXTENSION DATABASE SCRIPT HOST; with sqlite3.extension_dir=EXTENSION's directory
+<?php // story.php EXTENSION DATABASE SCRIPT HOST; sqlite3.extension_dir must be the directory of EXTENSION
 [, $extension, $database, $script, $host] = $argv;
 $db = new SQLite3($database);
 $db->enableExceptions(true);

@@ -1,7 +1,8 @@
 """make.py BUILD FORMAT: makes the ledgers of this folder. BUILD has the version of the extension that writes this format.
 
-A ledger is stored, compressed, as a database, its ledger file, and a list of the statements that made them with their
-answers. test_migration.py opens these files with the current version. Files of a released format are never made again.
+Each ledger has three compressed files: a database, its ledger file, and a list of the statements that made them, with
+their answers. test_migration.py opens these files with the current version. Files of a released format are never made
+again.
 """
 
 import gzip

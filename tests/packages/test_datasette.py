@@ -187,7 +187,7 @@ def test_databases_in_memory_stay_usable_and_reach_no_file(folder):
 
 
 def test_questions_under_a_grant(folder):
-    """Datasette opens the file read-only, and the grant pays in spite of this."""
+    """Datasette opens the file read-only, but the grant can still be charged."""
     server = Server(folder, {"a": {"tier": "public", "ask": "visitors"}}, folder / "a.db")
     try:
         ask = "SELECT dp_release('{}', 'sum', 'SELECT minutes FROM visit', '{{\"name\":\"mine\",\"clip\":100}}') AS noisy"

@@ -342,8 +342,8 @@ def test_books_that_do_not_verify_have_no_page(tmp_path):
 
 @pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
 def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
-    """As in test_export.py: ledgers that differ in the rate of the inner tier have the same page for the outer tier, but for the
-    drawn values, their hash and the id of the ledger."""
+    """As in test_export.py: ledgers that differ in the rate of the inner tier have the same page for the outer tier,
+    except for the drawn values, their hash and the id of the ledger."""
     pages = []
     for inner in (0.9, 0.95, 1.0):
         db = connect(tmp_path / f"{inner}.db")

@@ -44,7 +44,8 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         conn.set_authorizer(_no_files)
         return
     if known:
-        # The size and the hash of the file, and numbers of rows that `datasette inspect` has counted, depend on single rows.
+        # Removes the size and the hash of the file, and the numbers of rows that `datasette inspect` has counted,
+        # because they depend on single rows.
         known.cached_size, known.cached_hash = 0, ""
         if datasette.inspect_data:
             datasette.inspect_data.pop(database, None)
@@ -76,7 +77,7 @@ def startup(datasette: Any) -> None:
 
 @hookimpl
 def permission_allowed(action: str) -> Optional[bool]:
-    """Forbids everybody the download of a database file, which has the rows of all people."""
+    """Forbids the download of a database file for everybody, because this file has the rows of all people."""
     return False if action == "view-database-download" else None
 
 
