@@ -114,7 +114,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int first =
-      /* The count that selects private keys is not an estimate. */
+      /* The count that selects private keys is not published as an estimate. */
       reading->shape->components > 1 && reading->shape->counts;
   int used = 0, per_cell = reading->shape->components - first;
   reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
@@ -259,7 +259,7 @@ struct ranks {
   double *totals;
   int count;
   double share; /* the number of grid values in a leaf; 0 without a grid */
-  double end;   /* the place behind the last value, which is inside the tree if leaves are spare */
+  double end;   /* the place after the last grid value; inside the tree if some leaves are spare */
 };
 
 static struct ranks ranks_of(const struct reading *reading, double *totals, int count) {
@@ -287,7 +287,10 @@ static double value_at(const struct ranks *ranks, double place) {
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }
 
-/* Returns grid value k, or the nearest one in the range: noisy spare leaves may hold the rank. */
+/*
+** Returns grid value k, or the nearest existing grid value. The noise can put a rank into a spare
+** leaf.
+*/
 static double grid_value(const struct ranks *ranks, double k) {
   const struct contribution *question = ranks->reading->question;
   double last = rint(ranks->end * ranks->share) - 1;
@@ -296,7 +299,7 @@ static double grid_value(const struct ranks *ranks, double k) {
 
 /*
 ** Converts a rank to a place. For a rank before the first row or after the last row, returns the
-** end of the tree, because the number of rows is not certain.
+** nearer end of the tree, because the number of rows is not certain.
 */
 static double bound_at(const struct ranks *ranks, double rank) {
   if (rank <= 0) return 0;
@@ -306,9 +309,9 @@ static double bound_at(const struct ranks *ranks, double rank) {
 
 /*
 ** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. On
-** a grid, value k holds the places from k to k + 1, divided by the share. The interval consists of
-** whole leaves, because counts do not say where in a leaf its rows are. stddev is the standard
-** deviation before the answer becomes a grid value.
+** a grid, value k covers the places from k/share to (k + 1)/share. The interval consists of whole
+** leaves, because counts do not say where in a leaf its rows are. stddev is the standard deviation
+** before the answer is moved to a grid value.
 */
 static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
                                    double first, double last, double z) {
@@ -478,7 +481,7 @@ double estimate_half_width(const struct reading *reading, double rows, double co
                                    : mixed_half_width(reading->view.noise, stddev, confidence);
   if (family->is_tree) width *= 2 * half;
   if (reading->root) width = published_up(root_half_width(half, width));
-  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* theta shrinks it too */
+  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* theta shrinks noise */
     double noise = width / reading->view.noise->half_width(1, confidence);
     width *= estimate_shrink(&reading->view, noise * noise);
   }
@@ -519,9 +522,9 @@ static void move(struct estimate *estimate, double value, double factor) {
 ** is. The function does not scale the values as Theorem 8 does. That scaling is optimal for noise
 ** of known variance without clamping, but it makes the worst case of a clamped average worse.
 **
-** If theta is given, the function shrinks each value towards the centre. The factor is that of the
-** process at the clock at which the noise variance of the process equals the variance of the value
-** (to first order).
+** If theta is given, the function shrinks each value towards the centre. The factor is the shrink
+** factor of the process at the clock at which the noise of the process has the same variance as the
+** value (to first order).
 */
 static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
                                 int count) {

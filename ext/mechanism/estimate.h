@@ -40,14 +40,14 @@ double estimate_shrink(const struct view *view, double tau);
 /* Returns the noise variance of a coordinate x, where x = lattice value * 2^granularity. */
 double estimate_variance(const struct view *view);
 
-/* Returns the standard deviation of the noise in a sum that this view shows, rounded up. */
+/* Returns the standard deviation of the noise in a published sum, rounded up. */
 double estimate_stddev(const struct view *view);
 
 /*
-** total_stddev() returns a standard deviation of noise that depends only on public parameters,
-** rounded up. For a sum, count or bin, this is the standard deviation of the published number. For
-** an average, or the variance of a spread, this is an upper bound on the standard deviation times
-** the number of rows. For a median, this is the standard deviation of the rank.
+** Returns a standard deviation of the noise, computed from public parameters only and rounded up.
+** For a sum, count or bin, this is the standard deviation of the published number. For an average
+** and for a variance, this number divided by the number of rows is an upper bound on the standard
+** deviation. For a median, this is the standard deviation of the rank.
 */
 struct reading;
 double estimate_total_stddev(const struct reading *reading);
@@ -78,7 +78,7 @@ struct reading {
   int quantile_count;
   /* For private keys: largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
-  const struct descent *descent; /* the model's parameters, for a model */
+  const struct descent *descent; /* for models: the parameters */
   /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
   double shrink;
 };

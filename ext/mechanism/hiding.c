@@ -82,8 +82,8 @@ static double log_stick(const struct noise *noise, double epsilon, double distan
 }
 
 /*
-** Returns the largest distance after a step of two points that were in the ball before the step.
-** The distance is in the norm of the step's noise.
+** Returns the largest distance that two points of the ball can have after a step. The distance is
+** in the norm of the step's noise.
 */
 static double moved_by(const struct hiding *hiding, const struct hop *hop) {
   const struct descent *descent = hiding->descent;
@@ -133,7 +133,7 @@ static struct walk walk_from(const struct hiding *hiding, double index, double e
       .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
   /*
   ** The ratio of sensitivity to noise is largest in the last step (sgd.h), so the walk uses the
-  ** last step for the row's own step.
+  ** parameters of the last step for the row's own step.
   */
   course_hop(&hiding->course, hiding->course.steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
@@ -290,7 +290,7 @@ void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *del
   int rows = (int)hiding->descent->rows;
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  /* The delta of row i is the partial sum for the first row after rows - i steps. */
+  /* The delta of row i is the sum of d_0 .. d_(rows - i), divided by rows (hiding.h). */
   for (int row = rows; row >= 1; row--) {
     deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
     if (row > 1) walk_on(&walk, 1);
@@ -307,8 +307,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
   int found = hiding_stop_delta(&hiding, epsilon) <= delta;
   while (found &&
          /*
-         ** The larger the variance, the smaller is delta. The variance `low` is too small, and
-         ** `high` is large enough.
+         ** delta falls as the variance grows. The variance `low` is too small, and `high` is large
+         ** enough.
          */
          high - low > 1) {
     descent->variance = floor((low + high) / 2);

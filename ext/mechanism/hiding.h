@@ -89,8 +89,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
                           const struct design *design, double epsilon, double delta);
 
 /*
-** The privacy profile of the last private row by the contraction bound. The profile holds delta at
-** PROFILE_NODES values of epsilon. These values are enough to bound Renyi divergences.
+** The privacy profile of the last private row, computed by the contraction bound. The profile holds
+** delta at PROFILE_NODES values of epsilon. These values are enough to bound Renyi divergences.
 */
 #define PROFILE_NODES 1553
 struct profile {

@@ -364,7 +364,7 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
 */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {
-  struct chain power = {0}; /* the matrix for 1, 2, 4, ... steps between categories */
+  struct chain power = {0}; /* the kernel applied 1, 2, 4, ... times */
   int going = first_step(chain, channel, states, count);
   int64_t left = channel->steps - 1;
   if (going && left)

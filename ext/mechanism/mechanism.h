@@ -37,7 +37,7 @@ struct category_law {
 /* The facts that a mechanism with a noise law needs about a release. */
 struct terms {
   const struct layout *shape;
-  const struct descent *descent; /* of a model */
+  const struct descent *descent; /* the parameters of a model */
   /* The sensitivity is on a lattice 2^shift times coarser than the fine lattice. */
   int shift;
   uint64_t sensitivity;

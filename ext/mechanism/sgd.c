@@ -170,7 +170,7 @@ static void equal_rates(const struct descent *descent, const struct layout *shap
   }
 }
 
-#define MOST_STEPS 1000000 /* the check refuses a descent if it would need more steps than this */
+#define MOST_STEPS 1000000 /* descent_diffusible() refuses a descent that needs more steps */
 
 static int equal_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                             uint64_t clock) {

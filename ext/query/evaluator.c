@@ -37,7 +37,7 @@ struct evaluator {
   sqlite3_value **results;
   /* `results` holds `kept` rows of `bytes` bytes in total, and has room for `room` rows. */
   size_t kept, room, bytes;
-  size_t count; /* the number of results, kept or not */
+  size_t count; /* the number of results, including those that were not kept */
   struct error error;
 };
 
@@ -152,7 +152,7 @@ static void set_limits(sqlite3 *db) {
 
 /*
 ** Returns whether the connection has no tables. An extension that SQLite loads for every connection
-** may have created some.
+** may have created tables.
 */
 static int is_empty(sqlite3 *db) {
   char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
@@ -455,8 +455,8 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 }
 
 /*
-** Converts the result code with which a run ended. An error that a unit's rows can cause drops only
-** this unit. Any other error fails the whole question.
+** Returns the outcome of a run that ended with this result code. An error that a unit's rows can
+** cause drops only this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");

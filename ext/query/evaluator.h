@@ -31,7 +31,10 @@ void evaluator_close(struct evaluator *evaluator);
 /* Returns the private connection. The caller may run statements on it that read no table. */
 sqlite3 *evaluator_connection(const struct evaluator *evaluator);
 
-/* Return the number of tables that the question names, and table i. */
+/*
+** evaluator_table_count() returns the number of tables that the question names. evaluator_table()
+** returns table i.
+*/
 int evaluator_table_count(const struct evaluator *evaluator);
 struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i);
 

@@ -70,8 +70,8 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 
 /*
 ** Chooses one column that the table looks up by equality. SQLite checks the equality again. The
-** costs do not depend on the rows (Q1). The function also notes which columns the statement reads,
-** because SQLite passes them as a mask.
+** costs do not depend on the rows (Q1). The function also records which columns the statement
+** reads. SQLite passes these columns as a mask.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
@@ -117,8 +117,8 @@ static int next_of_stream(struct evaluator_tables *all) {
 }
 
 /*
-** Begins the stream. Fails if another table has been begun before or the stream is begun again: the
-** stream must be the outermost loop.
+** Begins to read the stream. Fails unless this is the first table that the run begins to read,
+** because the stream must be the outermost loop.
 */
 static int begin_stream(struct evaluator_tables *all, struct cursor *cursor) {
   cursor->column = -1;

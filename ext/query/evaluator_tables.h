@@ -17,7 +17,7 @@ struct evaluator_table {
   struct unit_rows rows; /* the rows of the table */
 };
 
-/* The caller of evaluator_run_stream(), which describes the functions (evaluator.h). */
+/* The functions that the caller of evaluator_run_stream() supplies (evaluator.h). */
 struct evaluator_stream {
   const struct evaluator_table *table;
   int (*next)(void *context);
@@ -38,7 +38,8 @@ struct evaluator_tables {
 
 /*
 ** Registers the module. CREATE VIRTUAL TABLE with this module takes an index in all->list as its
-** argument. *all must keep its address until the connection is closed. Returns a code of SQLite.
+** argument. *all must keep its address until the connection is closed. Returns an SQLite result
+** code.
 */
 int evaluator_tables_register(sqlite3 *db, struct evaluator_tables *all);
 

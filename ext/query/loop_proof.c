@@ -121,7 +121,7 @@ static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
     const struct program_instruction *before = &program->list[i - 1];
     if (!instruction_writes(before, place)) continue;
-    if (is(before, "RealAffinity")) continue; /* the control query has RealAffinity, too */
+    if (is(before, "RealAffinity")) continue; /* it follows the column in the control query, too */
     if (is(before, "SCopy")) return writer_of(program, before->p1, i - 1);
     if (is(before, "Copy")) return writer_of(program, before->p1 + place - before->p2, i - 1);
     return i - 1;
@@ -146,8 +146,8 @@ static int control_of(sqlite3 *db, const struct table_facts *facts, const char *
 }
 
 /*
-** Returns whether every aggregate of the program gets as its unit the column that the control query
-** reads.
+** Returns whether the column that the control query reads is the unit of every aggregate of the
+** program.
 */
 static int units_are(const struct program *program, const struct loop *loop,
                      const struct program_instruction *control) {
@@ -190,7 +190,10 @@ static struct program running_program(sqlite3 *db) {
   return found;
 }
 
-/* Finds the route of the protected table with this root page. Returns whether there is one. */
+/*
+** Finds the route of the protected table with this root page. Returns 0 if no protected table has
+** this root page.
+*/
 static int find_route(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                       int root) {
   int found = 0;
@@ -235,7 +238,7 @@ static int can_follow(sqlite3 *db, const struct route *route) {
   struct error error = {0};
   unsigned char *used = calloc((size_t)route->tables[0].count + 1, 1);
   int can = used && safe_columns_check(db, route, used, &error);
-  error_clear(&error); /* a route that cannot be followed proves nothing */
+  error_clear(&error); /* the caller needs only the result, not the reason */
   free(used);
   return can;
 }

@@ -89,7 +89,7 @@ int private_memory_open(struct private_memory *memory, sqlite3 **db, struct erro
   int rc = sqlite3_vfs_register(&memory->vfs, 0);
   if (rc == SQLITE_OK) {
     rc = sqlite3_open_v2(":memory:", db, flags, memory->name);
-    sqlite3_vfs_unregister(&memory->vfs); /* the connection goes on using it */
+    sqlite3_vfs_unregister(&memory->vfs); /* the open connection keeps the VFS */
   }
   return rc == SQLITE_OK || error_set(error, "cannot open a connection in memory");
 }

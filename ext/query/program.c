@@ -65,7 +65,7 @@ void program_read(struct program *program, sqlite3 *db, const char *sql) {
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   int whole = rc == SQLITE_OK && sqlite3_column_count(row) >= 7;
   while (whole && (rc = sqlite3_step(row)) == SQLITE_ROW) whole = add_instruction(program, row);
-  sqlite3_finalize(row); /* after an error, the program is empty and proves nothing */
+  sqlite3_finalize(row); /* after an error, the program becomes empty */
   sqlite3_free(text);
   if (!whole || rc != SQLITE_DONE) program_clear(program);
 }
@@ -99,8 +99,8 @@ int instruction_writes(const struct program_instruction *here, int place) {
 }
 
 /*
-** Returns the number of registers that an instruction reads, starting at register p1, p2 or p3. The
-** bit `which` is 1, 2 or 4 for p1, p2 or p3.
+** Returns the number of consecutive registers that an instruction reads from register p1 (`which`
+** is 1), p2 (2) or p3 (4) on.
 */
 static int reads_of(const struct program_instruction *here, int which) {
   const char *arity = here->p4 ? strchr(here->p4, '(') : 0;

@@ -34,9 +34,9 @@ struct question {
   sqlite3_stmt *begun;    /* keeps the database in one state (U3) */
   sqlite3_stmt *probe;    /* shows whether the host is interrupted */
   sqlite3_stmt *compare;  /* compares two units in the order of the streams */
-  int columns;            /* the number of columns of the question; 0 if any columns will do */
+  int columns;            /* the number of columns of the question; 0: any number of columns */
   int takes_one;          /* each row of the table gives exactly one result */
-  sqlite3_value *nothing; /* NULL */
+  sqlite3_value *nothing; /* the SQL value NULL */
   int by_row;             /* the ledger protects rows */
   struct stream *streams;
   int count;
@@ -212,7 +212,7 @@ static int make_nothing(struct question *question, struct error *error) {
   if (!prepare(evaluator_connection(question->evaluator), "SELECT NULL", 1, &row, error)) return 0;
   if (sqlite3_step(row) == SQLITE_ROW)
     question->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
-  sqlite3_finalize(row); /* without a row there is no value */
+  sqlite3_finalize(row); /* if the step failed, `nothing` stays null */
   return question->nothing || out_of_memory(error);
 }
 
@@ -431,7 +431,7 @@ static int deliver(struct question *question, struct rows *rows) {
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
 
-#define MOST_BYTES (64 << 20) /* the limit for the results of a unit is this times (1 + its rows) */
+#define MOST_BYTES (64 << 20) /* results of a unit with r rows: at most (1 + r) * MOST_BYTES */
 
 static int evaluation_failed(const struct question *question, struct error *error) {
   return error_set(error, "the query failed: %s%s", evaluator_error(question->evaluator),

@@ -11,7 +11,7 @@
 **       of the query and parses no SQL. The program must be one loop over one table, and each
 **       instruction must compute from the row alone. A control query proves that the name means the
 **       table everywhere in the owner's text: the control has a common table expression that gives
-**       all rows, and it must compile to the program of the query itself.
+**       all rows, and must compile to the same program as the query itself.
 **   S2  All connections see one state of one file. The host has no transaction when the scan
 **       starts. Each further connection reads PRAGMA data_version before the host begins to read,
 **       and again afterwards in its own transaction. Equal versions show that nobody has committed
@@ -251,7 +251,7 @@ static int has_moved(sqlite3 *db) {
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
-    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* such as nolock */
   }
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }

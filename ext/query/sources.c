@@ -220,12 +220,12 @@ static int writer_of(const struct program *program, int cell, int at) {
   return from > at && program->list[from].role == TEXT ? from : -1;
 }
 
-/* Returns whether a column is a term of the GROUP BY: the program then compares the column. */
+/* Returns whether a column is a term of the GROUP BY. The program compares such a column. */
 static int is_term(const struct call *call, const struct instruction *column) {
   const struct program *program = call->program;
   int i = call->at;
   while (i >= 0 && program->list[i].role != COMPARES) i--;
-  if (i < 0) return 1; /* without a comparison, nothing is certain */
+  if (i < 0) return 1; /* without a comparison, the column may be a term */
   const struct instruction *compares = &program->list[i];
   if (opens(program, column->p1, SORTED)) return column->p2 < compares->p3;
   for (int j = 0; j < program->count; j++) {
