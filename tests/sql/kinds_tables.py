@@ -113,7 +113,7 @@ CALLS = {
     "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},
     "ou_group_sum": {"clip": 3, "radius": 20, "keys": THREE, "centre": -1},
     "ou_var": {"lo": -1, "hi": 5, "radius": 5}, "ou_stddev": {"lo": -1, "hi": 5, "radius": 3},
-    "ou_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16, "radius": 1}, "ou_median": {"lo": -1, "hi": 5, "bins": 8, "radius": 0.25},
+    "ou_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16, "radius": 1}, "ou_median": {"lo": -1, "hi": 5, "bins": 8, "radius": 3},
     "ou_histogram": {"lo": -1, "hi": 5, "bins": 6, "radius": 40}, "ou_vec_avg": {"dim": 3, "clip": 4, "radius": 0.5},
     "ou_group_avg": {"lo": -1, "hi": 5, "keys": THREE, "radius": 0.1},
 }
