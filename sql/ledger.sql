@@ -140,7 +140,7 @@ CREATE TABLE dp_path(
 
 -- The payments of the tiers. The table is append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve, at, period, grant_name (no line for one that is NULL).
+--   rate, slack, delta, curve (NULL: an empty line), at, period (NULL: no line), grant_name (NULL: no line).
 -- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
 -- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
 -- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by

@@ -13,7 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 #define DIGITS 40 /* number of digits to which a double is expanded; enough to recognise a tie */
 #define LARGE  15 /* from this exponent on, the text has a power of ten */
-/* A text that would need digits beyond this decimal place has a power of ten, too. */
+/* If a number needs digits after this decimal place, its text has a power of ten, too. */
 #define SMALL     (-9)
 #define PRECISION 15 /* number of significant digits of a double */
 

@@ -6,16 +6,16 @@
 **   A1  The first row starts the release: the aggregate checks the parameters and charges the
 **       ledger before it looks at the value of any row. Without a row there are no parameters, so
 **       an empty input is an error.
-**   A2 The aggregate takes its parameters from the first row. It compares these parameters with
-**       those of each of the next rows up to the 1024th, and then of every 1024th row. If the
-**       parameters differ, the statement fails and the charge stays.
-**   A3 SQLite finishes the aggregates of an aborted statement as if they were complete. xFinal
+**   A2  The aggregate takes its parameters from the first row. It compares these parameters with
+**       the parameters of each later row up to the 1024th row, and after that with those of every
+**       1024th row. If the parameters differ, the statement fails and the charge stays.
+**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. xFinal
 **       therefore draws, but stores nothing until the statement has ended without an error
 **       (statement_guard.h).
-**   A4 One statement may evaluate an aggregate several times, with GROUP BY or in a correlated
+**   A4  One statement may evaluate an aggregate several times, with GROUP BY or in a correlated
 **       subquery. The call site counts the evaluations, and a second evaluation of a named release
 **       is an error.
-**   A5 If the program of the statement shows that a parameter is a column (sources.h), the
+**   A5  If the program of the statement shows that a parameter is a column (sources.h), the
 **       aggregate refuses the parameter before it charges anything. The refusal does not depend on
 **       any row.
 */

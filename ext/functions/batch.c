@@ -2,7 +2,8 @@
 ** batch.c: dp_batch(), which makes many releases at once.
 **
 **   B1  One transaction makes all charges, including the charges of the diffusions. If one charge
-**       is refused, none is made. The arguments and queries of all releases are checked before.
+**       is refused, none is made. The arguments and queries of all releases are checked before the
+**       first charge.
 **   B2  Then the queries run, one after the other. Each release is stored before the next query
 **       runs.
 **   B3  If a batch is called again, it charges nothing twice. It finishes the releases that were

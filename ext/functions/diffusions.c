@@ -1,7 +1,7 @@
 /*
 ** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
-** aggregate reads rows (s, kappa). A diffusion that starts in two different answers has two
-** densities at time s. kappa is the carre du champ of the logarithm of the ratio of these
+** aggregate reads rows (s, kappa). Two different answers, as starting points, give the diffusion
+** two densities at time s. kappa is the carre du champ of the logarithm of the ratio of these
 ** densities, or an upper bound on it.
 **
 ** The order of rows does not matter. Several rows may have the same time, for example for several

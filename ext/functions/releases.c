@@ -88,7 +88,7 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
   if (!question_open(&asked->question, &host->collector, host->session.ledger, request->aggregate,
                      request->sql, error))
     return 0;
-  if (host->guard && !asked->question) /* never compile the caller's SQL on this connection */
+  if (host->guard && !asked->question) /* never compile the members' SQL on a guarded connection */
     return error_set(error, "questions of others need a ledger with a policy");
   if (asked->question) {
     sqlite3_free(request->tables);
@@ -254,10 +254,10 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
 ** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
-** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. Charges the exact worst case of
-** all kernels since the first symbol, applied to the charge of the first symbol. A repeated call
-** returns the stored symbol. A tier gets only one symbol. For a release of reports or of groups,
-** publishes the result of the kernel as JSON.
+** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. The charge is the exact cost of
+** all kernels together, applied to the worst mechanism that has the epsilon of the first symbol's
+** draw. A repeated call returns the stored symbol. A tier gets only one symbol. For a release of
+** reports or of groups, publishes the result of the kernel as JSON.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;

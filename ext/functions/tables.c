@@ -30,7 +30,7 @@ struct cursor {
   sqlite3_vtab_cursor base;
   sqlite3_value **cells; /* copies of rows * columns values, row by row */
   int rows, columns, row;
-  int capacity; /* the number of cells that have room */
+  int capacity; /* the number of values for which `cells` has room */
 };
 
 /* The user data of a module: the table of the ledger, and a counted reference to the host. */

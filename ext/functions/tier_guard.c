@@ -149,7 +149,7 @@ static int read_admitted(const struct tier_guard *guard, const char *table, cons
 static int schema_column_admitted(const char *column, const char *schema) {
   if (schema ? strcmp(schema, "main") != 0 : *column != 0) return SQLITE_DENY;
   if (is_in(schema_columns, COUNT(schema_columns), column)) return SQLITE_OK;
-  return strcmp(column, "rootpage") == 0 ? SQLITE_IGNORE : SQLITE_DENY; /* IGNORE: NULL */
+  return strcmp(column, "rootpage") == 0 ? SQLITE_IGNORE : SQLITE_DENY; /* reads as NULL */
 }
 
 static int pragma_admitted(const char *name, const char *value, const char *schema) {
@@ -291,7 +291,7 @@ static int has_authorizers(void) {
 #ifdef SQLITE_CORE
   return 1;
 #else
-  return sqlite3_api->set_authorizer && sqlite3_api->trace_v2; /* null if SQLite lacks them */
+  return sqlite3_api->set_authorizer && sqlite3_api->trace_v2; /* null in an old SQLite */
 #endif
 }
 

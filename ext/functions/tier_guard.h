@@ -34,13 +34,13 @@ struct tier_guard;
 /* The terms of a guard. The texts belong to the caller. */
 struct tier_guard_terms {
   const char *tier;
-  const char *grant; /* the grant that pays for questions; null: the members may not ask any */
+  const char *grant; /* the grant that pays for questions; null: the members may ask no question */
   const char *const *outward; /* the tiers at which answers are also published */
   int outward_count;
   int pad; /* answers return after a multiple of `pad` milliseconds; 0: as soon as they are made */
   const char *const *tables; /* the public tables */
   int table_count;
-  int schema; /* 1: its members may read the schema of the database, which has no rows */
+  int schema; /* 1: the members may read the database's schema, which contains no data of rows */
 };
 
 /*

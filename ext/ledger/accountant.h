@@ -29,12 +29,15 @@ struct accountant {
   */
   int has_delta;     /* 1: budgets may have a positive delta; 0: delta is 0 */
   int covers_rates;  /* covers Gaussian noise, whose cost is a zCDP rate */
-  int covers_curves; /* covers noise whose cost is an RDP curve beyond the rate */
+  int covers_curves; /* covers noise whose cost has an RDP curve in addition to a rate */
   /*
   ** 1: covers a model to which dp_diffuse() added noise, whose cost is proved for RDP only (sgd.h).
   */
   int covers_diffused_models;
-  /* The end of the error "tier '...' ..." for other releases, or null. */
+  /*
+  ** For a release that is not covered: the words after "tier '...'" in the error. Null if every
+  ** release is covered.
+  */
   const char *refusal;
 
   /*
@@ -95,8 +98,8 @@ struct accountant {
   double (*rate_of_cost)(double cost);
 
   /*
-  ** The lattice rounds the noise of a release up, so the release can cost less than cost_of_rate()
-  ** of the tier's rate. The least possible cost is least_part times cost_of_rate().
+  ** The noise of a release is rounded up to the lattice, so the release can cost less than
+  ** cost_of_rate() of the tier's rate. The least possible cost is least_part times cost_of_rate().
   */
   double least_part;
 

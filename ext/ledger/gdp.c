@@ -1,6 +1,6 @@
 /*
 ** gdp.c: the accountant 'gdp', a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and
-** Honkela 2022) on the total rate. It covers Gaussian and Ornstein-Uhlenbeck releases.
+** Honkela 2022) on the total rate. This accountant covers Gaussian and Ornstein-Uhlenbeck releases.
 **
 ** The noise is a discrete Gaussian. Its total variation distance from a rounded continuous Gaussian
 ** is at most `slack`. For this difference, the accountant sets aside the part (1 + e^epsilon) slack
@@ -67,7 +67,7 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
 }
 
 /*
-** The filters of all periods together are one filter on the sum of the rates. The function sets
+** The filters of all periods together act as one filter on the sum of the rates. The function sets
 ** aside the part 2^-20 of delta for the lattice slack of all periods.
 */
 static double composed(const struct ledger_tier *tier, double count) {

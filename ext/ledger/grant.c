@@ -108,7 +108,10 @@ static double below(double limit, double held) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
-/* Lowers the limits of *room by what the grants in the rows of a statement hold at the tier. */
+/*
+** Sets *room to the tier, with limits that are lower by the amounts that some grants hold at the
+** tier. The rows of the statement `row` list these grants.
+*/
 static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
                  struct ledger_tier *room) {
   struct held held = {0, 0, 0};

@@ -12,7 +12,7 @@ struct ledger_grant {
   GRANT_COLUMNS(COLUMN_MEMBER)
 };
 
-/* The longest padded time of an answer, in milliseconds. */
+/* The largest pad_ms of a grant, in milliseconds (sql/ledger.sql). */
 #define GRANT_MOST_PAD 60000
 
 /*

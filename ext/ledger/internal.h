@@ -430,7 +430,7 @@ int ledger_make_schema(struct ledger *ledger);
 
 /*
 ** Compares the schema of the open file with sql/ledger.sql. Returns null if they are equal.
-** Otherwise returns a text that names the first difference (sqlite3_free).
+** Otherwise returns a text that names the first difference. The caller calls sqlite3_free().
 */
 char *ledger_verify_schema(struct ledger *ledger);
 
@@ -448,7 +448,7 @@ char *ledger_verify_schema(struct ledger *ledger);
 */
 void seal_touch(struct ledger *ledger, int64_t subject);
 int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
-void seal_forget(struct ledger *ledger); /* forgets these records after the transaction */
+void seal_forget(struct ledger *ledger); /* forgets the records; called after the transaction */
 
 /*
 ** For migrations. seal_trust_all() fails if any subject differs from its last seal. seal_all()
@@ -514,11 +514,13 @@ int file_is_hosts(const char *path, const char *database);
 struct budget {
   struct total rate;
   double slack, delta;
-  double curve; /* the RDP beyond the rate, at the filter order */
+  double curve; /* the total of the curves, at the filter order */
   int64_t releases;
 };
 
-/* The RDP beyond a rate, at the stored orders and at the filter order of one tier. */
+/*
+** RDP in addition to the RDP of a rate, at the stored orders and at the filter order of one tier.
+*/
 #define CURVE_SIZE (RENYI_ORDERS + 1)
 #define AT_FILTER  RENYI_ORDERS
 struct curve {
@@ -579,7 +581,7 @@ int periods_enter(struct ledger *ledger, double rate, int *entered);
 /*
 ** If a tier has a period, appends three members to a JSON object. `period` is the kind of period.
 ** `per_period` is the budget of one period. `all_periods` is the guarantee for all periods until
-** now: the epsilon and delta of that many whole budgets.
+** now: the epsilon and delta if the whole budget was spent in each of these periods.
 */
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 

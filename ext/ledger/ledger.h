@@ -10,8 +10,8 @@
 **   L1  Only ledger_create() creates a ledger.
 **   L2  A ledger is written on a private connection, never on the host's connection. A ROLLBACK of
 **       the host can therefore not take back a charge.
-**   L3  A database whose marker names a ledger that is missing, foreign or moved refuses
-**       everything.
+**   L3  If the marker of a database names a ledger that is missing, foreign or moved, every call
+**       fails.
 **   L4  All affected tiers are checked before any of them is charged, in one transaction.
 **   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
 **   L6  After a fork(), the child cannot use the handle.
@@ -34,8 +34,8 @@
 #include "math/cost.h"
 
 struct ledger;
-enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
-enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0: not given */
+enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* values of `protects` */
+enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* values of `adjacency`; 0: not given */
 
 /* The arguments of dp_init(). Null and 0 mean "not given". The caller owns the strings. */
 struct ledger_terms {
@@ -264,26 +264,27 @@ typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
 /*
 ** Recomputes all totals from dp_charge and compares them with the ledger. Returns 'ok' or the first
-** discrepancy (sqlite3_free), or null on error. Call this function inside a transaction.
+** discrepancy, or null on error. The caller calls sqlite3_free(). Call this function inside a
+** transaction.
 */
 char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
 /*
 ** The last part of dp_verify(). Checks states and names, compares all sealed rows with their seals,
-** and compares the schema with sql/ledger.sql. Returns the first discrepancy (sqlite3_free).
-** Returns null if there is no discrepancy, or on error.
+** and compares the schema with sql/ledger.sql. Returns the first discrepancy. Returns null if there
+** is no discrepancy, or on error. The caller calls sqlite3_free().
 */
 char *ledger_verify_seals(struct ledger *ledger);
 
 /*
-** Formats a discrepancy (sqlite3_free). If memory runs out, the function sets the error and returns
-** null. Without the error, null would mean that there is no discrepancy.
+** Formats a discrepancy. The caller calls sqlite3_free(). If memory runs out, the function sets the
+** error and returns null. Without the error, null would mean that there is no discrepancy.
 */
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 
 /*
-** Returns the certificate for an auditor, as JSON (sqlite3_free), or null on error. `verified` is
-** the result of ledger_verify().
+** Returns the certificate for an auditor, as JSON, or null on error. The caller calls
+** sqlite3_free(). `verified` is the result of ledger_verify().
 */
 char *ledger_certificate(struct ledger *ledger, const char *verified, describe_mechanism *describe);
 
@@ -297,8 +298,8 @@ int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_r
 void ledger_release_clear(struct ledger_release *release);
 
 /*
-** Returns the fingerprint of a release: its exact parameters as one text (sqlite3_free). A later
-** request for the same name must have the same fingerprint.
+** Returns the fingerprint of a release: its exact parameters as one text. The caller calls
+** sqlite3_free(). A later request for the same name must have the same fingerprint.
 */
 char *ledger_fingerprint(const struct ledger_release *release);
 
@@ -430,7 +431,7 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 ** day. In a tier with periods, only the charges of the same period count.
 */
 struct ledger_spending {
-  const char *tier, *period, *day; /* period: its first day, or null */
+  const char *tier, *period, *day; /* `period` is the first day of the period, or null */
   double share;
 };
 int ledger_spending_read(struct ledger *ledger, const char *tier,
@@ -470,8 +471,8 @@ extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
 
 /*
-** Returns a table's columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free). Returns
-** null if memory runs out.
+** Returns a table's columns for CREATE TABLE, as in "name TEXT, rate REAL". The caller calls
+** sqlite3_free(). Returns null if memory runs out.
 */
 char *ledger_table_declaration(const struct ledger_table *table);
 

@@ -137,7 +137,7 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
 }
 
 /*
-** Returns whether the ledger has moved together with its database and is now the file beside it.
+** Returns whether the ledger has moved together with its database and is now beside the database.
 ** The marker's path says where the ledger was, and the marker's id identifies it. If two files have
 ** this id, they are copies of each other. The function then sets an error, because each copy would
 ** miss the charges to the other copy.

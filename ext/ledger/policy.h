@@ -30,8 +30,8 @@ struct ledger_policy {
 int ledger_is_unchecked(const struct ledger *ledger);
 
 /*
-** Returns whether the contribution of each unit as a whole is bounded. It is if the ledger protects
-** units. It is also if the ledger has a policy, because a question can return several rows for one
+** Returns whether the contribution of each unit as a whole is bounded. This is so if the ledger
+** protects units, or if the ledger has a policy, because a question can return several rows for one
 ** protected row. Call this function inside a transaction.
 */
 int ledger_by_unit(struct ledger *ledger);

@@ -48,7 +48,7 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
   return renyi_allowed(alpha, tier->epsilon, noise_delta(tier));
 }
 
-/* The filters of all periods together are one filter at the same order. */
+/* The filters of all periods together act as one filter at the same order. */
 static double composed(const struct ledger_tier *tier, double count) {
   double alpha = tier->filter_order, delta = count * noise_delta(tier);
   return published_up(count * alpha * tier->rate_limit + log1p(-1 / alpha) -

@@ -279,7 +279,7 @@ char *ledger_verify_seals(struct ledger *ledger) {
 int ledger_trust_release(struct ledger *ledger, int64_t id) {
   if (error_is_set(ledger->error)) return 0;
   if (is_touched(ledger, id) || seal_check(ledger, id)) return 1;
-  if (ledger->audience) /* an id counts the releases of all tiers */
+  if (ledger->audience) /* an id would show how many releases there are */
     return ledger_fail_damaged(ledger, "the rows of a release");
   return ledger_fail(
       ledger,

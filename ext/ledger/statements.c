@@ -148,8 +148,8 @@ static const char *const statement_text[STATEMENTS] = {
                   " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
     [PERIOD_ORDERS] = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?",
     /*
-    ** Counts the periods of a tier, from its creation or its first charge to the period that
-    ** dp_budget holds.
+    ** Counts the periods of a tier, from its creation or its first charge, whichever is earlier, to
+    ** the period that dp_budget holds.
     */
     [PERIOD_COUNT] = "SELECT max(1, " PERIODS(
         "kind", "min(born, first)",
@@ -413,7 +413,7 @@ int ledger_fail_damaged(struct ledger *ledger, const char *table) {
                      ledger->path, table);
 }
 
-/* L7 */
+/* Reports that this connection can only read (L7). */
 static int fail_read_only(struct ledger *ledger) {
   return ledger_fail(ledger,
                      "this connection cannot write its database (%s), so it reads what has been "

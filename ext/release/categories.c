@@ -16,7 +16,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-/* Returns the strength of the draw (struct tilt) that costs this rate. */
+/* Returns the tilt (mechanism.h) of a draw that costs this rate. */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
   return publication->definition.mechanism->category->tilt(rate, replace);
@@ -33,8 +33,8 @@ double symbols_order_at(const struct publication *publication, int index) {
 
 /*
 ** Returns the costs at the orders of symbols_order_at(), or null when out of memory. The caller
-** frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has no order, so its
-** cost here is 0.
+** frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has no order; the cost
+** for such a tier is 0 here.
 */
 static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
   int count = symbols_order_count(publication);
@@ -148,7 +148,7 @@ struct walk {
   double epsilon;     /* the epsilon of the first category */
   struct chain chain; /* the product of all kernels so far, from the candidates on */
   double *costs;      /* the costs that the last category should have */
-  int same;           /* the stored categories, values and curves are correct */
+  int same;           /* 1: the stored categories, values and curves are correct so far */
   struct error error; /* an error in the stored data; verification reports a discrepancy */
 };
 
@@ -191,10 +191,10 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 /*
 ** Sets the costs of the category that the kernel draws. An audience that sees only this category
 ** sees the output of the first mechanism after all kernels. Let E be the epsilon of the output
-** before the last kernel. The output after it reveals no more than the last kernel reveals when it
-** is applied to the worst mechanism with the epsilon E. A kernel never raises the cost. An audience
-** that has also seen an earlier category has already paid for the earlier category. Returns 1, or 0
-** with the error set.
+** before the last kernel. The output after the last kernel reveals no more than this kernel reveals
+** after the worst mechanism with the epsilon E. A kernel never raises the cost. An audience that
+** has also seen an earlier category has already paid for the earlier category. Returns 1, or 0 with
+** the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {

@@ -46,8 +46,8 @@ int definition_same_lattice(const struct publication *publication);
 struct view definition_view(const struct publication *publication);
 
 /*
-** Stores a new release. Does nothing for a release that is stored already, which dp_batch()
-** finishes. Returns 1, or 0 with the reason in the ledger.
+** Stores a new release. Does nothing for a release that is stored already (dp_batch() finishes such
+** a release). Returns 1, or 0 with the reason in the ledger.
 */
 int definition_store(struct publication *publication);
 

@@ -60,8 +60,8 @@ int publish_keep(struct publication *publication);
 
 /*
 ** Marks the release as failed. A failed release is never replayed or diffused, and its charge
-** stays. If a refinement fails, no value has left, so the release becomes 'released' again and its
-** earlier publications stay valid.
+** stays. If a refinement fails, nobody has seen a new value, so the release becomes 'released'
+** again and its earlier publications stay valid.
 */
 void publish_fail(struct publication *publication);
 

@@ -30,7 +30,7 @@ int model_find(struct ledger *ledger, const char *name, struct ledger_release *r
          error_set(ledger_error(ledger), "release '%s' is %s", name, release->state);
 }
 
-#define MOST_INDEXES 5000000 /* the most indexes that one text can hold */
+#define MOST_INDEXES 5000000 /* the most private rows that one text can list */
 
 /*
 ** Copies the tier at which a model was drawn, except for the name of the tier. Returns 0 on
@@ -57,8 +57,9 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 }
 
 /*
-** Returns the parameters for the theorems as printed. There the noise is added to a gradient, and
-** its size is the standard deviation of Gaussian noise or the scale of Laplace noise.
+** Returns the parameters for the theorems as printed. In these theorems the noise is added to a
+** gradient, and the size of the noise is the standard deviation of Gaussian noise or the scale of
+** Laplace noise.
 */
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;

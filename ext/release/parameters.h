@@ -25,8 +25,8 @@ struct request {
   char *keys;             /* public keys as a sorted JSON array; null: no keys or private keys */
   struct descent descent; /* for a model: the parameters from the options */
   char *loss, *stop, *schedule; /* for a model: the options that are words */
-  double reports;               /* local randomisation: n */
-  char *otherwise, *kernel;     /* the state of missing rows; the cells of the kernel */
+  double reports;               /* local randomisation: the number of reports, n */
+  char *otherwise, *kernel;     /* local randomisation: the state of missing rows, and the kernel */
   char *model;                  /* the text of the model; models_settle() completes it */
   char **key_list;              /* the public keys as texts */
   int key_count;
@@ -37,7 +37,7 @@ struct request {
   /* The outer tiers at which the answer will also be published; a null pointer ends the list. */
   const char *const *outward; /* not owned; null: none */
   int resumes;                /* dp_batch(): finish a release that was charged and has no point */
-  int has_states;             /* dp_merge(): the rows have the form of the rows in states */
+  int has_states;             /* dp_merge(): the states fix the norm of the vectors */
   int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
   int rows;        /* dp_partial(): the ledger protects rows, not units */
   int whole_units; /* dp_partial(): all rows of a unit are in one shard */

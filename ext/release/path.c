@@ -73,8 +73,8 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
 }
 
 /*
-** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen in
-** this way; charge() checks the clock again before it charges the ledger.
+** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen so
+** that this holds; charge() checks the clock again before it charges the ledger.
 */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;

@@ -283,9 +283,9 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
 }
 
 /*
-** *wanted rows, chosen at random among the *left remaining rows, make a report. Draws how many of
-** the next `count` rows are among them, and sets *chosen to this number. Returns 0 if the system
-** gives no random bytes.
+** Of the *left remaining rows, *wanted rows are chosen at random, and each chosen row makes a
+** report. The function draws how many of the next `count` rows are chosen, sets *chosen to this
+** number, and updates *wanted and *left. Returns 0 if the system gives no random bytes.
 */
 static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
   *chosen = 0;
@@ -448,7 +448,7 @@ struct walk {
   struct markov_kernel channel; /* the last kernel; its outputs are the categories of the reports */
   double *costs;
   int64_t *reports;   /* the reports of the last publication */
-  int same;           /* the stored data is correct */
+  int same;           /* 1: the stored data is correct so far */
   struct error error; /* an error in the stored data; verification reports a discrepancy */
 };
 

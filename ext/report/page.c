@@ -123,7 +123,10 @@ static void narrow(struct page *page) {
                         count_tiers(page) > MOST_COLUMNS ? "all" : "screen and (max-width:46rem)");
 }
 
-/* Appends the CSS rules that write the number of the tier before each figure of such a list. */
+/*
+** Appends the CSS rules for tables that are shown as lists. The rules write the number of the tier
+** before each figure.
+*/
 static void labels(struct page *page) {
   int tiers = count_tiers(page);
   for (int i = 1; i <= tiers; i++)

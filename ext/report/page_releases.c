@@ -207,9 +207,9 @@ static void draw(struct table *table, sqlite3_str *chart) {
 }
 
 /*
-** Writes one line, with a cell for each tier, if `is_shown` is 1, or skips it. When write_line() is
-** called, the current row of table->row is the first figure of this line; when it returns, the
-** first figure of the next line. Returns 0 if there is no next line.
+** Writes one line, with a cell for each tier, if `is_shown` is 1, or skips it. Before the call, the
+** current row of table->row is the first figure of this line. After the call, it is the first
+** figure of the next line. Returns 0 if there is no next line.
 */
 static int write_line(struct table *table, int is_shown) {
   struct page *page = table->page;
