@@ -73,5 +73,5 @@ def copy(published, tmp_path):
 
 
 def mend(found, left, right):
-    """Leaves out differences that disappear if the names of the two files are removed."""
+    """Returns the differences that remain after the names of the two files are removed from both outcomes."""
     return [f for f in found if str(f[1]).replace(str(left), "") != str(f[2]).replace(str(right), "")]

@@ -18,8 +18,8 @@ def random_kernel(rng, n, m, sparse=False):
 
 def worst_pair(first, second, epsilon, delta, out):
     """Returns the largest hockey-stick divergence at e^out of mu K and nu K' over all (epsilon, delta)-DP pairs mu, nu. Each set
-    of outputs gives a linear program in (mu, nu, s, s') with s >= mu - e^epsilon nu and sum s <= delta, and the same for (nu,
-    mu)."""
+    of outputs gives a linear program in (mu, nu, s, s') with s >= mu - e^epsilon nu and sum s <= delta, and with the
+    same conditions on s' for (nu, mu)."""
     n, m = first.shape
     e, one, zero = math.exp(epsilon), np.eye(n), np.zeros((n, n))
     rows = [np.hstack([one, -e * one, -one, zero]), np.hstack([-e * one, one, zero, -one])]

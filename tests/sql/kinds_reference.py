@@ -48,7 +48,7 @@ KINDS = {
     "ou_group_avg": Kind("k x", "lo hi radius", "object"),
 }
 LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median"))]
-ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # clip is a number of rows
+ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # kinds whose clip is a number of rows
     "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg")]
 
 Row = namedtuple("Row", "k x v unit")
@@ -143,7 +143,7 @@ def vector(v, dim):
         return zeros
     if not isinstance(found, list) or len(found) != dim:
         return zeros
-    if not all(type(x) in (int, float) and abs(x) < 1.7e308 for x in found):  # nan compares false
+    if not all(type(x) in (int, float) and abs(x) < 1.7e308 for x in found):  # a comparison with nan is false
         return zeros
     return [float(x) for x in found]
 
@@ -161,12 +161,12 @@ def centred(x, p):
 
 
 def grid_values(p):
-    """The number of values lo + k * grid in the range. All steps of the tests are dyadic."""
+    """Returns the number of values lo + k * grid in the range. The tests use dyadic grids, so the division is exact."""
     return int((p["hi"] - p["lo"]) // p["grid"]) + 1
 
 
 def grid_share(p):
-    """The number of grid values in a leaf."""
+    """Returns the number of grid values in a leaf."""
     return -(-grid_values(p) // p["bins"])
 
 
@@ -353,8 +353,9 @@ def mean_interval(p, n, s, width, sigma):
 
 
 def about(sigma):
-    """Returns a range that contains the true noise, given the noise that follows from reach(). The true noise may be a little
-    larger, because the lattice rounds up, or smaller, because replaced units may be closer to each other than reach() says."""
+    """Returns a range that contains the true standard deviation of the noise. sigma is the standard deviation that
+    follows from reach(). The true value may be a little larger, because the lattice rounds up, or smaller, because
+    replaced units may be closer to each other than reach() says."""
     return sigma / 2, sigma * (1 + 4e-6)
 
 

@@ -130,7 +130,8 @@ MONTE_CARLO = {  # for kinds that are not linear, the true answers for few_rows(
 
 
 def consistent(nodes, levels):
-    """Returns the counts of the leaves that fit the noisy counts of all nodes except the root best, by least squares."""
+    """Returns the counts of the leaves that best fit the noisy counts of all nodes except the root, by least
+    squares."""
     design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
                           for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
     return numpy.linalg.lstsq(design, nodes, rcond=None)[0]

@@ -16,7 +16,8 @@ def curve_of(blob):
 
 
 def divergence(p, q, alpha):
-    """Renyi divergence of two lists of probabilities, of order 1 (Kullback and Leibler), alpha or infinity."""
+    """Returns the Renyi divergence of order alpha of two lists of probabilities. alpha may be 1 (Kullback and Leibler)
+    or infinity."""
     pairs = [(a, b) for a, b in zip(p, q) if a > 0]
     if any(b == 0 for _, b in pairs):
         return mp.inf

@@ -1,6 +1,6 @@
 /*
-** Evaluates functions of math/ that have no SQL function of their own: one request a line on
-** standard input, one number a line on standard output.
+** Evaluates functions of math/ that have no SQL function of their own. The program reads one
+** request per line from standard input, and prints one number per line.
 **
 **   d ALPHA SENSITIVITY SCALE     discrete_laplace_rdp
 **   z RATE                        laplace_distance

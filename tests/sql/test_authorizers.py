@@ -1,5 +1,5 @@
-"""An authorizer of the host may return SQLITE_IGNORE for an action. The extension notices this, or it has no effect on the
-release."""
+"""An authorizer of the host may return SQLITE_IGNORE for an action. Either the extension notices this and refuses the
+release, or the missing action has no effect on the release."""
 
 import pathlib
 import sqlite3

@@ -1,7 +1,7 @@
 """Tests values for tiers that were created between two points of an existing release: which tiers pay, how the values are
 distributed, and what is refused. tests/unit/test_bridges.c tests the distribution of each draw. This file tests the joint
-distribution of the points that the SQL functions make, for all orders of requests. It must be the distribution of one path,
-within seven standard errors (noise_helpers.py).
+distribution of the points that the SQL functions make, for all orders of requests. This joint distribution must be that
+of one path, within seven standard errors (noise_helpers.py).
 """
 
 import itertools
@@ -277,8 +277,8 @@ def test_a_tier_outside_a_refined_point_is_refused():
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_tiers_without_room_between_them_are_refused(mechanism):
-    """A tier is refused if the variances of the two points leave less than 16 lattice steps squared for the new point, or if
-    there is no Laplace scale between theirs. Public parameters alone decide this."""
+    """A tier is refused if the variances of the two points leave less than 16 lattice steps squared for the new point,
+    or if there is no Laplace scale between the scales of the two points. Public parameters alone decide this."""
     db = open_ledger({"a": 1.0, "z": 1.0 - 1e-13})
     fill(db, ROWS)
     release(db, "a", mechanism=mechanism)

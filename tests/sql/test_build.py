@@ -146,8 +146,8 @@ def test_every_include_is_used(tmp_path, monkeypatch):
 
 @pytest.mark.plain
 def test_includes_go_one_way(tmp_path, monkeypatch):
-    """Each folder of ext/ includes only the folders below it, and no files include each other. The test also makes a file with
-    each fault, and the check finds both."""
+    """Each folder of ext/ includes only the folders below it, and no files include each other. The test also makes a
+    file with each of these two faults, and the check finds both faults."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.wrong_arrows() == []
     for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):

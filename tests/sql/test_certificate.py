@@ -173,7 +173,7 @@ def test_an_empty_ledger_has_a_certificate(path):
     one(db, INIT)
     got = certificate(db)
     assert (got["tiers"], got["releases"], got["charges"], got["last_hash"], got["verify"]) == ([], [], 0, None, "ok")
-    assert re.fullmatch("[0-9a-f]{64}", got["last_seal"])  # of the terms
+    assert re.fullmatch("[0-9a-f]{64}", got["last_seal"])  # the first seal covers the terms of the ledger
 
 
 def test_without_a_ledger_there_is_none(path):

@@ -195,8 +195,8 @@ def test_what_is_refused():
 
 
 def test_many_groups():
-    """Thousands of places become a few regions in a short time. The time would be long if the code searched over pairs of
-    states."""
+    """A kernel maps thousands of places to a few regions in a short time. The time would be long if the code searched
+    over pairs of states."""
     db = ledger()
     keys = [f"place {i:04d}" for i in range(2000)]
     one(db, "SELECT dp_group_count('in', k, 1, unit, ?) FROM t", json.dumps({"name": "places", "keys": keys}))

@@ -1,5 +1,5 @@
 """Tests that every mistake in a parameter gives an error of one sentence: "function: what is wrong (what to do)". The sentence
-may name the type and the domain, but never the value. The mistake is charged nothing, and dp_release() reads no row."""
+may name the type and the domain, but never the value. A mistake costs nothing, and dp_release() reads no row."""
 
 import re
 import sqlite3

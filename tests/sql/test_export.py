@@ -93,13 +93,13 @@ def test_values_are_all_there_exactly(handed, path, tier):
 
 
 def spellings(number):
-    """Returns patterns for the forms in which a file may contain a number: texts with more or fewer digits, and bytes. The
-    six-decimal form must not be the beginning of a longer number, because a rate or an epsilon may begin with the same decimals
-    by chance."""
+    """Returns patterns for the forms in which a file may contain a number: texts with more or fewer digits, and bytes.
+    The form with six decimals matches only a whole number in the file, because a longer rate or epsilon may begin with
+    the same decimals by chance."""
     found = {repr(number), f"{number:.17g}", f"{number:.15g}"}
     decimals = f"{number:.6f}"
     bytes_ = {struct.pack(order + "d", number) for order in "<>"}
-    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # the bytes in SQLite, if enough
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # SQLite stores these in 6 bytes
         bytes_.add(int(number).to_bytes(6, "big", signed=True))
     # A shorter number may occur by chance.
     patterns = {re.escape(s.encode()) for s in found if len(s) >= 9} | {re.escape(b) for b in bytes_}

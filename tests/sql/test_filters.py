@@ -1,5 +1,6 @@
-"""The filters against adaptive adversaries. The adversaries choose requests from the values that they have seen. The true
-guarantee of a tier must stay within its budget, and no release that fits the budget may be refused.
+"""Tests the filters, which enforce the budgets, against adaptive adversaries. The adversaries choose their next request
+from the values that they have seen. The true guarantee of a tier must stay within its budget, and no release that fits
+the budget may be refused.
 
 The true guarantee is computed from the clocks in the ledger alone: from the draws of each release, their variances, and the
 conversions of truth.py. The rates and limits in the ledger are not used.

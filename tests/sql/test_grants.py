@@ -204,7 +204,8 @@ def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
         owner.close()
 
 
-# Grants at a tier, and grants whose own tiers are inside it and whose answers are published at the tier or outside it.
+# Each entry has a tier, the options of a grant of this tier, and grants of inner tiers. The inner grants also publish
+# their answers at this tier or further out.
 SIDES = [("public", {}, [("clinic", 0.3, ["public"])]), ("public", {}, [("region", 0.2, ["public"]), ("clinic", 0.4, ["public"])]),
          ("region", {}, [("clinic", 0.3, ["region"])]), ("region", {"diffuse": ["public"]}, [("clinic", 0.3, ["region", "public"])]),
          ("region", {"diffuse": ["public"]}, [("clinic", 0.5, ["public"])])]

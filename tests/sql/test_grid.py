@@ -1,8 +1,9 @@
 """Tests the option "grid" of quantiles: x counts as the nearest of lo, lo + grid, lo + 2 grid, ..., and the answer is one of them.
 
-Answers are compared with least squares and isotonic regression in numpy, computed from the noisy counts in dp_path. Coverage is
-allowed to be SEVEN standard errors below 95%: 3e-12 for each of 4 comparisons. tests/sql/kinds_tables.py runs the tests of all
-kinds (exact sums, neighbours, shards, tampering) on calls with a grid, too.
+Answers are compared with least squares and isotonic regression in numpy, computed from the noisy counts in dp_path. The
+coverage of the intervals may be SEVEN standard errors below 95%. A false alarm has probability 3e-12 in each of 4
+comparisons. tests/sql/kinds_tables.py runs the tests of all kinds (exact sums, neighbours, shards, tampering) on calls
+with a grid, too.
 """
 
 import json
@@ -26,14 +27,15 @@ def ask(db, tier, q, lo, hi, **options):
 
 
 def consistent(nodes, levels):
-    """The least-squares counts of the leaves."""
+    """Returns the matrix from leaves to nodes, and the counts of the leaves by least squares."""
     design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
                           for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
     return design, numpy.linalg.lstsq(design, nodes, rcond=None)[0]
 
 
 def isotonic(totals):
-    """The non-decreasing fit: the largest over starts of the least mean over ends."""
+    """Returns the best non-decreasing fit. Its value at place i is the maximum over starts a <= i of the minimum over
+    ends b >= i of the mean from a to b."""
     sums = numpy.concatenate([[0], numpy.cumsum(totals)])
     n = len(totals)
     means = numpy.array([[(sums[b + 1] - sums[a]) / (b + 1 - a) if b >= a else math.inf for b in range(n)] for a in range(n)])
@@ -102,7 +104,8 @@ def test_answers_are_those_of_the_definition(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_without_noise_the_answer_is_a_row(mechanism):
-    """Each row has 40 copies, and no rank is within 4 of the next row: noise of a standard deviation of 0.04 does not reach it."""
+    """Each row has 40 copies, and each rank is at least 4 away from the copies of other rows. Noise with a standard
+    deviation of 0.04 therefore does not change an answer."""
     db = open_ledger({"exact": 900})
     rng = random.Random(7)
     for lo, hi, grid in ((0, 100, 1), (300, 800, 1), (-2, 2.3, 0.125), (0, 1000, 5)):
@@ -126,7 +129,7 @@ def test_ties_count_to_the_larger_value():
 
 @pytest.mark.parametrize("lo,hi,grid,count", [(0, 1, 0.1, 11), (0, 0.3, 0.1, 4), (-1, 1, 0.2, 11), (0, 1e6, 1e3, 1001), (0, 2.5, 1, 3)])
 def test_every_grid_value_can_be_an_answer(lo, hi, grid, count):
-    """The end of the range counts although 0.3 / 0.1 is below 3 in floating point."""
+    """The end of the range is an answer, although 0.3 / 0.1 is below 3 in floating point."""
     db = open_ledger({"exact": 1e6})
     for k in {0, 1, count // 2, count - 1}:
         fill(db, [(lo + k * grid, unit) for unit in range(5)])
@@ -137,7 +140,8 @@ def test_every_grid_value_can_be_an_answer(lo, hi, grid, count):
 @pytest.mark.parametrize("lo,hi,grid,leaves", [(0, 1, 1, 2), (0, 7, 1, 8), (0, 8, 1, 16), (300, 800, 1, 512), (0, 1023, 1, 1024), (0, 1024, 1, 1024),
                                                (0, 1e9, 1, 1024)])
 def test_default_number_of_leaves(lo, hi, grid, leaves):
-    """It depends on lo, hi and grid only. The sensitivity is that of a tree with as many leaves and no grid."""
+    """The default number of leaves depends only on lo, hi and grid. The sensitivity is that of a tree with this number
+    of leaves and without a grid."""
     db = open_ledger({"t": 1.0})
     design = "SELECT dimension, granularity, sensitivity FROM dp_release ORDER BY id DESC LIMIT 1"
     found = set()
@@ -186,7 +190,7 @@ def test_replays_diffusions_and_states():
         for tier in ("outer", "between"):
             values = json.loads(one(db, "SELECT dp_diffuse('r', ?)", tier))
             assert all(value == int(value) and 0 <= value <= 36 for value in values) and values == sorted(values)
-        # The states of two shards make the release that one table makes, and a state with another grid does not fit.
+        # The states of two shards can be merged. A state with another grid is refused.
         state = "(SELECT dp_partial('quantile', x, unit, '{\"lo\":0,\"hi\":36,\"grid\":%s,\"bins\":32}') AS s FROM t WHERE unit %% 2 = %d)"
         merge = "SELECT dp_merge('inner', s, '{\"name\":\"%s\",\"q\":0.5}') FROM (SELECT s FROM %s UNION ALL SELECT s FROM %s)"
         assert one(db, merge % ("m", state % (1, 0), state % (1, 1))) in range(37)
@@ -199,7 +203,8 @@ def test_replays_diffusions_and_states():
 
 
 def test_spare_leaves_are_outside_the_range():
-    """17 values have 32 leaves. Noise in the spare leaves moves ranks beyond the last value, and the answer stays in the range."""
+    """A grid of 17 values has a tree of 32 leaves. Noise in the spare leaves may move a rank beyond the last value, but
+    the answer stays in the range."""
     db = open_ledger({"t": 0.01})
     for xs in ([None], [16] * 5, [0] * 5, range(17)):
         fill(db, list(zip(xs, range(17))))
@@ -213,7 +218,8 @@ def test_spare_leaves_are_outside_the_range():
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("bins", [16, 4])
 def test_intervals_cover(mechanism, bins):
-    """The rows are lumps on few values, and the ranks lie near the ends of lumps, where the answer is least certain."""
+    """Many rows share each of a few values. The ranks of the quantiles are near the change from one value to the next,
+    where the answer is least certain."""
     db = open_ledger({"t": 0.05})
     lumps = {1: 20, 4: 20, 5: 3, 6: 17, 11: 15, 12: 25}
     xs = sorted(x for x, count in lumps.items() for _ in range(count))

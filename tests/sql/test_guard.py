@@ -66,7 +66,7 @@ def test_the_schema_can_be_read_with_the_option(copy):
 
 
 def test_the_option_schema_allows_nothing_else(copy):
-    """The other statements are refused as without the option, and none changes a byte."""
+    """All other statements are refused as they are without the option, and no statement changes a byte of the files."""
     names = [name for (name,) in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_pragma_list")]
     db = connect(copy)
     db.execute("ATTACH ':memory:' AS other")
@@ -164,14 +164,15 @@ def test_a_table_that_appears_later_is_not_readable(copy):
 
 
 def test_joins_of_what_is_allowed(copy):
-    """Each statement is a join that SQLite does not report to its authorizer, of tables that the guard allows."""
+    """Each statement joins tables that the guard allows. SQLite does not report these joins to its authorizer."""
     db = guarded(copy)
     north = "(SELECT 'north' AS name) AS w"
     assert db.execute(f"SELECT w.name FROM {north} JOIN ward USING (name)").fetchall() == [("north",)]
     assert db.execute(f"SELECT w.name FROM ward NATURAL JOIN {north}").fetchall() == [("north",)]
     assert one(db, "SELECT w.release FROM (SELECT 'total' AS release) AS w JOIN dp_value USING (release)") == "total"
     assert one(db, "SELECT w.value FROM (SELECT 7 AS value) AS w JOIN json_each('[7, 8]') USING (value)") == 7
-    # A prepared statement is looked at each time it starts, and a refused statement leaves the connection usable.
+    # The guard checks a prepared statement each time the statement starts, and a refused statement leaves the
+    # connection usable.
     refuse = "WITH w(minutes) AS (VALUES (10)) SELECT w.minutes FROM w JOIN visit USING (minutes)"
     assert [refused(db, refuse) for _ in range(3)] == ["interrupted"] * 3
     assert one(db, "SELECT sum(beds) FROM ward") == 42
@@ -247,12 +248,12 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
 def rounded(rows):
-    """The rows with four digits of each number."""
+    """Returns the rows with only four digits of each number."""
     return [tuple(NUMBER.sub(lambda number: f"{float(number[0]):.4g}", cell) for cell in row) for row in rows]
 
 
 def test_only_low_digits_show_where_a_release_was_first_drawn(published, tmp_path):
-    """.github/SECURITY.md, "The lattice of a value"."""
+    """Tests what .github/SECURITY.md says under "The lattice of a value"."""
     statements = [s for s in READ if s.startswith("SELECT") and "EXPLAIN" not in s and "value" not in s and "dp_debug" not in s] + [
         "SELECT release, tier, key, component, stddev, high - low FROM dp_value"]
     seen, exact = [], []
@@ -270,7 +271,7 @@ def test_only_low_digits_show_where_a_release_was_first_drawn(published, tmp_pat
                 owner, "SELECT granularity FROM dp_release WHERE name = 'later'")
             assert (value / 2.0**step).is_integer()
         owner.close()
-    assert len(set(exact)) == 3  # what the documentation concedes
+    assert len(set(exact)) == 3  # the low digits differ, as SECURITY.md says
     assert seen[0] == seen[1] == seen[2]
 
 

@@ -212,7 +212,7 @@ def test_shrinks(units, kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("ou_")])
 def test_options_of_other_kinds(units, kind):
-    """An option of other kinds is an unknown option."""
+    """An option that only other kinds have is refused as an unknown option."""
     p = PARAMETERS[kind][0]
     known = {"clip", "lo", "hi", "q", "dim", "bins", "grid", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):

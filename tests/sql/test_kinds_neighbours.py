@@ -184,7 +184,7 @@ def test_sensitivity_is_its_definition(open_points, name):
     counts = base in ("quantile", "median", "histogram", "group_count", "ou_group_count")
     radius = clip
     if name.startswith("laplace"):
-        once = 0  # the part of the radius in which two units cannot be opposite
+        once = 0  # in this part of the radius, two units have the same sign
         if kind in ("quantile", "median"):
             radius *= math.log2(p["bins"])
         elif kind == "vec_avg":

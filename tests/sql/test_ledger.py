@@ -1285,7 +1285,7 @@ def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
     "INSERT INTO dp_seal SELECT 9223372036854775807, release_id, digest, books, charge_id, at, hash FROM dp_seal WHERE id = 1"])
 def test_the_largest_numbers_in_a_damaged_ledger_overflow_nothing(history, edit):
     """The test sets numbers in the ledger to the largest possible values. The extension reports the damage, and no calculation
-    overflows. `make sanitize` also runs this test, under UBSan."""
+    overflows. `make check-sanitize` also runs this test, under UBSan."""
     tamper(history, edit)
     assert verdict(history) != "ok"
     db = connect(history)

@@ -115,9 +115,9 @@ def test_a_response_costs_at_most_alpha_times_its_divergence():
 
 def test_a_bounded_range_costs_what_the_worst_of_two_outcomes_does(evaluate):
     """The privacy loss lies in an interval of length epsilon that contains 0. At every order, the divergence is largest if the
-    privacy loss takes only the two ends of the interval as values. The position of the interval fixes the probabilities of both.
-    The test searches for the worst position. The charge is never below this divergence, and exceeds it by at most a quarter up to
-    epsilon 1."""
+    privacy loss takes only the two ends of the interval as values. The position of the interval determines the
+    probabilities of these two values. The test searches for the worst position. The charge is never below this
+    divergence, and exceeds it by at most a quarter up to epsilon 1."""
     requests = [("b", alpha, epsilon) for epsilon in (1e-3, 0.1, 1.0, 4.0, 20.0, 60.0) for alpha in SOME_ORDERS]
     with mp.workdps(40):
         for (_, alpha, epsilon), value in zip(requests, evaluate(requests)):

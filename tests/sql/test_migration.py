@@ -84,7 +84,7 @@ def test_every_named_release_replays_and_costs_nothing(name, tmp_path):
     asked = 0
     for sql, answer in story:
         if isinstance(answer, dict):
-            without_value = answer["error"].replace("the name 'grouped' stands", "the name stands")  # format 3 quoted it
+            without_value = answer["error"].replace("the name 'grouped' stands", "the name stands")  # format 3 quoted the name
             failed = "{}: release '{}' failed and its charge stays (free the name with dp_discard('{}'))"
             assert refused(db, sql) in (without_value, failed.format("dp_release", "failed", "failed"),
                                         failed.format("dp_count", "grouped", "grouped"))

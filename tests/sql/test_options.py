@@ -92,7 +92,7 @@ def test_no_option_is_ignored(kind, protects):
         a, b = (release(kind, {**base, option: value}, protects) for value in (first, second))
         if isinstance(a[0], str) or isinstance(b[0], str):
             said = [what for what, _ in (a, b) if isinstance(what, str)]
-            names = option if (kind, option) != ("choice", "refine") else "only through a public kernel"  # no points
+            names = option if (kind, option) != ("choice", "refine") else "only through a public kernel"  # symbols have no points
             assert all(re.match(r"dp_\w+: ", text) and names in text for text in said), (option, said)
         elif (option, protects) == ("max_groups", "row"):  # a row has one key (sql/aggregates.md)
             assert a[0] == b[0] and not differ(a[1], b[1]), (option, a, b)

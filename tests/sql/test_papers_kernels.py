@@ -165,7 +165,8 @@ def test_closely_alike_rows_keep_their_digits():
 
 
 def local_delta(kernel, epsilon):
-    """The least delta at which a local randomiser is (epsilon, delta)-LDP, over all sets of outputs and all pairs of values."""
+    """Returns the least delta at which a local randomiser is (epsilon, delta)-LDP, by a search over all sets of outputs
+    and all pairs of values."""
     sets = [list(some) for size in range(kernel.shape[1] + 1)
             for some in itertools.combinations(range(kernel.shape[1]), size)]
     return max(a[some].sum() - math.exp(epsilon) * b[some].sum() for a in kernel for b in kernel for some in sets)
@@ -194,7 +195,8 @@ def test_table_1(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_doeblin_threshold(seed):
-    """Balle et al., Theorem 1(3) lowers delta for a gamma up to the threshold, raises it beyond and keeps it at 1."""
+    """Tests Theorem 1(3) of Balle et al. For a gamma below the threshold, the delta after the kernel is smaller than
+    before. Between the threshold and 1 it is larger, and for gamma = 1 it is the same."""
     rng = np.random.default_rng(500 + seed)
     epsilon, delta = rng.uniform(0.05, 4), 10 ** rng.uniform(-9, -0.5)
     threshold = delta * math.exp(epsilon) / ((1 - delta) * math.expm1(epsilon))
@@ -351,8 +353,8 @@ def test_rounding_of_rows_is_tolerated():
 @pytest.mark.plain
 @pytest.mark.slow
 def test_a_thousand_states():
-    """The coefficients of Dobrushin and Doeblin of a thousand states are correct. The code usually takes a fifth of the time of
-    NumPy for the former; the test allows 0.7."""
+    """The coefficients of Dobrushin and Doeblin of a thousand states are correct. For Dobrushin's coefficient, the code
+    usually takes a fifth of the time of NumPy; the test allows 0.7."""
     rng = np.random.default_rng(11)
     kernel = rng.dirichlet(np.full(1000, 0.5), 1000)
     load(kernel)

@@ -218,8 +218,8 @@ def test_last_step_is_met_on_a_wide_interval():
 
 
 def test_rule_of_the_method_order():
-    """on a grid of settings, the result of "best" is at most that of "iterated", which is at most that of "paper". The Gaussian
-    bound is the smallest for large K."""
+    """On a grid of settings, the result of "best" is at most that of "iterated", which is at most that of "paper". The
+    Gaussian bound is the smallest for large K."""
     rng = np.random.default_rng(2)
     for _ in range(300):
         n = int(rng.integers(1, 60))

@@ -158,7 +158,7 @@ def test_theorem_6_with_brownian_motion_and_ou_as_its_cases():
                                    ("dp_ou_gamma", "dp_ou_rate", (1.5, 0.7, 0.3))):
         marks = ", ".join("?" * (len(parameters) + 1))
         one = lambda f, s: DB.execute(f"SELECT {f}({marks})", (*parameters, s)).fetchone()[0]
-        for s in (1e-3, 0.3, 2.0, 9.0):  # the rate falls by kappa: its derivative
+        for s in (1e-3, 0.3, 2.0, 9.0):  # kappa is minus the derivative of the rate
             h = s * 1e-4
             slope = (one(rate, s - h) - one(rate, s + h)) / (2 * h)
             assert one(name, s) == pytest.approx(slope, rel=1e-6)

@@ -1,4 +1,5 @@
-"""dp_partial() and dp_merge(): a release from many shards is the same as from one database, to the last integer.
+"""Tests dp_partial() and dp_merge(): a release from many shards has exactly the same integers as a release from one
+database.
 
 The program `fixed` runs SQL with noise that is the same every time: equal totals give equal points, and the points of two
 neighbours differ by exactly the difference of their totals.
@@ -240,8 +241,8 @@ def test_states_are_what_they_say(kind, protects, whole):
 
 
 def test_selection_of_keys_is_of_max_groups():
-    """A unit with more than max_groups keys keeps max_groups keys. dp_partial() chooses them if units are whole, and otherwise
-    dp_merge()."""
+    """A unit with more than max_groups keys keeps max_groups keys. If units are whole, dp_partial() chooses these keys;
+    otherwise dp_merge() chooses them."""
     rows = [Row(f"k{i}", 1.0, None, u) for u in range(50) for i in range(10)]
     shard_db = connect()
     db = connect()

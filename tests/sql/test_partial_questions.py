@@ -1,5 +1,5 @@
-"""Tests dp_partial() with a query text, in ledgers with a policy. The merged states give the same release as one database, to the
-last integer."""
+"""Tests dp_partial() with a query text, in ledgers with a policy. The release from the merged states has exactly the
+same integers as the release from one database."""
 
 import json
 import random

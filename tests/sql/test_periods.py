@@ -134,7 +134,7 @@ def test_the_numbers_in_a_refusal_work(path):
 def test_what_never_ends_cannot_lie_inside_what_begins_again(path):
     db = books(path)
     one(db, "SELECT dp_tier('public', 0.001, 1.0, 1e-6)")
-    tier(db, "clinic", 0.01, 3.0, 1e-6, "year")  # the budget of all times fits into one year
+    tier(db, "clinic", 0.01, 3.0, 1e-6, "year")  # one year has room for the whole budget of `public`
     message = "has no period and would lie inside tier"
     assert message in refused(db, "SELECT dp_tier('board', 0.02, 9.0, 1e-6)")
     assert message in refused(db, "SELECT dp_tier('press', 0.0001, 0.5, 1e-6, '{\"period\":\"year\"}')")

@@ -1,5 +1,5 @@
-"""Brute force over small databases and queries: no unit changes what another unit contributes, and the path that reads all
-units at once gives what the path unit by unit gives, to the last integer.
+"""Tests questions by brute force over small databases and queries. No unit changes the contribution of another unit. A
+question that is evaluated for all units at once gives exactly the same integers as unit by unit.
 
 The program `fixed` draws the same noise every time, so two releases differ exactly as their exact totals do. Each unit gets
 keys of its own, so that a group release shows the contribution of every unit separately.
@@ -22,7 +22,8 @@ POLICY = ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')", "SELECT d
           "SELECT dp_public('ward')", "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
 OWN = "(SELECT min(patient) FROM visit)"  # in a question: the unit that it is evaluated for
 
-# Each gives key and x. Most of them would mix people if they ran once over the whole table.
+# Each query returns the columns key and x. If a query ran once over the whole table, most of these queries would mix
+# people.
 QUERIES = [
     "SELECT patient, n FROM visit",
     "SELECT patient, n + 1 FROM visit WHERE n < 1",
@@ -54,7 +55,8 @@ def literals(row):
 
 
 def databases():
-    """All visits (patient 1 or nobody or 2, n 0 or 1) of up to three rows, with patient 3 beside them; exams of the first visits."""
+    """Yields (visits, exams). There are up to three visits of patient 1, patient 2 or nobody, with n = 0 or 1, in all
+    combinations, and always two visits of patient 3. The exams belong to some of the visits."""
     rows = list(itertools.product([1, 2, None], [0, 1]))
     for count in range(4):
         for some in itertools.combinations_with_replacement(rows, count):
@@ -63,7 +65,8 @@ def databases():
 
 
 def points(path, visits, exams, queries, options=OPTIONS):
-    """The exact integers of the releases of all queries: noise that is the same for each, and the totals."""
+    """Returns the point of the release of each query as {key: integer}. An integer is the exact total plus noise, and
+    the noise is the same in every release."""
     asked = [f"SELECT fixed_seed(1); SELECT dp_release('t', 'group_sum', '{q}', '{json.dumps(options)}')" for q in queries]
     run_fixed(path, SCHEMA + [f"INSERT INTO visit VALUES ({literals(row)})" for row in visits]
               + [f"INSERT INTO exam VALUES ({literals(row)})" for row in exams] + POLICY + asked)
@@ -75,7 +78,8 @@ def points(path, visits, exams, queries, options=OPTIONS):
 
 
 def test_no_unit_changes_the_contribution_of_another(tmp_path):
-    """For every small database and each of its patients: without this patient's rows, the others' points are the same."""
+    """If the rows of one patient are removed, the integers of the other patients stay the same. The test removes each
+    patient of every small database."""
     memory, number = {}, 0
 
     def ask(visits, exams):
@@ -103,7 +107,7 @@ def test_no_unit_changes_the_contribution_of_another(tmp_path):
 
 
 def totals(path, queries):
-    """The exact integers of sums, with the same noise, of questions about a hospital."""
+    """Returns the integers of sums by questions about a hospital. The noise is the same in every release."""
     run_fixed(path, ["SELECT dp_init()", *("SELECT " + call for call in reference.POLICY), "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
               + ["SELECT fixed_seed(1); SELECT dp_release('t', 'sum', '{}', '{{\"clip\":50}}')".format(q.replace("'", "''")) for q in queries])
     with ledger_of(path) as ledger:

@@ -121,7 +121,7 @@ def test_tiers_too_close_for_a_draw_share_a_point(inner, outer, then):
     value = release(db, outer)
     assert release(db, inner) == value
     before = len(charges(db))
-    assert before == 3  # the innermost tier, 'inner' and 'outer', each once
+    assert before == 3  # one charge each for the innermost tier, 'inner' and 'outer'
     if then == "diffuse":
         diffuse(db, "least")
         assert [charge[2] for charge in charges(db)[before:]] == ["least"]

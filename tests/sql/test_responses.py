@@ -157,8 +157,8 @@ def test_no_neighbours_are_further_apart_than_the_charge(path):
 
 
 def test_epsilon_of_randomised_response_and_of_a_chain():
-    """Warner's kernel, which keeps the true answer with probability 3/4, costs ln 3. A second kernel with 4/5 behind it reduces
-    the cost for the outer tier to ln(13/7)."""
+    """Warner's kernel, which keeps the true answer with probability 3/4, costs ln 3. A second kernel, which keeps the
+    reported answer with probability 4/5, reduces the cost for the outer tier to ln(13/7)."""
     warner = lambda p, xs, ys: [[x, y, p if i == j else 1 - p] for i, x in enumerate(xs) for j, y in enumerate(ys)]
     db = ledger(["yes", "no"], tiers={"in": 0.6, "out": 0.1, "small": 0.01})
     ask(db, warner(0.75, ["yes", "no"], ["yes", "no"]), 2, "no")

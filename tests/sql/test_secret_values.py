@@ -87,7 +87,7 @@ ADVICE = [("{}", "SELECT dp_sum('inner', x, 1) FROM t"), ("{}", "SELECT dp_count
 
 @pytest.mark.parametrize("terms,sql", ADVICE)
 def test_advice_never_weakens_privacy(terms, sql):
-    """No error advises a ledger that protects rows instead of units, or a new ledger."""
+    """No error advises the owner to use a ledger that protects rows instead of units, or to make a new ledger."""
     db = connect()
     db.execute("CREATE TABLE t(x, unit)")
     db.execute("INSERT INTO t VALUES (1, 1)")

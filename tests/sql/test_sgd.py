@@ -418,7 +418,7 @@ def test_gaussian_accounting():
 
 def test_gaussian_accounting_of_outer_tiers():
     """With additional noise, a model is not a Gaussian draw for its earlier rows. Gdp tiers are therefore refused such a
-    publication, and a new gdp tier that would see one is refused."""
+    publication, and a new gdp tier that would see such a publication is refused."""
     db = open_model_ledger(rate=0.3, budget=(20.0, 1e-6))
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
     train(db, **options)

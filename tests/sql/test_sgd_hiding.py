@@ -448,8 +448,8 @@ def test_pure_tiers():
 
 
 def test_laplace_noise_on_top():
-    """If each step brings points closer by more than its rounding, the widened noise of the last step hides every row as well as
-    the last row. The outer tier pays exactly the sensitivity divided by its scale."""
+    """If each step brings points closer by more than its rounding, the widened noise of the last step hides every row
+    at least as much as the last row. The outer tier pays exactly the sensitivity divided by its scale."""
     db = open_ledger(rate=0.5, outer=0.2, delta=1e-3)
     train(db, "huber", mechanism="laplace", n=4, radius=0.5, eta=0.8, l2=0.3, threshold=0.5)
     model = Model(db)

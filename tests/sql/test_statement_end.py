@@ -319,8 +319,8 @@ def test_a_statement_replays_what_it_has_drawn_itself(db):
 
 
 def test_the_own_connection_reads_what_its_statement_has_drawn(db, path):
-    """The connection itself can read the value in the same statement, and in other statements while the first waits between rows.
-    The ledger file does not have the value yet."""
+    """The connection itself can read the value in the same statement, and in other statements while the first statement
+    waits between rows. The ledger file does not have the value yet."""
     value, low, seen, state = db.execute(
         "SELECT v, dp_interval('a', 'clinic', NULL, 0.9) ->> 0, (SELECT value FROM dp_value WHERE release = 'a' AND v IS NOT NULL),"
         f" (SELECT state FROM dp_release WHERE v IS NOT NULL) FROM ({NAMED.replace('FROM', 'AS v FROM')} LIMIT 1)").fetchone()

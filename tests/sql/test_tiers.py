@@ -86,7 +86,7 @@ def test_a_tier_admits_exactly_so_many(db, epsilon, delta, releases):
     assert "would exceed its budget" in refused(db, "SELECT dp_count('t', x, 1, unit) FROM t")
     assert one(db, "SELECT releases_left FROM dp_budget") == 0
     assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(epsilon, rel=1e-9)
-    unused = (1 + mp.exp(epsilon)) * releases * SLACK * mpf("1.00001")  # at most; variances are up to 4 times as large
+    unused = (1 + mp.exp(epsilon)) * releases * SLACK * mpf("1.00001")  # an upper bound
     assert delta * (1 - mpf("1e-9")) - unused <= spent_delta(db, epsilon) <= delta
     assert one(db, "SELECT dp_verify()") == "ok"
 

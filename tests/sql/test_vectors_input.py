@@ -20,7 +20,7 @@ from noise_helpers import charges, column, connect, error_of, one, open_ledger
 
 pytestmark = pytest.mark.alarm(1e-11)
 
-NOISE = MARGIN / math.sqrt(2e6)  # of the clip
+NOISE = MARGIN / math.sqrt(2e6)  # in units of the clip
 FLOATS = [1.5, -2.25, 0.0]
 
 
