@@ -18,8 +18,9 @@ struct batch_element {
 
 /*
 ** Reads the members of an element. In a nested element, other members are an error. In an element
-** that is not nested, other members are options of the release, which this function leaves out.
-** Returns 1, or 0 with the error in the JSON reader. The caller clears the element in both cases.
+** that is not nested, other members are options of the release, and this function skips these
+** options. Returns 1, or 0 with the error in the JSON reader. The caller clears the element in both
+** cases.
 */
 int batch_element_read(struct batch_element *element, struct json *json, const char *object);
 void batch_element_clear(struct batch_element *element);

@@ -28,7 +28,7 @@ struct scalar {
 
 /*
 ** The flags of functions that read or write the ledger. A view or trigger cannot call such a
-** function, because somebody else may have written it to spend the owner's budget.
+** function, because somebody else may have written the view or trigger to spend the owner's budget.
 */
 #define PRIVATE_FUNCTION (SQLITE_UTF8 | SQLITE_DIRECTONLY)
 

@@ -1,7 +1,7 @@
 /*
-** kernels.h: registration functions that papers.c calls. They register aggregates over tables of
-** Markov kernels, of the steps of an iteration and of diffusions, and the amplification theorem as
-** a table.
+** kernels.h: registration functions that papers.c calls. They register aggregates over rows that
+** describe Markov kernels, steps of an iteration or diffusions, and a table-valued function for the
+** amplification theorem.
 */
 #ifndef DIFFUSE_FUNCTIONS_KERNELS_H
 #define DIFFUSE_FUNCTIONS_KERNELS_H

@@ -18,8 +18,8 @@
 char *virtual_addresses(sqlite3 *db, const char *const *names, int count);
 
 /*
-** Returns the root pages of tables of main and of their indices, and with `schema` that of
-** sqlite_master, each between two blanks; null on failure.
+** Returns the root pages of these tables of main and of their indices, each between two blanks. If
+** `schema` is 1, adds the root page of sqlite_master. Returns null on failure.
 */
 char *root_pages(sqlite3 *db, const char *const *tables, int count, int schema);
 

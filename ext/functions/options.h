@@ -17,7 +17,7 @@ enum {
   OPTIONS_OF_PLAN = 4,
   OPTIONS_OF_ELEMENT = 8,
   OPTIONS_OF_PARTIAL = 16, /* dp_partial(): the options that shape the sums */
-  OPTIONS_OF_STATE = 32,   /* the same options, as dp_partial() writes them into a state */
+  OPTIONS_OF_STATE = 32,   /* the same options, in the form that dp_partial() writes into a state */
   OPTIONS_OF_MERGE = 64    /* the options of dp_merge(), which complete those of the state */
 };
 

@@ -32,7 +32,7 @@ struct parameter {
 };
 
 #define MAX_PARAMETERS 9
-#define EXACT          9007199254740992.0 /* 2^53: doubles represent all whole numbers up to it */
+#define EXACT          9007199254740992.0 /* doubles represent all whole numbers up to 2^53 */
 
 #define AT_LEAST_0 0.0, (double)INFINITY, 0, 1
 #define ABOVE_0    0.0, (double)INFINITY, 1, 1

@@ -261,8 +261,8 @@ static int check_idle(sqlite3 *db, struct error *error) {
 }
 
 /*
-** Fails if a table or view of a database, main or temp, has the name of a virtual table that the
-** guard allows, or if a table or view of temp has the name of a public table.
+** Checks the tables and views of main or temp. Fails if one of them has the name of a virtual table
+** that the guard allows, or if one in temp has the name of a public table.
 */
 static int check_names(const struct tier_guard *guard, const char *schema, const char *master,
                        struct error *error) {

@@ -12,13 +12,14 @@
 **   - The extension runs SQL of its own on the same connection, and this SQL reads protected tables
 **     to answer a question. Between tier_guard_enter() and tier_guard_leave(), the guard therefore
 **     admits every statement. The caller cannot compile a statement on the connection during this
-**     time, because one of our functions is running inside sqlite3_step(), which holds the mutex of
-**     the connection. The extension compiles the text of a question only on the evaluator's
-**     connection, which has no access to the file (query/evaluator.c). For the trace callback, it
-**     compiles EXPLAIN of statements to which the authorizer has already agreed.
-**   - If the host sets another authorizer or trace callback later, the guard's own is replaced, and
-**     SQLite does not tell the guard. Each call of tier_guard_enter() therefore runs a statement,
-**     and checks that SQLite has asked the authorizer and called the trace callback.
+**     time, because a function of this extension is running inside sqlite3_step(), which holds the
+**     mutex of the connection. The extension compiles the text of a question only on the
+**     evaluator's connection, which has no access to the file (query/evaluator.c). For the trace
+**     callback, it compiles EXPLAIN of statements to which the authorizer has already agreed.
+**   - If the host later sets another authorizer or trace callback, SQLite removes the guard's
+**     authorizer or callback and does not tell the guard. Each call of tier_guard_enter() therefore
+**     runs a statement, and checks that SQLite has asked the authorizer and called the trace
+**     callback.
 **   - The host can call functions that do not ask the authorizer, such as sqlite3_blob_open(),
 **     sqlite3_backup_init() and sqlite3_serialize(). The guard cannot prevent this.
 */

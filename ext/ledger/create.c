@@ -54,8 +54,8 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
 }
 
 /*
-** Opens the existing ledger of a database that has a marker or cannot get one. Fails if there is no
-** ledger or if its terms differ from these terms.
+** Opens the existing ledger of a database that has a marker, or in which no marker can be written.
+** Fails if there is no ledger or if its terms differ from these terms.
 */
 static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;

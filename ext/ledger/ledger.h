@@ -127,7 +127,7 @@ struct json *ledger_json(struct ledger *ledger);
 
 /*
 ** Clears the error and checks the open connection, without reading the host's database. Call this
-** function at the end of a release, which may run while SQLite finalizes a statement.
+** function at the end of a release. It may be called while SQLite finalizes a statement.
 */
 int ledger_resume(struct ledger *ledger);
 

@@ -189,7 +189,7 @@ static const char *const statement_text[STATEMENTS] = {
             COUNTED_AT) " AS start"
                         " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
                         " GROUP BY start, release_id ORDER BY start, release_id",
-    /* Finds a model with several publications that a tier has paid for. */
+    /* Finds a model that a tier has paid for and that has several publications. */
     [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
                    " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
                    " WHERE p.release_id = c.release_id) > 1 LIMIT 1",

@@ -13,7 +13,7 @@ struct cost {
   double delta; /* >= 0; each publication pays the whole delta, out of the tier's delta_keys */
   /* the RDP that is added to the RDP of the rate; null: no curve */
   double (*curve)(const void *parameters, double alpha);
-  const void *parameters; /* passed to curve() */
+  const void *parameters; /* the first argument of curve() */
 };
 
 #endif

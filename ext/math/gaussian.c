@@ -211,9 +211,9 @@ static double rate_residual(double rate, void *pointer) {
 }
 
 /*
-** The function looks for the root between 0 and an upper end, which follows from a bound: for
-** epsilon >= rate, delta <= exp(-(epsilon - rate)^2/(4 rate))/2, because Q(A) <= exp(-A^2/2)/2.
-** Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
+** The function looks for the root between 0 and an upper end. The upper end follows from a bound:
+** if epsilon >= rate, then delta <= exp(-(epsilon - rate)^2/(4 rate))/2, because Q(A) <=
+** exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
 */
 double gaussian_epsilon(double rate, double delta) {
   if (!in_domain(rate, 0.0) || !(delta > 0.0 && delta < 1.0)) return NAN;

@@ -77,8 +77,8 @@ double sgd_rate_printed(const struct sgd *sgd) {
 
 /*
 ** The path of Theorem 4 (coupling.h) begins after the gradient of step i, when the two points are
-** at most 2 eta C apart. The first noise on the path is the noise of step i. After it follow n - i
-** steps with Lipschitz constant L.
+** at most 2 eta C apart. The first noise on the path is the noise of step i. After this noise, the
+** path has n - i steps with Lipschitz constant L.
 */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
@@ -115,8 +115,8 @@ double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
   /*
-  ** At such a small distance, if epsilon and the distance are multiplied by the same factor, the
-  ** divergence is also multiplied by this factor, up to a relative error of 1e-28.
+  ** At such a small distance, a factor on both epsilon and the distance multiplies the divergence
+  ** by the same factor, up to a relative error of 1e-28.
   */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);
@@ -175,8 +175,8 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
 
 /*
 ** iterated_bound() computes a new contraction coefficient for each of the first REFINED_STEPS
-** steps, which takes at most a second. For all later steps it uses the coefficient of the step
-** after these. The result is still a valid bound, because coefficients only decrease.
+** steps, which takes at most a second. For all later steps it uses the coefficient of the first
+** later step. The result is still a valid bound, because coefficients only decrease.
 */
 #define REFINED_STEPS 1000000
 

@@ -4,7 +4,7 @@
 ** The algorithm (Balle et al. 2019, section 4; Asoodeh et al. 2020, section IV) draws a starting
 ** point x from a distribution that does not depend on the data. Then step i = 1..n reads record i
 ** and sets
-**     x <- projection onto K of (x - eta (gradient of loss(x, record i) + Z)),
+**     x <- projection onto K of (x - eta (gradient of loss(x, record i) + Z)).
 ** The set K is convex and closed. On K the loss is lipschitz_loss-Lipschitz, beta-smooth and
 ** rho-strongly convex. Z is N(0, noise^2 I) or, in one dimension, Laplace noise of scale `noise`.
 ** Neighbouring data sets differ in the record that step `index` reads. The algorithm releases only
@@ -87,10 +87,10 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon);
 ** Asoodeh et al., Theorem 5: with Gaussian noise, the algorithm stops after a uniformly random
 ** number of steps. This number may be published. theta and theta' are the hockey-stick divergences
 ** of step i and of a later step. sgd_delta_random_stop() returns the finite sum theta/n
-** sum_{k=0}^{n-i} theta'^k of the theorem's proof, which is never above theta.
+** sum_{k=0}^{n-i} theta'^k of the theorem's proof. The sum is never above theta.
 ** sgd_delta_random_stop_printed() returns the closed form of equation (16), theta/(n (1 - theta')),
-** for every index. This closed form can exceed 1. If theta' is 1, for example because K is
-** unbounded, it is infinite.
+** for every index. This closed form can exceed 1. The closed form is infinite if theta' is 1, for
+** example because K is unbounded.
 */
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon);
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);

@@ -34,9 +34,9 @@ double laplace_distance(double rate);
 /*
 ** Example 2: returns a bound on the Renyi divergence for the sum of two Laplace noises. The paper
 ** gives a bound for each intermediate point w, and this function returns the least of these bounds.
-** For finite alpha the result is below laplace_rdp() of each of the two noises, because these two
-** values are the bounds at the ends of the range of w, and the minimum is in its interior. For
-** finite alpha the result is not tight. For alpha = infinity it is exact.
+** For finite alpha the result is below laplace_rdp() of either noise. These two values are the
+** bounds at the two ends of the range of w, and the least bound is in the interior of the range.
+** For finite alpha the result is not tight. For alpha = infinity it is exact.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2);
 

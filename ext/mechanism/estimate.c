@@ -274,7 +274,7 @@ static struct ranks ranks_of(const struct reading *reading, double *totals, int 
 
 /*
 ** Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
-** middle of the last, so that 0 and 1 stand for the least and the largest x.
+** middle of the last row, so that q = 0 and q = 1 stand for the least and the largest x.
 */
 static double rank_of(double q, double n) {
   return n > 1 ? 0.5 + q * (n - 1) : n / 2;

@@ -1,11 +1,15 @@
-/* families.h: all families (sums/family.h). A kind of release belongs to one family. */
+/*
+** families.h: all families (sums/family.h). A kind of release belongs to one family. The comments
+** below say what a row adds to its cell: x is its value, and u is (x - middle)/half, where middle
+** is the middle of [lo, hi] and half is half the length of [lo, hi].
+*/
 #ifndef DIFFUSE_MECHANISM_FAMILIES_H
 #define DIFFUSE_MECHANISM_FAMILIES_H
 
 #include "sums/family.h"
 
-extern const struct family family_sum;         /* x, or 1: one number, no cells */
-extern const struct family family_mean;        /* 1 and u, u = (x - middle) / half of [lo, hi] */
+extern const struct family family_sum;         /* x, or 1; one number without cells */
+extern const struct family family_mean;        /* 1 and u */
 extern const struct family family_spread;      /* 1, u and 2 u^2 - 1 */
 extern const struct family family_vector;      /* the components of a vector */
 extern const struct family family_vector_mean; /* 1 and the components of a vector */

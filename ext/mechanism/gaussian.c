@@ -1,6 +1,6 @@
 /*
-** gaussian.c: discrete Gaussian noise, and the two mechanisms that only add it to sums: 'gaussian',
-** and 'ou', which also shrinks the published values.
+** gaussian.c: discrete Gaussian noise, and two mechanisms: 'gaussian' adds this noise to sums, and
+** 'ou' also shrinks the published values.
 */
 #include <float.h>
 #include <gsl/gsl_cdf.h>

@@ -153,8 +153,8 @@ static int has_path(const struct walk *walk) {
 ** Takes the next block of steps, but at most `most` steps. The function multiplies d by the same
 ** factor for each step of the block. This factor is an upper bound for two reasons. It is the
 ** factor of the last step of the block, whose noise is the smallest relative to the moved distance
-** (sgd.h). It is also the factor at the d before the block, and d falls during the block, while a
-** smaller d has a smaller factor.
+** (sgd.h). It is also the factor at the d before the block. During the block d falls, and a smaller
+** d has a smaller factor.
 */
 static void walk_on(struct walk *walk, double most) {
   const struct hiding *hiding = walk->hiding;

@@ -72,9 +72,9 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 ** For Gaussian noise and a random stop (Asoodeh et al. 2020, Theorem 5): returns the delta of the
 ** worst row, which is the first row. The descent reads only the first `stop` rows, where stop is
 ** uniform on 1 .. rows. The delta of row i is the mean of its deltas over all stops. If the descent
-** stops before the row, this delta is 0. If the descent stops k steps after the row, it is d_k, the
-** contraction bound. The mean is sum_{k=0}^{rows - i} d_k/rows. The bound also holds for an
-** observer who knows the stop, because the duration of a release shows the stop.
+** stops before the row, this delta is 0. If the descent stops k steps after the row, this delta is
+** d_k, the contraction bound. The mean is sum_{k=0}^{rows - i} d_k/rows. The bound also holds for
+** an observer who knows the stop, because the duration of a release shows the stop.
 */
 double hiding_stop_delta(const struct hiding *hiding, double epsilon);
 

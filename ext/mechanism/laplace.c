@@ -99,8 +99,9 @@ static double laplace_half_width(double stddev, double confidence) {
 
 /*
 ** Let Y be a draw of scale t, and let L have the continuous Laplace distribution of scale t. Then
-** P(Y >= k) <= P(L >= k - 1) for every integer k. The sum of n draws therefore exceeds a bound with
-** at most the probability with which n + the sum of n such L exceeds it.
+** P(Y >= k) <= P(L >= k - 1) for every integer k. Therefore, the probability that the sum of n
+** draws exceeds a bound is at most the probability that n plus the sum of n such L exceeds the
+** bound.
 */
 static double laplace_tail(uint64_t clock, int terms, double probability) {
   return (double)laplace_scale(clock) * laplace_sum_quantile(terms, probability);

@@ -73,8 +73,8 @@ static uint64_t divide_up(uint128 a, uint128 b) {
 }
 
 /*
-** Returns the clock of a step with this sensitivity, which is at least the sensitivity of the last
-** step. Both sensitivities are below 2^32.
+** Returns the clock of a step with this sensitivity. The sensitivity must be at least that of the
+** last step, and both must be below 2^32.
 */
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;
@@ -256,8 +256,8 @@ static double way_on_top(const struct way *way, double added) {
 }
 
 /*
-** Returns the smaller of two ratios, which are both twice an upper bound on the cost of a row:
-** T_0^2/clock without additional noise, and s^2/variance of the row's own step.
+** Each of two ratios is twice an upper bound on the cost of a row: T_0^2/clock without additional
+** noise, and s^2/variance of the row's own step. Returns the smaller ratio.
 */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);

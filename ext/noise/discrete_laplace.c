@@ -36,10 +36,10 @@ static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
 ** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Here p = exp(-1/from) and r =
 ** exp(-1/to) (discrete_laplace.h). Let q = p/r = exp(-a/b), where a = to - from and b = from * to.
 ** The function returns 1 if three independent events happen. The first event has probability q.
-** Each of the other two events is that a geometric variable of ratio r does not exceed a geometric
-** variable of ratio q. The probability of this event is the sum of (1-r) r^k q^k over k >= 0, which
-** is (1-r)/(1-p). The function draws all three events even if one has failed, so that the time does
-** not show which event failed.
+** Each of the other two events happens if a geometric variable of ratio r does not exceed a
+** geometric variable of ratio q. The probability of such an event is the sum of (1-r) r^k q^k over
+** k >= 0, which is (1-r)/(1-p). The function draws all three events even if one has failed, so that
+** the time does not show which event failed.
 */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;

@@ -4,10 +4,10 @@
 **
 ** Let n be the new point between the inner point x and the outer point z. The steps from x to n and
 ** from n to z have the distributions of discrete_laplace_step(), from scale t1 to t2 and from t2 to
-** t3. Given x and z, the difference d = n - x has a probability proportional to the product of two
-** probabilities: that of d in the first step, and that of z - x - d in the second step. The step
-** from t1 to t3 is exactly the sum of the two steps, so the joint distribution of the three points
-** is exactly that of a path drawn outward.
+** t3. Let d = n - x. Given x and z, the probability of d is proportional to the product of two
+** probabilities: that the first step is d, and that the second step is z - x - d. The step from t1
+** to t3 is exactly the sum of the two steps, so the joint distribution of the three points is
+** exactly that of a path drawn outward.
 */
 #ifndef DIFFUSE_NOISE_LAPLACE_BRIDGE_H
 #define DIFFUSE_NOISE_LAPLACE_BRIDGE_H

@@ -92,7 +92,9 @@ static int is_loop(const struct program *program, const struct allowed_functions
       return 0;
     if ((is(here, "Column") || is(here, "Rowid")) && here->p1 != open->p1) return 0;
     if (is(here, "ResultRow") && i > loop->rewind && i < loop->next) return 0;
-    /* The host can replace every collation except BINARY. */
+    /*
+    ** The proof accepts only the collation BINARY. The host may have replaced any other collation.
+    */
     if (here->operation->jumps && here->operation->writes == 2 && here->p4 && *here->p4 &&
         strncmp(here->p4, "BINARY-", 7) != 0)
       return 0;

@@ -97,8 +97,8 @@ void rows_give_number(struct rows *rows, int64_t number) {
 /* ---- one row --------------------------------------------------------------------------------- */
 
 /*
-** Returns whether the aggregate counts a row. It does if the value of the row is not NULL, or if
-** the aggregate takes no value.
+** Returns whether the aggregate counts a row. An aggregate counts a row if the value of the row is
+** not NULL, or if the aggregate takes no value.
 */
 static int counts(const struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;

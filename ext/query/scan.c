@@ -157,7 +157,7 @@ static void add_instruction(struct program *program, sqlite3_str *listing, sqlit
   enum role role = role_of(name);
   if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
   if (role < COUNTED) program->times[role]++;
-  /* The host can replace every collation except BINARY. */
+  /* The scan accepts only the collation BINARY. The host may have replaced any other collation. */
   program->others += role == OTHER ||
                      (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
   int cursor = role <= NEXTS || role == READS ? 2 : -1;
@@ -251,7 +251,8 @@ static int has_moved(sqlite3 *db) {
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
-    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* such as nolock */
+    /* Other parameters, such as nolock or immutable, change how a connection reads. */
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0;
   }
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }

@@ -1,6 +1,6 @@
 /*
-** unit_map.h: finds the unit of each row of a protected table, from the column that names the unit
-** or from the link to the row of another table that names the unit.
+** unit_map.h: finds the unit of each row of a protected table. A row names its unit in a column, or
+** has a link to a row of another table that leads to the unit.
 */
 #ifndef DIFFUSE_QUERY_UNIT_MAP_H
 #define DIFFUSE_QUERY_UNIT_MAP_H

@@ -45,7 +45,7 @@ struct price {
 
 struct price model_price(const struct ledger_tier *tier, double weight, double share);
 
-/* Returns the contribution of one row of a model, which is one step of the descent. */
+/* Returns the contribution of one row of a model: one step of the descent. */
 struct contribution model_contribution(const struct descent *descent);
 
 #endif

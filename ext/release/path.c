@@ -14,8 +14,8 @@
 **
 ** Both neighbours must have been drawn outward. If the inner neighbour comes from a refinement, it
 ** is an average that was rounded to the lattice. The joint distribution of the neighbours then
-** differs from that of discrete Gaussian steps: the logarithm of the ratio of the two can be as
-** large as ln(5/3), whatever the variances are. No bound on the cost of a point between such
+** differs from that of discrete Gaussian steps: the ratio of the two probabilities of an outcome
+** can be as large as 5/3, whatever the variances are. No bound on the cost of a point between such
 ** neighbours is proved, so the tier is refused.
 */
 #include "release/path.h"
@@ -185,7 +185,7 @@ static int plan_outward(struct publication *publication, int from, uint64_t *clo
 }
 
 /*
-** Draws a point for every tier outside tier `from`, which has the outermost point, up to the
+** Tier `from` has the outermost point. Draws a point for every tier outside tier `from`, up to the
 ** publication's tier. Computes all clocks first, so that the charge comes before the draws.
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
@@ -274,7 +274,8 @@ static int plan_between(struct publication *publication, const struct ledger_poi
 /*
 ** Draws the point of the publication's tier between two neighbours. The slack of this draw is added
 ** to the slack of the release. The tiers that see the new point but not the inner neighbour pay for
-** it, because ledger_charge() charges the release's slack to each tier that pays a larger rate.
+** this slack, because ledger_charge() charges the release's slack to each tier that pays a larger
+** rate.
 */
 static int fill_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer) {

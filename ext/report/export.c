@@ -6,7 +6,7 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The SELECT joins by the names of releases. These are unique in the facts, because the facts have
+** The SELECT joins by the names of releases. Names are unique in the facts, because the facts have
 ** no values and no publications of discarded releases.
 */
 static const char tables_sql[] =

@@ -16,10 +16,10 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** Prepares four tables. place: each tier with its number (1: the innermost). figure: each published
-** value with the number of its tier. dp_value has the text of a published category as the key, and
-** this text may differ between tiers, so that figure has '' as its key. described: the kind, the
-** options and the day of each release. shape: for each release, whether it has several numbers, the
-** range of its intervals, and the number of its tiers.
+** value with the number of its tier. The key of a published category in dp_value is the text of the
+** category, which may differ between tiers. In the table figure, the key is therefore ''.
+** described: the kind, the options and the day of each release. shape: for each release, whether it
+** has several numbers, the range of its intervals, and the number of its tiers.
 */
 static const char prepare_sql[] =
     "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"

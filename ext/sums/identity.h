@@ -61,7 +61,7 @@ static inline struct identity identity_integer(int64_t value) {
 struct identity identity_real(double value);
 /*
 ** Returns the identity of a text or a blob. If `secret` is null, the identity is the same in every
-** database, which shard states need.
+** database. Shard states need such identities.
 */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);

@@ -27,9 +27,9 @@ static int components_of(const struct contribution *question) {
 
 /*
 ** Returns the factor w of the component that counts. For a mean of d numbers in the sum norm, the
-** sum of the variances of all coordinates is at worst d + 1/w^2 times the variance of one
-** coordinate. The scale of the noise is proportional to 1 + w. The product of both effects is
-** least at w = d^(-1/3). The function rounds this w to a power of two, which is the same on every
+** sum of the variances of all coordinates is at worst (d + 1/w^2) times the variance of one
+** coordinate. The scale of the noise is proportional to 1 + w. The product of both effects is least
+** at w = d^(-1/3). The function rounds this w to a power of two, which is the same on every
 ** machine.
 */
 static double count_factor_of(const struct contribution *question) {
@@ -83,8 +83,8 @@ static void add_block(struct layout *shape, int first, int end, double norm, dou
 /*
 ** Makes the blocks of a mean of vectors in the sum norm. clip_vector() first scales the count and
 ** the vector by one factor until the count fits. Then it scales the vector alone until the vector
-** fits. The spread of the count is 1, because counts are not negative and two counts are therefore
-** at most the bound apart.
+** fits. The spread of the count is 1, because two counts between 0 and the bound are at most the
+** bound apart.
 */
 static void make_ratio_blocks(struct layout *shape, const struct contribution *question) {
   int64_t count = shape->count_steps, any = INT64_MAX >> 1;

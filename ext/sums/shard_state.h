@@ -20,8 +20,8 @@
 **            integers
 **     32     SHA-256 of all that precedes
 **
-** The SHA-256 detects damage. It is not a signature. The functions that read a state only make sure
-** that they stay inside the bytes. Their callers check the contents.
+** The SHA-256 detects damage. It is not a signature. The functions that read a state only check
+** that they do not read past its end. Their callers check the contents.
 */
 #ifndef DIFFUSE_SUMS_SHARD_STATE_H
 #define DIFFUSE_SUMS_SHARD_STATE_H
@@ -34,7 +34,7 @@
 
 enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
 
-#define STATE_SERIAL 16 /* bytes */
+#define STATE_SERIAL 16 /* bytes of a serial number */
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

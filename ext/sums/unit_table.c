@@ -6,7 +6,7 @@
 #define ZERO ((uint64_t)1 << 63) /* the mark of a used slot whose number is 0 */
 /*
 ** The number of lines of the first chunk. A quarter of these lines has more slots than a batch has
-** rows.
+** rows, so a batch fits into a chunk that is three quarters full.
 */
 #define FIRST_LINES ((uint64_t)1 << 8)
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)

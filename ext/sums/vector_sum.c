@@ -176,7 +176,7 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
 static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
   if (vectors->by_unit)
     return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
-  vectors->scratch.cells[0] = (uint32_t)cell; /* V2 */
+  vectors->scratch.cells[0] = (uint32_t)cell; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
   add_matrix(vectors, 1);
   return 1;

@@ -53,10 +53,10 @@ add_to_cell vector_sum_add_triple; /* (1 - w)^2, 2 w (1 - w) and w^2 */
 /* Adds a row whose value is a vector of finite numbers. */
 int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v);
 /*
-** A faster function for a row of little-endian binary32 numbers, which may be arbitrary. Returns 1
-** if the function has added exactly the numbers that vector_sum_add_vector() would add. Returns 0
-** and adds nothing if units are protected, if the row would need clipping, if a number is not
-** finite, or if norms are sums of magnitudes.
+** Adds a row of little-endian binary32 numbers, faster than vector_sum_add_vector(). The numbers
+** may be arbitrary. Returns 1 if the function has added exactly the numbers that
+** vector_sum_add_vector() would add. Returns 0 and adds nothing if units are protected, if the row
+** would need clipping, if a number is not finite, or if norms are sums of magnitudes.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats);
 
