@@ -44,6 +44,9 @@ def display(value, low, high, not_negative):
     if half:
         lead = first_digit(half)
         place = max(place, lead - 1 if rounded(half, lead - 1, "up") < 30 else lead)
+    else:
+        digits = decimal.Decimal(rounded(value, place, "nearest")).scaleb(place).normalize()
+        place = max(place, min(0, digits.as_tuple().exponent))
     scale = first if first >= 15 or place < -9 else 0
     shown, minus, plus = rounded(value, place, "nearest"), rounded(below, place, "up"), rounded(above, place, "up")
     if not_negative:
@@ -128,6 +131,9 @@ def test_extremes_are_shown_too(book):
     got = shown_by_ledger(book, "sum", rows)
     assert got == [display(*row, False) for row in rows]
     assert got[3] == got[4] == "0.0 ± 1.0"
+    alone = [(12.699999999999999, "12.7 ± 0.0"), (7.0, "7 ± 0"), (0.0, "0 ± 0"), (-1234.25, "-1,234.25 ± 0.00"), (1e20, None)]
+    for (value, text), shown in zip(alone, shown_by_ledger(book, "sum", [(value, value, value) for value, _ in alone])):
+        assert shown == display(value, value, value, False) and text in (shown, None)
     assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval without information
 
 
