@@ -295,11 +295,15 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# A program whose noise is the same in every run.
-fixed: $(BUILD)/fixed
-$(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
+# A program whose noise is the same in every run, and a loadable extension whose clock is, too.
+fixed: $(BUILD)/fixed $(BUILD)/fixed.so
+$(BUILD)/fixed.so: tests/fixed/extension.c tests/fixed/noise.h $(filter-out %/noise/entropy.o,$(OBJECTS))
 	@echo CC $<
-	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm
+
+$(BUILD)/fixed: tests/fixed/fixed.c tests/fixed/noise.h $(BUILD)/libdiffuse.a
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a,$^) $(WITH_SQLITE)
 
 # Makes the n-th call fail for every n of every statement, and kills processes a thousand times. This takes half an
 # hour. `make test` tries only some values of n.

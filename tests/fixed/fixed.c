@@ -5,44 +5,18 @@
 **   fixed DATABASE < SQL
 **
 ** The program has its own source of random bytes, which only tests can replace (entropy.h). The SQL
-** function fixed_seed(n) starts the noise anew. The secrets for the hashes of identities are always
-** the same. They do not come from the stream of the noise, because one way to make a release may
-** need more secrets than another way.
+** function fixed_seed(n) starts the noise anew.
 */
 #include <sqlite3.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "noise/entropy.h"
-#include "sums/identity.h"
-#include "sums/shard_state.h"
-#include "../unit/splitmix.h"
+#include "noise.h"
 
 int sqlite3_diffuse_init(sqlite3 *, char **, const void *);
 
-static uint64_t noise;
-
-static void fill(uint64_t *state, unsigned char *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    bytes[i] = (unsigned char)splitmix(state);
-  }
-}
-
-int entropy_fill(void *bytes, size_t count) {
-  uint64_t secret = 1;
-  int is_noise = count != sizeof(struct secret) && count != STATE_SERIAL;
-  fill(is_noise ? &noise : &secret, bytes, count);
-  return 1;
-}
-
-void entropy_wipe(void *bytes, size_t count) {
-  memset(bytes, 0, count);
-}
-
 static void fixed_seed(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)context, (void)argc;
-  noise = (uint64_t)sqlite3_value_int64(argv[0]);
+  fixed_noise = (uint64_t)sqlite3_value_int64(argv[0]);
 }
 
 static char *read_all(FILE *file) {
