@@ -311,7 +311,7 @@ with two, [results.md](results.md)): SQLite steps through its rows one by one. N
 the total, which is a sum of integers, one clipped vector for each unit, so the work divides exactly where units
 divide: split the rows by unit, let every part add up its own, and add the totals; the noise is drawn once, at the end.
 The limits of one machine are memory for the units and the time of one pass, both above. The parts are
-made by `dp_partial` and added up by `dp_merge` ([reference](../sql/reference.md#releases-from-shards)); `make bench-shards`
+made by `dp_partial` and added up by `dp_merge` ([reference](../sql/shards.md)); `make bench-shards`
 does it with Dask over a folder of databases."""
 
 CURVES = {"rows": (rows, report_rows), "units": (units, report_units), "keys": (keys, report_keys),

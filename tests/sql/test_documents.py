@@ -2,8 +2,8 @@
 
 In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"). "-- noisy" or
 "-- noisy: ..." stands for any single row of finite numbers. "-- error: ..." is the error message of the statement. Numbers must
-agree to a relative 1e-9. All blocks of a document share one database, which has the table star. The commands of README.md run
-twice, because a reader may run them twice.
+agree to a relative 1e-9. All blocks of a document share one database, which has the table star; blocks under the heading "Unchecked
+ledgers" share another one. The commands of README.md run twice, because a reader may run them twice.
 """
 
 import json
@@ -20,13 +20,26 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "sql/aggregates.md", "sql/models.md", "sql/local.md", "sql/reporting.md", "sql/choosing.md"]
+ELSEWHERE = {"tutorial": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py",
+             "errata": "test_papers_errata.py"}
+DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql").glob("*.md"))
+                            if page.stem not in ELSEWHERE and "```sql" in page.read_text())]
 
 
-def blocks(document, language):
-    """Returns the fenced blocks of one language in a document, in order."""
-    found, lines = [], None
+def sections(document):
+    """Divides a document into two texts: what stands under the heading "Unchecked ledgers", and everything else."""
+    checked, unchecked, here = [], [], None
     for line in (ROOT / document).read_text().splitlines():
+        if line.startswith("## "):
+            here = unchecked if line == "## Unchecked ledgers" else checked
+        (checked if here is None else here).append(line)
+    return checked, unchecked
+
+
+def blocks(document, language, section=0):
+    """Returns the fenced blocks of one language in a section of a document, in order."""
+    found, lines = [], None
+    for line in sections(document)[section]:
         if lines is not None and line.startswith("```"):
             found.append("\n".join(lines) + "\n")
             lines = None
@@ -94,15 +107,45 @@ def connect(path):
     return db
 
 
+@pytest.mark.parametrize("section", [0, 1], ids=["", "unchecked"])
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_sql_of_document(document, tmp_path, monkeypatch):
+def test_sql_of_document(document, section, tmp_path, monkeypatch):
+    found = [pair for block in blocks(document, "sql", section) for pair in statements(block)]
+    if not found:
+        pytest.skip("the section has no SQL")
     monkeypatch.chdir(tmp_path)
     shutil.copy(BUILD / "star.db", tmp_path / "star.db")
     db = connect(tmp_path / "star.db")
-    found = [pair for block in blocks(document, "sql") for pair in statements(block)]
-    assert len(found) > 5
     for statement, expected in found * (2 if document == "README.md" else 1):
         run_statement(db, statement, expected)
+
+
+def test_every_page_is_run_and_found():
+    """Every page with SQL is run by a test, and the index names every page."""
+    for page, test in ELSEWHERE.items():
+        assert f"{page}.md" in (ROOT / "tests" / "sql" / test).read_text()
+    index = (ROOT / "sql" / "README.md").read_text()
+    assert [page.name for page in (ROOT / "sql").glob("*.md") if page.name != "README.md" and f"({page.name})" not in index] == []
+
+
+def anchors(page):
+    """Returns the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "sql").glob("*.md")), *sorted((ROOT / ".github").glob("*.md")),
+                                  *sorted((ROOT / "ext").rglob("README.md")), ROOT / "fixtures" / "README.md",
+                                  *sorted((ROOT / "bench").glob("*.md"))], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page):
+    """Every link to a file of the repository names a file that exists, and a heading that the file has."""
+    text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", link):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
 
 
 def test_shell_of_reference(tmp_path):
