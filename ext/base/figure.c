@@ -102,7 +102,7 @@ char *figure_with_interval(double value, double low, double high, int not_negati
   int first = most > 0 ? exponent_of(most) : 0;
   int place = half > 0 ? place_of(half) : first - PRECISION + 1;
   if (place < first - PRECISION + 1) place = first - PRECISION + 1;
-  /* Without noise, the value has the decimals that it needs: a median on a grid can be 12.7 ± 0.0. */
+  /* An interval of one point: the value has the decimals that it needs, as in 12.7 ± 0.0. */
   while (half <= 0 && place < 0 && rounded(value, place, NEAREST) % 10 == 0) place++;
   int scale = first >= LARGE || place < SMALL ? first : 0;
   int64_t shown = rounded(value, place, NEAREST);
