@@ -1,7 +1,8 @@
 /*
-** Charges the ledger of a database directly, through ledger.h, for mechanisms that have no SQL
-** function of their own: curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)... prints, for each
-** release, "charged" or the error.
+** curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)...: charges releases to the ledger of a
+** database. Each group of five arguments is a release. The program calls ledger.h directly, because
+** some of the mechanisms have no SQL function of their own. It prints "charged" or the error for
+** each release.
 */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@ from collections import namedtuple
 MARGIN = 8.0
 TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard deviations on either side
 
-Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit; then arguments; 'number', 'array' or 'object'
+Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit, names of bounds, 'number' or 'array' or 'object'
 
 KINDS = {
     "count": Kind("x", "clip", "number"),
@@ -380,7 +380,7 @@ def quantile_interval(p, vector, q, width):
     if running[-1] <= off:
         return p["lo"], p["hi"]
     n = running[-1]
-    rank = 0.5 + q * (n - 1) if n > 1 else n / 2  # from the middle of the first row to that of the last
+    rank = 0.5 + q * (n - 1) if n > 1 else n / 2  # the last row has rank n - 1/2
     low, high = rank - off - 1, rank + off + 1  # the number n of rows is noisy too
     first = max((i for i in range(bins) if running[i] <= low), default=0)
     last = min((i for i in range(1, bins + 1) if running[i] >= high), default=bins)

@@ -81,6 +81,7 @@ def mixed_pair(epsilon, first, second):
 
 
 def kernel_curve(alpha, epsilon, rows):
-    """Returns the largest divergence over all pairs of states after a kernel. The rows may not sum exactly to 1."""
+    """Returns the largest divergence over all pairs of states after a kernel. The sum of a row may differ slightly from
+    1."""
     rows = [[mp.mpf(x) / mp.fsum(row) for x in row] for row in rows]
     return max([divergence(*mixed_pair(epsilon, a, b), alpha) for a in rows for b in rows if a is not b] or [mp.mpf(0)])

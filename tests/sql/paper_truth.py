@@ -28,8 +28,8 @@ def call(name, *arguments):
 
 
 def relative_error(got, want):
-    """Returns the relative error of a double. If the true value is too large for a double, the function requires infinity. If it
-    is smaller than normal doubles, the function requires a number close to 0."""
+    """Returns the relative error of a double. If the true value is too large for a double, the function requires
+    infinity. If the true value is smaller than all normal doubles, the function requires a number close to 0."""
     want = mp.mpf(want)
     if want > mp.mpf(2) ** 1024:
         return mp.mpf(0) if got == INFINITY else mp.mpf(1)

@@ -1,5 +1,6 @@
-"""Queries for questions, random hospitals, and a reference for the answers. The reference loops over the units and evaluates the
-query in a plain SQLite database with the rows of one unit and the public tables."""
+"""Queries for questions, random hospitals, and a reference for the answers. The reference loops over the units. For
+each unit, it evaluates the query in a plain SQLite database that has only the rows of this unit and the public
+tables."""
 
 import random
 import sqlite3

@@ -93,7 +93,7 @@ def test_every_statement_runs_and_is_reported(bench, tmp_path):
     assert "not installed" in report
     # Every system gets the same question. With almost no noise, all give the same answer.
     plain, ours = (float(results["formulations"][name][0]["answer"]) for name in ("per unit", "dp_sum"))
-    assert abs(plain - ours) < 1000 * 22.4 * 7  # 7 standard deviations; one is clip / sqrt(2 * 0.001)
+    assert abs(plain - ours) < 1000 * 22.4 * 7  # 7 standard deviations of clip / sqrt(2 * 0.001) each
     assert float(results["formulations"]["per unit, text"][0]["answer"]) == pytest.approx(plain)
 
 
@@ -113,7 +113,7 @@ def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
     results = bench["suite"].Suite(1000, rounds=1, repeats=1).small()
     syncs = {name: found[0]["syncs"] for name, found in results.items() if name in ("commits", "release", "diffuse")}
     assert 2 * syncs["diffuse"] == syncs["commits"] >= 4
-    # These calls of fsync belong to two commits, and to the journal of the transaction that an aggregate rolls back before its
+    # An aggregate makes two commits. It may also sync the journal of a transaction that it rolls back before its
     # statement ends.
     assert syncs["commits"] <= syncs["release"] <= syncs["commits"] + 2
     assert [results[name][0]["charges"] for name in ("10", "1000")] == [9, 999]

@@ -62,9 +62,9 @@ def books(path, sql):
 
 
 def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
-    """A release is published at a and diffused to e. It has a point for b, on the way to e, which is not published. Then a point
-    for c is made between b and e. The tiers b and c pay the rate and the slack of this point, because they see it. The tier a
-    pays nothing, because it has paid for the innermost point."""
+    """A release is published at a and diffused to e. Its path has an unpublished point for b, between the points for a
+    and e. Then a point for c is made between b and e. The tiers b and c pay the rate and the slack of this point,
+    because they see it. The tier a pays nothing, because it has paid for the innermost point."""
     db = ledger("a", "b", "e", path=path)
     release(db, "a")
     diffuse(db, "e")
@@ -149,8 +149,9 @@ DIM = 1024
 
 
 def noise_of_orders(kind, radius, orders):
-    """For each of the orders, makes a vector release, then creates the tiers in this order and diffuses the release to each.
-    Returns the noise, with one column for each of the five tiers, and the standard deviations at the tiers."""
+    """For each of the orders, makes a vector release, then creates the tiers in this order, and diffuses the release to
+    each tier. Returns the noise, with one column for each of the five tiers, and the standard deviations at the
+    tiers."""
     noise, tiers = [], sorted(RATES, key=RATES.get, reverse=True)
     for order in orders:
         db = open_ledger({"a": RATES["a"]})
@@ -171,9 +172,9 @@ def noise_of_orders(kind, radius, orders):
 
 @pytest.mark.parametrize("kind,radius", [("vec_sum", {}), ("ou_vec_sum", {"radius": 100})])
 def test_all_orders_of_five_tiers_have_the_joint_law_of_one_path(kind, radius):
-    """The covariance of two points is the variance of the inner point. The test checks each of the 24 orders by itself, where it
-    misses an error of 25% with probability below 1e-6. It also checks all orders together, where it misses an error of 7% with
-    this probability."""
+    """The covariance of two points is the variance of the inner point. The test checks each of the 24 orders by itself,
+    and misses a covariance error of 25% with probability below 1e-6. It also checks all orders together, and misses a
+    covariance error of 7% with this probability."""
     orders = list(itertools.permutations("bcde"))
     noise, stddev = noise_of_orders(kind, radius, orders if kind == "vec_sum" else orders[::9])
     for order, one_order in zip(orders if kind == "vec_sum" else orders[::9], noise):
@@ -255,8 +256,8 @@ def test_a_model_gets_a_point_between_two_others():
 
 
 def test_a_tier_outside_a_refined_point_is_refused():
-    """The release is made at d and then refined at b. The tier c between them gets no value. A tier outside d does, because all
-    points outside the first point d were drawn outward."""
+    """The release is made at d and then refined at b. The tier c between them gets no value. A tier outside d gets a
+    value, because all points outside the first point d were drawn outward."""
     db = ledger("b", "d")
     release(db, "d")
     release(db, "b", refine=True)
@@ -308,7 +309,8 @@ def test_a_budget_that_is_spent_refuses_and_stores_nothing():
 
 
 def test_processes_that_race_for_the_same_points_publish_one_value(path):
-    """Two processes ask for two late tiers, in either order."""
+    """Two processes ask for the values at two tiers that were created after the release. One process asks in the
+    opposite order."""
     db = ledger("a", "e", path=path)
     for i in range(15):
         release(db, "a", name=f"r{i}")

@@ -106,7 +106,8 @@ def test_what_is_published_is_the_point_sent_on(path, kind, kernel):
 
 
 def test_further_out_the_path_goes_on_from_the_point(path):
-    """A diffusion to a tier outside a tier with coarse groups begins at the point of all groups."""
+    """The path has a point of all groups, even at a tier that shows coarse groups only. A diffusion to a further tier
+    begins at this point."""
     db = ledger(path)
     release(db, "group_count")
     mix(db, "mid", COARSE)

@@ -1,4 +1,5 @@
-"""Several processes, threads and connections work at the same time. Budgets hold, and nobody waits for the host's locks."""
+"""Tests several processes, threads and connections at the same time. No budget is exceeded, and no release waits for
+the host's locks."""
 
 import sqlite3
 import subprocess

@@ -286,7 +286,8 @@ def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
 
 @pytest.mark.parametrize("first", ["SELECT dp_verify()", INIT])
 def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, first):
-    """The child closes its copy of the connection, without and with a previous read of the ledger."""
+    """Two children close their copies of the connection. The second child first tries to use the ledger, and is
+    refused."""
     create(path).close()
     output = run("""
         db = connect(sys.argv[1])

@@ -25,7 +25,7 @@ def first_digit(x):
 
 
 def rounded(x, place, how):
-    """Rounds a double to a multiple of 10^place, and returns the factor."""
+    """Rounds a double to a multiple n * 10^place, and returns n."""
     step = fractions.Fraction(10) ** place
     quotient = fractions.Fraction(x) / step
     return {"nearest": round, "up": math.ceil, "down": math.floor}[how](quotient)
@@ -101,8 +101,8 @@ def book(tmp_path_factory):
 
 
 def random_rows(seed, count):
-    """Returns values with intervals of all sizes. Some are on ties of the rounding or next to them. Some intervals are
-    symmetric."""
+    """Returns values with intervals of all sizes. Some values are exactly in the middle between two rounded values, or
+    next to the middle. Some intervals are symmetric."""
     draw = random.Random(seed)
     rows = []
     for _ in range(count):

@@ -305,7 +305,7 @@ def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
         own = hand_over(path, "in", tmp_path / f"{inner}.in")
         assert own.returncode == 0, own.stderr
         document = json.loads(sqlite3.connect(tmp_path / f"{inner}.in").execute("SELECT document FROM certificate").fetchone()[0])
-        assert f"{document['releases'][0]['options']['model']['variance']:.0f}" in inside[-1]  # shown to the tier that drew it
+        assert f"{document['releases'][0]['options']['model']['variance']:.0f}" in inside[-1]  # tier "in" sees the variance
         file = tmp_path / f"{inner}.out"
         done = hand_over(path, "out", file)
         assert done.returncode == 0 and not done.stderr, done.stderr

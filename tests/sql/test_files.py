@@ -258,7 +258,7 @@ def test_the_marker_is_not_corrected_inside_a_transaction(published, undo):
         other.execute("BEGIN IMMEDIATE")  # no lock on the database was held
     db.execute(undo)
     assert marker(there) == old and charges(db) == 3
-    assert marker(there) == [(old[0][0], "study.db-ledger")]  # the last statement, outside the transaction, has corrected it
+    assert marker(there) == [(old[0][0], "study.db-ledger")]  # the last statement has corrected the marker
 
 
 def test_the_marker_is_not_corrected_inside_a_statement_that_writes(published):

@@ -210,8 +210,8 @@ class TruthByPeriod(Truth):
 
 
 class AdversaryOfPeriods(Adversary):
-    """An adversary that also sets the clock, forward and back. A tier is in the latest period in which it was charged, or in the
-    period of the clock if this is later."""
+    """An adversary that also sets the clock, forward and back. A tier is in the latest period in which it was charged,
+    or in the period of the clock if that period is later."""
 
     def __init__(self, path, seed, clock):
         self.random, self.clock = random.Random(seed), clock
@@ -227,7 +227,7 @@ class AdversaryOfPeriods(Adversary):
                 json.dumps({"period": self.period, "accountant": accountant}))
         self.truth, self.kinds, self.refused = TruthByPeriod(path, self.db), {}, 0
         self.reached = dict.fromkeys(NAMES, self.start(self.born))  # the first day of the period in which each tier is
-        self.before = dict.fromkeys(NAMES, mpf(0))  # the rate of each tier that earlier periods have revealed
+        self.before = dict.fromkeys(NAMES, mpf(0))  # the rate that each tier saw in earlier periods
 
     def start(self, day):
         return bounds(self.period, day)[0]
@@ -253,7 +253,7 @@ class AdversaryOfPeriods(Adversary):
                 self.reached[name], self.before[name] = start, rates[name]
 
     def added(self, name):
-        """Returns the rate of a tier that the current period has revealed."""
+        """Returns the rate that a tier has seen in the current period."""
         return self.truth.rate(name) - self.before[name] if self.start(self.now) <= self.reached[name] else mpf(0)
 
     def check_refusal(self, message, name, tier, weight):

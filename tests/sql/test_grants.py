@@ -54,7 +54,7 @@ def test_a_grant_reserves_its_share_at_the_tier_and_inside(copy):
     assert set(reserves) == {"clinic", "region"}
     assert all(reserved == pytest.approx((limit - spent) / 4, rel=1e-8) for reserved in reserves.values())
     before = db.execute("SELECT * FROM dp_reserve").fetchall(), db.execute("SELECT count(*) FROM dp_grant").fetchall()
-    grant(db, tier="region", share=0.25)  # the same again
+    grant(db, tier="region", share=0.25)  # the same grant again
     assert before == (db.execute("SELECT * FROM dp_reserve").fetchall(), db.execute("SELECT count(*) FROM dp_grant").fetchall())
     assert "exists with other parameters" in refused(db, "SELECT dp_grant('visitors', 'region', 0.3)")
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -353,7 +353,7 @@ def test_names_belong_to_the_grant(copy):
     grant(db)
     visitor = guarded(copy, options=ASK)
     assert "dp_grant lists them" in refused(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'visitors/x')")
-    for name in ("inner", "total"):  # names of the owner, seen and unseen
+    for name in ("inner", "total"):  # the owner has these names, too
         assert isinstance(ask(visitor, name), float)
     assert one(db, "SELECT count(*) FROM dp_release WHERE name IN ('inner', 'visitors/inner')") == 2
     assert "exists with other parameters" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"inner\",\"clip\":2}')")
@@ -432,7 +432,7 @@ def test_arguments_of_grants(copy):
                            '{"as":"visitors"}': "unknown option"}.items():
         assert error in refused(db, "SELECT dp_guard('public', ?)", options), options
     assert "grant 'visitors' is of tier 'public', not 'clinic'" in refused(db, "SELECT dp_guard('clinic', '{\"ask\":\"visitors\"}')")
-    assert one(db, "SELECT count(*) FROM visit") == 400  # none of them guarded anything
+    assert one(db, "SELECT count(*) FROM visit") == 400  # the refused calls have not set a guard
 
 
 def test_an_edited_grant_is_noticed(copy):
@@ -503,7 +503,7 @@ def test_what_a_grant_shows_does_not_depend_on_one_person_or_inner_tiers(publish
     owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()
     grant(owner, "staff", "board", 0.1)
     expected = asked(left)
-    assert sum("too little left" in str(got) for _, got in expected) > 3  # the grant is used up during this
+    assert sum("too little left" in str(got) for _, got in expected) > 3  # the statements use up the grant
     for path in (person, inner):
         found = [(s, a, b) for (s, a), (_, b) in zip(expected, asked(path)) if a != b]
         assert mend(found, left, path) == []

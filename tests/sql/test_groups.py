@@ -1,7 +1,8 @@
-"""Groups: the form of public keys, and private keys, which are published above a threshold and cost a delta.
+"""Tests groups: the form of public keys, and private keys, which are published if their count reaches a threshold, and
+cost a delta.
 
 About 20 shares are compared with exact binomial tails; each comparison has false-alarm probability 2e-10. Other tests state
-their own probability. All together have 1e-8.
+their own probability. The false-alarm probabilities of this file add up to 1e-8.
 """
 
 import codecs
@@ -232,8 +233,8 @@ def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects)
 
 def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
     """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. With four keys,
-    each of its counts is clipped to half a row, so the probability is below delta = 0.05. A unit with one key is revealed with a
-    quarter of delta. (False alarms 3e-10 in all.)"""
+    each of its counts is clipped to half a row, so the probability is below delta = 0.05. A unit with one key is
+    revealed with probability delta/4. (False alarms: 3e-10 in all.)"""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"{i} {j}", 1, None, i) for i in range(1500) for j in range(4)])
     shown = {key.split()[0] for key, _ in groups(db, tier="t")}
@@ -410,8 +411,8 @@ def test_refining_and_ou_are_refused():
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_no_key_at_all(path, kind):
-    """If no key reaches the threshold, the answer is {}. It is replayed and diffused as {}, and costs the same. (Five keys of
-    single units at two tiers: 3e-13.)"""
+    """If no key reaches the threshold, the answer is {}. A replay and a diffusion also return {}, and the costs are the
+    same as with keys. (Five keys of single units at two tiers: 3e-13.)"""
     db = make(("in", 1e4, 1e-12), ("out", 100.0, 1e-12), path=path)
     for name, rows in (("nobody", []), ("singles", [Row(f"k{i}", 1, None, i) for i in range(5)]), ("nulls", [Row("k", None, None, 1)])):
         if kind == "group_count" and name == "nulls":
@@ -451,8 +452,8 @@ def visible(db):
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_the_number_of_keys_is_shown_nowhere(kind):
     """Two ledgers whose data differ in 300 keys that are never selected: everything that can be seen is the same
-    except for the noise. (A key of one unit is shown with a quarter of delta, 2.5e-14, at each of two tiers:
-    1.5e-11.)"""
+    except for the noise. (A key of one unit is shown with probability delta/4 = 2.5e-14 at each of two tiers: 1.5e-11
+    in all.)"""
     seen = []
     for secret in (0, 300):
         db = make(("in", 1e4, 1e-12), ("out", 100.0, 1e-12))
@@ -606,7 +607,7 @@ def test_a_key_is_the_same_whatever_other_keys_there_are():
         (text,) = json.loads(one(db, call))
         assert len(text) <= 1000
         fill_keys(db, [text] * 1000)
-        assert list(json.loads(one(db, call))) == [text]  # the text of a key, used as a key, has itself as text
+        assert list(json.loads(one(db, call))) == [text]  # a key that is the text of another key has the same text
         shown.append(text)
     counts = collections.Counter(shown)
     for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # all keys together, in two orders

@@ -170,8 +170,8 @@ def test_every_kind_is_here():
 
 @pytest.mark.parametrize("name", [name for name in PARAMETERS if "count_distinct" not in name])
 def test_sensitivity_is_its_definition(open_points, name):
-    """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate. Under
-    'replace', it is at most twice as large, and sqrt(2) times as large for counts."""
+    """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate.
+    Under 'replace', the sensitivity is at most twice as large, and sqrt(2) times as large for counts."""
     kind, p = name.split()[-1], PARAMETERS[name]
     base = kind.removeprefix("ou_")
     found = {}

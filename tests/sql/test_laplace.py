@@ -306,8 +306,9 @@ def test_plans_are_what_happens():
 
 @pytest.mark.parametrize("inner,outer", itertools.combinations("abcd", 2), ids="".join)
 def test_better_than_iterated_laplace(path, inner, outer):
-    """Example 2 makes the outer tier by fresh Laplace noise on the inner one. With noise of the same variance as our
-    outer tier, its cost (dp_iterated_laplace) is above ours at every order, and so is its epsilon (dp_laplace2_epsilon)."""
+    """Example 2 of Balle et al. adds fresh Laplace noise to the inner value. If the total variance is the same as at
+    our outer tier, the cost of Example 2 (dp_iterated_laplace) is above our cost at every order. Its epsilon
+    (dp_laplace2_epsilon) is also above ours."""
     db = ledger(path)
     release(db, inner)
     diffuse(db, outer)
@@ -400,8 +401,8 @@ def test_tiers_created_later():
 
 
 def test_rates_at_the_bounds():
-    """The largest rate is 1000, including the weight. The least rate is the same as for all mechanisms. A diffusion to a tier
-    that is too far is refused."""
+    """The largest product of rate and weight is 1000. The least rate is the same as for all mechanisms. A diffusion to
+    a tier that is too far is refused."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
     sql = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
     assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
@@ -517,4 +518,4 @@ def test_tampering_with_charges_is_found(path, change):
         try:
             assert one(db, "SELECT dp_verify()") != "ok"
         except sqlite3.Error:
-            pass  # found, too
+            pass  # an error also counts as found

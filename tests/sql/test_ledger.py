@@ -267,7 +267,7 @@ def test_a_marker_that_cannot_be_written_leaves_neither_marker_nor_file(path):
 
 
 def test_a_commit_that_fails_takes_the_marker_back(path):
-    """The ledger's file is deleted between its creation and its commit, while the marker is written."""
+    """The test deletes the ledger file after its creation and before the commit, while the marker is written."""
     db = bare(path)
     db.execute("CREATE TABLE t(x)")
 
@@ -782,7 +782,8 @@ class Books:
         return [t for t, rate in self.rates.items() if rate >= self.rates[tier]]
 
     def spent(self, tier):
-        """Returns the sum, over all releases, of the rate of the innermost publication at the tier or outside it."""
+        """Returns the sum, over all releases, of the rate of the innermost publication at this tier or at tiers outside
+        this tier."""
         rates = {}
         for release, at, rate in self.ledger.execute("SELECT release_id, tier, rate FROM dp_publication"):
             if self.rates[at] <= self.rates[tier]:

@@ -1,5 +1,5 @@
-"""Tests several SQLite libraries in one process; Python's sqlite3 and apsw, for example, each have their own. One copy of the
-shared object serves one library. The transactions of two copies exclude each other."""
+"""Tests several SQLite libraries in one process; Python's sqlite3 and apsw, for example, each have a library of their
+own. One copy of the shared object serves one library. The transactions of two copies exclude each other."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Tests that no other action of this process releases the locks of the ledger.
+"""Tests that no action of this process releases the locks of the ledger by accident.
 
 On POSIX systems, closing any descriptor of a file drops all locks that the process holds on the file. Code that opens and
 closes the ledger file would therefore let other processes into the middle of a transaction.

@@ -1,5 +1,5 @@
 """Compares the divergences of the mechanisms that are not Gaussian, through mechanisms.c, with high precision: the relative error
-is at most 1e-12. Also checks the inequalities on which the rates depend. Only the arguments are random."""
+is at most 1e-12. Also checks the inequalities on which the rates depend. Only the choice of arguments is random."""
 
 import os
 import pathlib

@@ -192,7 +192,8 @@ def test_ou_shrink_of_the_homogeneous_process(tmp_path):
     ("dp_ou_sum('inner', x, 5, NULL, unit, '{\"centre\":2,\"theta\":0.4,\"rho\":3}')",
      lambda t: 1 / math.sqrt(1 + 0.4 * t / 9))])
 def test_ou_law(call, shrink):
-    """The value has mean centre + b (f - centre) and variance b^2 tau (two comparisons, false alarms 2e-11)."""
+    """The value has mean centre + b (f - centre) and variance b^2 tau, where b is the shrink and f is the true answer
+    (two comparisons, false alarms 2e-11)."""
     db = open_ledger(TIERS)
     fill(db, [(3.0, 1), (4.5, 2)])
     x = numpy.array([one(db, f"SELECT {call} FROM t") for _ in range(1500)])

@@ -1,5 +1,5 @@
 """Compares every scalar of the papers with high precision. The relative error is at most 1e-11 over the whole domain where the
-true value is a normal double. Only the arguments are random."""
+true value is a normal double. Only the choice of arguments is random."""
 
 import math
 import random

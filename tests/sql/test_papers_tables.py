@@ -195,7 +195,7 @@ def test_theorem_6_for_brownian_motion_on_the_circle():
         for s in times:
             (p, dp), (r, dr) = circle(s, y), circle(s, y - shift)
             rows.append((float(s), float(((dp / p - dr / r) ** 2).max())))
-        # From s = 12 on every ratio is within 1 +- 5 e^-s: kappa is below 100 e^(-2s).
+        # From s = 12 on, every ratio of densities is within 1 +- 5 e^-s, so kappa is below 100 e^(-2s).
         rate = ask(rows, "dp_diffusion_rate", 50 * math.exp(-24))
         (p, _), (r, _) = circle(t, y), circle(t, y - shift)
         for alpha in (1.01, 2, 5, 20):

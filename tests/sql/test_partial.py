@@ -208,7 +208,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
 
 def test_units_that_span_shards_are_bounded_once():
     """Without whole_units, dp_merge() bounds a unit whose rows are in several shards once. With the option, the owner promises
-    that each unit is in one shard. If the promise is false, the unit counts once for each shard, as the reference says."""
+    that each unit is in one shard. If the promise is false, the unit counts once for each shard that has its rows."""
     db = open_ledger({"exact": 1e6})
     shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
     for whole, total in ((False, 1.0), (True, 4.0)):

@@ -282,7 +282,7 @@ def test_a_tier_that_is_created_later_pays_in_the_periods_of_the_original_charge
             tier(db, name, 0.002 + number / 1000, 60.0 + number, 1e-6, inner)
 
     outer_tiers(early), outer_tiers(late), inner_tiers(early)
-    back = "2026-03-31" if kinds == ("day", "month") else "2026-01-05"  # with days inside months, going back would lose the day
+    back = "2026-03-31" if kinds == ("day", "month") else "2026-01-05"  # if inner periods are days, the clock must not go back
     for number, day in enumerate(["2026-01-20", "2026-01-30", "2026-02-01", "2026-02-02", "2026-03-31", back, "2026-04-01"]):
         clock.set(f"{day} 10:00:00")
         for db in (early, late):
@@ -337,8 +337,8 @@ def test_a_later_tier_pays_for_curves_period_by_period(path, clock):
 @pytest.mark.parametrize("epsilon,delta,accountant", [(1.0, 1e-6, "rdp"), (1.0, 1e-6, "gdp"), (0.1, 1e-9, "gdp"), (3.0, 1e-3, "rdp")])
 def test_all_periods_compose_to_whole_budgets(path, clock, epsilon, delta, accountant):
     """dp_exposure() gives a guarantee for k periods together, which is compared with high precision: for 'gdp' the exact profile
-    of k limits, and for 'rdp' the conversion of k limits at the filter order. It is at most k epsilon. It depends on the limits
-    and not on what was spent."""
+    of k limits, and for 'rdp' the conversion of k limits at the filter order. The guarantee is at most k epsilon. It
+    depends on the limits, not on the amounts that were spent."""
     clock.set("2026-01-15 00:00:00")
     db = books(path)
     tier(db, "public", 1e-5, epsilon, delta, "month", accountant)

@@ -66,13 +66,13 @@ def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio
     planned = plan(db, kind, {**options, "rows": ROWS})["half_width"]
     for got in half_widths(db, kind, query, options)[:1 if kind == "vec_avg" else None]:
         assert planned >= got * 0.98
-        if ratio and (ratio == 1 or mechanism == "gaussian"):  # Laplace noise has other slopes inside the range
+        if ratio and (ratio == 1 or mechanism == "gaussian"):  # `ratio` inside the range is for Gaussian noise
             assert planned == pytest.approx(ratio * got, rel=0.02)
 
 
 def test_the_number_of_groups_stands_for_the_groups():
-    """With the option for the number of groups, a plan for public keys is the same as if so many keys were listed. For private
-    keys, the plan divides the rows evenly among the groups."""
+    """With the option for the number of groups, a plan for public keys is the same as if this number of keys were
+    listed. For private keys, the plan divides the rows evenly among the groups."""
     db = books([("t", 0.5, 50.0, 1e-6, "rdp", 1e-7)], row="unit")
     keys = [str(i) for i in range(12)]
     for kind, more in (("group_count", {}), ("group_sum", {"clip": 2}), ("group_avg", BOUNDS)):

@@ -145,8 +145,8 @@ def test_plans_say_what_is_paid():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gaussian_noise_is_refused_at_and_outside(kind):
-    """Gaussian noise is refused before a row is read. At inner tiers, which members of the pure tier do not see, it
-    is allowed."""
+    """Gaussian noise is refused before a row is read. Gaussian noise is allowed at inner tiers, which members of the
+    pure tier do not see."""
     parameters = {"clip": 1.0, "lo": 0.0, "hi": 1.0, "q": 0.5, "bins": 4, "dim": 2, "radius": 10.0, "keys": ["a"]}
     takes = (KINDS[kind].bounds.split() if "clip" in KINDS[kind].bounds else KINDS[kind].bounds.split()) + (
         ["keys"] if "group" in kind else [])

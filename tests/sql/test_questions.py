@@ -324,7 +324,8 @@ def few(encoding="UTF-8"):
 
 
 def test_a_value_of_more_than_a_million_bytes_drops_its_unit():
-    """One step can be expensive, so the size of values has a public limit, too (rule 1)."""
+    """A single step that handles a large value can take long, so the size of values has a public limit, too (rule
+    1)."""
     db = few()
     size = "SELECT length(zeroblob(CASE patient WHEN 2 THEN {} ELSE 10 END)) FROM visit"
     assert abs(ask(db, "sum", size.format(999_999), '{"clip":10000000}') - 1_000_019) < 5e4

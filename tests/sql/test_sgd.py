@@ -227,8 +227,8 @@ def test_what_is_charged(options):
 
 
 def test_profile_beside_theorem_5():
-    """The member "paper" of the profile is the printed bound, as in dp_sgd_rate(). The bound by the path through every step is
-    never above it."""
+    """The member "paper" of the profile is the printed bound, as in dp_sgd_rate(). The member "rate" is never above the
+    printed bound."""
     db = open_model_ledger(rate=0.5)
     fill(db, [(1, "[0.5,0.5]")])
     train(db, n=40, dim=2, clip=1, radius=3, l2=0.2, eta=1.0, name="m")
@@ -245,7 +245,7 @@ def test_profile_beside_theorem_5():
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_exact_laws_are_within_the_profile(public_rows, l2):
     """The Renyi divergences of the exact output distributions of neighbours, in one dimension and at every index, are never above
-    the profile. At the last index, they are close to it."""
+    the profile. At the last index, the divergences are close to the profile."""
     db = open_model_ledger(rate=0.7)
     fill(db, [(1, "[0.5]")])
     constants = {"threshold": 0.5}

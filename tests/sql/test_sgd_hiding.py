@@ -539,7 +539,7 @@ def test_charge_of_falling_learning_rates(options):
     spent = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'inner' AND alpha = 2") / 2
     assert spent == pytest.approx(float(charged), rel=1e-5) and spent <= 0.4 * (1 + 1e-9)
     assert spent > 0.4 * (1 - 1e-4)
-    if options.get("decay") == 0.2:  # not the last
+    if options.get("decay") == 0.2:  # the worst row is not the last row
         assert rates.index(charged) < model.n - 1
     assert {entry["paper"] for entry in entries} == {None}
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -93,8 +93,8 @@ def test_a_tier_admits_exactly_so_many(db, epsilon, delta, releases):
 
 @pytest.mark.parametrize("epsilon,delta,releases", [(1.0, 1e-6, 60), (3.0, 1e-6, 12), (8.0, 1e-6, 24)])
 def test_releases_of_many_coordinates_fit_as_often(db, epsilon, delta, releases):
-    """A release of a vector has more lattice slack than a release of one number. Here one unit may change all 1024 bins, and
-    still as many releases fit."""
+    """A release of a vector has more lattice slack than a release of one number. Here one unit may change all 1024
+    bins, and the same number of releases still fits."""
     one(db, "SELECT dp_tier('t', dp_rate(?1, ?2, ?3), ?1, ?2, 'gdp')", epsilon, delta, releases)
     for i in range(releases):
         one(db, "SELECT dp_histogram('t', x, 0, 1, 1024, unit, ?) FROM t", json.dumps({"clip": 1e6, "name": f"release {i}"}))
