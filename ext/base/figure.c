@@ -86,7 +86,7 @@ static void append_number(sqlite3_str *text, int64_t n, int place) {
   }
 }
 
-/* Returns the decimal place of the last digit that the text shows of a half-width. */
+/* Returns the decimal place of the last digit with which the text shows a half-width. */
 static int place_of(double half) {
   int first = exponent_of(half);
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;

@@ -99,7 +99,8 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
 /*
-** Returns the tables that the statement reads as JSON for the ledger, or null when out of memory.
+** Returns a JSON text for the ledger with the tables that the statement reads. Returns null when
+** out of memory.
 */
 static char *tables_of(const struct loop_proof *proof) {
   sqlite3_str *json = sqlite3_str_new(0);

@@ -54,7 +54,7 @@ char *virtual_addresses(sqlite3 *db, const char *const *names, int count) {
 
 char *root_pages(sqlite3 *db, const char *const *tables, int count, int schema) {
   sqlite3_stmt *row = 0;
-  char *list = sqlite3_mprintf(schema ? " 1 " : " "); /* page 1: sqlite_master */
+  char *list = sqlite3_mprintf(schema ? " 1 " : " "); /* page 1 is sqlite_master */
   int rc = sqlite3_prepare_v2(db,
                               "SELECT tbl_name, rootpage FROM main.sqlite_master "
                               "WHERE type IN ('table', 'index') AND rootpage > 0",

@@ -2,8 +2,9 @@
 ** opened_tables.h: finds out whether a statement opens only tables that a guard allows.
 **
 ** SQLite does not ask an authorizer about columns that NATURAL JOIN and USING compare, nor about a
-** table of which a statement uses no other column. These functions therefore read the program of
-** the statement, which opens each table by its root page and each virtual table by its address.
+** table if the statement uses no other column of this table. These functions therefore read the
+** program of the statement, which opens each table by its root page and each virtual table by its
+** address.
 */
 #ifndef DIFFUSE_FUNCTIONS_OPENED_TABLES_H
 #define DIFFUSE_FUNCTIONS_OPENED_TABLES_H

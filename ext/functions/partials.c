@@ -381,8 +381,9 @@ static int read_parameters(struct request *request, struct json *json, const cha
 
 /*
 ** Sets the mechanism of the release to `asked`, unless `asked` is null. Fails if the states name
-** another mechanism. If the states name none, fails if `asked` needs another norm than the default
-** mechanism, because the states hold vectors for the norm of their mechanism. Takes over `asked`.
+** another mechanism. If the states name no mechanism, fails if `asked` needs another norm than the
+** default mechanism, because the states hold vectors for the norm of their mechanism. Takes over
+** `asked`.
 */
 static int settle_mechanism(struct request *request, char *asked, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;

@@ -11,8 +11,8 @@
 ** the parameter and the domain.
 **
 ** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
-** There is one exception: if epsilon is tiny compared with sqrt(2 rate), epsilon can be wrong by as
-** much as a relative change of 2e-15 in delta would change it (gaussian.h).
+** There is one exception: if epsilon is tiny compared with sqrt(2 rate), epsilon is accurate only
+** up to a relative change of 2e-15 in delta (gaussian.h).
 */
 #include "functions/functions.h"
 

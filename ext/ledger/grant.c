@@ -109,8 +109,8 @@ static double below(double limit, double held) {
 }
 
 /*
-** Sets *room to the tier, with limits that are lower by the amounts that some grants hold at the
-** tier. The rows of the statement `row` list these grants.
+** Sets *room to a copy of the tier, and lowers the limits of the copy by the amounts that some
+** grants hold at the tier. The rows of the statement `row` list these grants.
 */
 static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
                  struct ledger_tier *room) {

@@ -606,8 +606,7 @@ int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledg
               int count);
 
 /*
-** Charges a tier that was just created for everything that its nearest outer neighbour has paid
-** (charge.c).
+** Charges a new tier for everything that the nearest tier outside it has paid (charge.c).
 */
 int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer);
 

@@ -370,9 +370,9 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
 
 /*
 ** ledger_stages() calls take() for each publication of a release, from the innermost tier outward.
-** The member `kernel` is the kernel that made the publication, or null if it was drawn from the
-** data. ledger_reports() is for a publication that counts symbols, and calls take() for each count,
-** in the order of the symbols. Both functions stop when take() returns 0.
+** The member `kernel` is the kernel that made the publication, or null if the publication was drawn
+** from the data. ledger_reports() is for a publication that counts symbols, and calls take() for
+** each count, in the order of the symbols. Both functions stop when take() returns 0.
 */
 struct ledger_stage {
   const char *tier, *kernel;

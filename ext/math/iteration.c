@@ -115,8 +115,8 @@ double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
   /*
-  ** At such a small distance, a factor on both epsilon and the distance multiplies the divergence
-  ** by the same factor, up to a relative error of 1e-28.
+  ** At such a small distance, if epsilon and the distance both grow by a factor, the divergence
+  ** grows by the same factor, up to a relative error of 1e-28.
   */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);

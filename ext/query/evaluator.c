@@ -494,7 +494,7 @@ enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluato
     evaluator->count++;
   }
   enum evaluation end = rc == SQLITE_ROW ? EVALUATION_DROPPED : conclude(evaluator, rc);
-  sqlite3_reset(statement); /* its error is in `end` */
+  sqlite3_reset(statement); /* `end` holds the error of the run */
   if (no_memory) end = fail(evaluator, "out of memory");
   if (end != EVALUATION_DONE) forget_results(evaluator);
   return end;
@@ -522,7 +522,7 @@ enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                         : is_full ? EVALUATION_DROPPED
                                   : conclude(evaluator, rc);
   evaluator->tables.stream = 0;
-  sqlite3_reset(evaluator->statement); /* its error is in `end` */
+  sqlite3_reset(evaluator->statement); /* `end` holds the error of the run */
   return end;
 }
 

@@ -9,7 +9,7 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** From SQLite 3.50 on, this flag compiles a statement under the rules for schemas, so a query
-** cannot call functions that are not for untrusted SQL. Older versions ignore the flag.
+** cannot call functions that are unsafe in untrusted SQL. Older versions ignore the flag.
 */
 #define PREPARE_FROM_DDL 0x20
 

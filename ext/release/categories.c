@@ -191,10 +191,10 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 /*
 ** Sets the costs of the category that the kernel draws. An audience that sees only this category
 ** sees the output of the first mechanism after all kernels. Let E be the epsilon of the output
-** before the last kernel. The output after the last kernel reveals no more than this kernel reveals
-** after the worst mechanism with the epsilon E. A kernel never raises the cost. An audience that
-** has also seen an earlier category has already paid for the earlier category. Returns 1, or 0 with
-** the error set.
+** before the last kernel. The output after the last kernel reveals no more than the output of this
+** kernel after the worst mechanism with the epsilon E. A kernel never raises the cost. An audience
+** that has also seen an earlier category has already paid for the earlier category. Returns 1, or 0
+** with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {

@@ -34,7 +34,7 @@ int publish_enter(struct publication *publication, struct session *session,
 
 /*
 ** Draws from the totals, stores the result and sets the answer. Returns 1, or 0 with the error in
-** the session; the release is then marked as failed.
+** the session. After a failure, the release is marked as failed.
 */
 int publish_finish(struct publication *publication, const struct totals *totals);
 

@@ -333,7 +333,7 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
   return 1;
 }
 
-/* Charges a refinement and marks the release as in progress. */
+/* Charges a refinement and marks the release as 'charged' until the refinement is stored. */
 static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
                           int from) {
   struct ledger *ledger = publication->session->ledger;

@@ -12,7 +12,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define MOST_ROWS 100 /* the most rows of a release in its table; the data block has all rows */
+#define MOST_ROWS 100 /* the most rows that a release's table shows; the data block has all */
 
 /*
 ** Prepares four tables. place: each tier with its number (1: the innermost). figure: each published

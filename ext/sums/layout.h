@@ -62,7 +62,7 @@ struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
   int first, lead_end, end;
   int64_t lead_reach, reach;
-  double spread; /* two clipped vectors are at most spread * reach apart ('replace') */
+  double spread; /* two clipped vectors are at most spread * reach apart */
 };
 
 struct layout {

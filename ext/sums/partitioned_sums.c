@@ -345,7 +345,10 @@ static int double_directory(struct store *store) {
   return 1;
 }
 
-/* Moves the records of a settled bucket whose next bit is 1 into an empty bucket. */
+/*
+** Moves records from a settled bucket into an empty bucket: all records whose place has a 1 as its
+** next bit.
+*/
 static void move_half(const struct partitioned_sums *records, const struct store *store,
                       struct bucket *bucket, struct bucket *other) {
   const record_word *end = bucket->next;
@@ -425,7 +428,7 @@ static void settle_all(struct partitioned_sums *records, struct store *store) {
 }
 
 /*
-** Enters all units that have records in the wide store into the table `units`. Returns 1, or 0 if
+** Enters every unit with records in the wide store into the table `units`. Returns 1, or 0 if
 ** memory runs out.
 */
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {

@@ -21,7 +21,7 @@
 **     32     SHA-256 of all that precedes
 **
 ** The SHA-256 detects damage. It is not a signature. The functions that read a state only check
-** that they do not read past its end. Their callers check the contents.
+** that they do not read past the end of the state. Their callers check the contents.
 */
 #ifndef DIFFUSE_SUMS_SHARD_STATE_H
 #define DIFFUSE_SUMS_SHARD_STATE_H

@@ -65,9 +65,9 @@ void unit_table_clear(struct unit_table *table);
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Adds all rows of the batch to the table. If a number leaves +-TABLE_MOST, the function passes the
-** number to `take` and sets the stored number to 0. If `take` is null, such a number is a failure.
-** Returns 1, or 0 if memory ran out or `take` failed in this or an earlier call.
+** Adds all rows of the batch to the table. If a number leaves the range +-TABLE_MOST, the function
+** passes the number to `take` and sets the stored number to 0. If `take` is null, such a number is
+** a failure. Returns 1, or 0 if memory ran out or `take` failed in this or an earlier call.
 */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
