@@ -51,10 +51,10 @@ deps:
 	    $(SUDO) apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; fi
 
-# The languages and drivers from which tests/hosts runs its story. Old and new drivers together
-# cover SQLite's releases from the oldest supported release to the newest. All of them are optional.
-# Except for Debian's packages, they go to build/. Some parts need pip, some npm, some go, and some mvn and javac.
-# `make -k deps-hosts` installs the parts that it can install.
+# tests/hosts runs its story from these languages and drivers. Old and new drivers together cover SQLite's releases
+# from the oldest supported release to the newest. All languages and drivers are optional. Except for Debian's
+# packages, they go to build/. Some parts need pip, some npm, some go, and some mvn and javac. `make -k deps-hosts`
+# installs the parts that it can install.
 HOSTS  = build/hosts
 WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
 GO     = v1.14.6 v1.14.17 latest
@@ -255,8 +255,8 @@ $(BUILD)/bench/%.so: bench/%.c
 	@echo CC $<
 	@$(CC) $(CODEGEN) -fvisibility=default $(CFLAGS) $(WARNINGS) -shared -o $@ $<
 
-# Installs DuckDB, OpenDP, SmartNoise SQL and diffprivlib with pip. `make bench` compares with those
-# of them that are installed.
+# Installs DuckDB, OpenDP, SmartNoise SQL and diffprivlib with pip. `make bench` compares with the systems that are
+# installed.
 deps-bench: $(BUILD)/python-bench $(BUILD)/python-utility $(BUILD)/python-utility-smartnoise
 $(BUILD)/python-bench:
 	$(PIP) --target $@ duckdb
@@ -295,7 +295,8 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# A program whose noise is the same in every run, and a loadable extension whose clock is, too.
+# Builds a program whose noise is the same in every run, and a loadable extension whose noise and clock are the same
+# in every run.
 fixed: $(BUILD)/fixed $(BUILD)/fixed.so
 $(BUILD)/fixed.so: tests/fixed/extension.c tests/fixed/noise.h $(filter-out %/noise/entropy.o,$(OBJECTS))
 	@echo CC $<

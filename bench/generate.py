@@ -9,8 +9,8 @@
     track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
 Each table has a file of its own, `<table>-<rows>.db`, so that a scan reads no other data. x is log-normal with median
-20 and sigma 1, rounded to hundredths. The program keeps files that exist already. A file gets its name only when it
-is complete.
+20 and sigma 1, rounded to hundredths. The program keeps files that exist already. A file gets its name only after all
+rows are written.
 
 Random numbers are hashes of seed, column and row in 64-bit integers (splitmix64). Zipf's weights are whole numbers,
 and x comes from a table of rounded quantiles. The rows therefore do not depend on the version of a library or on the
@@ -69,7 +69,7 @@ def from_weights(bits, totals):
 
 
 class Columns:
-    """The columns of a table with `rows` rows, from row `first` on."""
+    """Computes the columns of a table with `rows` rows, from row `first` on."""
 
     def __init__(self, rows, seed):
         self.seed = seed

@@ -4,10 +4,10 @@ DuckDB and of other systems, all in one run. Also measures the time of a small r
     python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
 
 Every measurement is a process of its own, and every result is the median of interleaved rounds. A ratio divides a time
-by the time of sum(x) over the same table in the same round. Time is CPU time, because other programs on the machine
-disturb it least. The tables are in the system's cache, so on an idle machine CPU time equals clock time. Memory is the
-growth of the process's peak during the statement. The report lists the systems that are not installed (make
-deps-bench). --only measures one section and takes the other sections from the last run
+by the time of sum(x) over the same table in the same round. Time is CPU time, which other programs on the machine
+disturb less than clock time. The tables are in the system's cache, so on an idle machine CPU time equals clock time.
+Memory is the growth of the process's peak during the statement. The report lists the systems that are not installed
+(make deps-bench). --only measures one section and takes the other sections from the last run
 (build/bench/results-<rows>.json).
 """
 

@@ -9,9 +9,10 @@ settings: one question at (1, 1e-6), and one question of a batch of 20 questions
 bench/utility_systems.py asks each system. Every system runs in a process of its own. The program names and leaves out
 systems that are not installed (make deps-utility).
 
-All systems choose contribution bounds from the same public grid. Every system gets the bound with which its error is
-least, and, if it has a choice, the best noise and accounting. To find them, the program runs SCAN repetitions of
-every candidate and then all repetitions of the two best candidates.
+All systems choose contribution bounds from the same public grid. Every system gets the bound that gives this system the
+least error. If a system offers a choice of noise and accounting, the program uses the best choice. To find the best
+bound and choice, the program runs SCAN repetitions of every candidate and then all repetitions of the two best
+candidates.
 
 The program writes each result to build/utility.json at once. A new result replaces an earlier result for the same cell
 of the table. The program writes bench/utility.md from this file. --only selects questions by a part of their name.

@@ -450,8 +450,8 @@ class PipelineDP:
         return found
 
     def bounds(self, question):
-        """Returns the contribution bounds to try. For sums by group they include bounds on a person's sum that are
-        below the bound of one row."""
+        """Returns the contribution bounds to try. For sums by group, some of these bounds limit a person's sum to less
+        than the bound of one row."""
         if question.kind != "group sums":
             return question.bounds
         return question.bounds + [(l0, part) for l0 in sorted({l0 for l0, _ in question.bounds}) for part in (0.5, 0.7)]

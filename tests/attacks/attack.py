@@ -188,8 +188,8 @@ def lattice(db, path, tier):
 
 
 def check_distance(found, a, b, bound, what=""):
-    """Checks that the integers of releases a and b are at most `bound` sensitivities apart. The difference of their noise is
-    longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
+    """Checks that the integers of releases a and b are at most `bound` sensitivities apart. The difference of the two
+    noise vectors is longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
     difference = found.integers[a] - found.integers[b]
     noise = math.sqrt(2) * found.stddev * (math.sqrt(len(difference)) + TWELVE)
     assert numpy.linalg.norm(difference) <= bound * found.sensitivity + noise, what

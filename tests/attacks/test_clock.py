@@ -2,8 +2,8 @@
 machine sets it to any month with an unused budget, in the past or in the future. The attacker can then spend the
 budgets of all months at once.
 
-In diffuse a charge never counts in an earlier period than an earlier charge of the same tier. If the clock is set forward, the
-budgets of the months in between are lost.
+In diffuse, the periods in which a tier is charged never go back: a new charge counts in the period of the last charge
+or in a later period. If the clock is set forward, the budgets of the months in between are lost.
 """
 
 import random

@@ -45,8 +45,8 @@ ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "92
 
 
 def spied(db):
-    """Creates the SQL function spy(unit). Returns the list of units that it was called with, which has one entry for each row
-    that was read."""
+    """Creates the SQL function spy(unit). Returns a list to which each call of spy() appends its unit, so the list has
+    one entry for each row that was read."""
     rows = []
     db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
     return rows
@@ -149,8 +149,8 @@ PURE = ["dp_rate({}, 1e-6)", "dp_rate(1, {})", "dp_sigma({}, 1)", "dp_sigma(1, {
 
 @pytest.mark.parametrize("call", PURE)
 def test_no_plan_is_made_of_them(call):
-    """A planning function gives an error, or, where zero and tiny numbers have a meaning, a number. It never gives a NaN, which
-    SQL shows as NULL."""
+    """A planning function gives an error, or, where zero and tiny numbers have a meaning, a number. It never gives NaN,
+    which SQL would show as NULL."""
     db = system(tiers={"inner": 1.0})
     one(db, "SELECT dp_count('inner', x, 1, unit, 'a') FROM people")
     for bad in NUMBERS:

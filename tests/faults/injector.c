@@ -28,7 +28,7 @@
 ** connection:
 **   I1  A statement that succeeds gives the true answer (the noise is tiny) and has all its
 **       charges. A statement that fails has all its charges or none, and its error is a sentence.
-**   I2  No value is without a charge, and dp_verify() returns 'ok'.
+**   I2  Every value has a charge, and dp_verify() returns 'ok'.
 **   I3  The ledger is usable: the statement can run again, if necessary after dp_discard().
 **   I4  If the statement gave an answer, it gives the same answer again.
 **   I5  No memory and no open file is left, and the connection closes.

@@ -25,7 +25,7 @@ def inject(mode, tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 def test_survives(mode, tmp_path):
     failures = inject(mode, tmp_path)
-    # The statements of injector.c ask the system for random bytes only some dozens of times, because one request is enough
+    # The statements of injector.c ask the system for random bytes only a few dozen times, because one request is enough
     # for many draws.
     assert failures > (50 if mode == "random-once" else 100)
 

@@ -3,7 +3,7 @@
 ** can compare the outputs of a document with the document.
 **
 ** FIXED_SEED is the seed of the noise. FIXED_NOW is the time, in seconds since 1970. SQLite looks
-** for this entry point before it looks for the one that is named after the file.
+** for this entry point before it looks for an entry point that is named after the file.
 */
 #include <sqlite3ext.h>
 #include <stdlib.h>

@@ -27,8 +27,8 @@ def ignoring(db, action, word=None):
     db.set_authorizer(authorize)
 
 
-# Actions that the extension causes. The statement of the owner causes none of them, because it is compiled before the authorizer
-# is set.
+# Actions that the extension causes. The statement of the owner causes none of these actions, because it is compiled
+# before the authorizer is set.
 HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list": (sqlite3.SQLITE_PRAGMA, "database_list"),
           "id": (sqlite3.SQLITE_READ, "id"), "path": (sqlite3.SQLITE_READ, "path"),
           "the marker": (sqlite3.SQLITE_READ, "dp_ledger_id"), "query_only": (sqlite3.SQLITE_PRAGMA, "query_only"),

@@ -130,7 +130,7 @@ def test_a_history_is_sealed_as_the_ledger_seals(bench, tmp_path):
     assert ledger.execute("SELECT count(*) FROM dp_release r WHERE EXISTS"
                           " (SELECT 1 FROM dp_seal WHERE release_id = r.id)").fetchone() == (10,)
     # The extension checks the seal of a copied release when the release is published again, and the seal of the budgets at every
-    # charge. All of them must be valid.
+    # charge. All these seals must be valid.
     for number in range(1, 11):
         assert db.execute("SELECT dp_diffuse(?, 'out')", (f"release-{number}",)).fetchone()[0] is not None
     assert db.execute(history.STATEMENTS["release"]).fetchone()[0] is not None

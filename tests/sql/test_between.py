@@ -102,9 +102,9 @@ def test_with_data_and_refine_no_row_is_read():
 
 
 def test_the_slack_of_a_narrow_gap_is_charged(path):
-    """The two points are some hundred lattice steps apart. The slack of a point between them is too small to change the double
-    that holds the slack of the first draw, so the sum of both is rounded up. At a tier with exact Gaussian accounting, the slack
-    counts against the part of delta that is set aside."""
+    """The variances of the two points differ by some hundred lattice steps squared. The slack of a point between them
+    is too small to change the double that holds the slack of the first draw, so the sum of both is rounded up. At a
+    tier with exact Gaussian accounting, the slack counts against the part of delta that is set aside."""
     db = open_ledger({"a": 0.1}, path=path)
     one(db, "SELECT dp_tier('z', ?, 8, 1e-6, 'gdp')", 0.1 * (1 - 1e-10))
     fill(db, ROWS)

@@ -1,7 +1,7 @@
 """Tests kernels on groups (dp_mix of dp_group_count and dp_group_sum) and OU by time (the option t). The tests transform the
-stored point by exact arithmetic and compare the result with the published values. The cost must be the cost of the point. One
-test is statistical: it compares a variance at SEVEN standard errors, with a false-alarm probability of at most 5e-10
-(noise_helpers.py).
+stored point by exact arithmetic and compare the result with the published values. A release must cost as much as the
+point from which its values follow. One test is statistical: it compares a variance at SEVEN standard errors, with a
+false-alarm probability of at most 5e-10 (noise_helpers.py).
 """
 
 import fractions

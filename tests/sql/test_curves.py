@@ -101,8 +101,8 @@ def test_the_curve_of_a_laplace_release_is_on_the_books(books):
 @pytest.mark.parametrize("rates,ratios", [([], [0.5]), ([0.02], [0.5]), ([0.02, 0.03], [0.1, 0.2, 0.3]),
                                           ([1e-3], [1e-3] * 4), ([], [0.01] * 5), ([0.08], [1.2])])
 def test_epsilon_of_a_mix_is_the_least_that_can_be_claimed(books, rates, ratios):
-    """The epsilon is never below the true value. It is above the true value by less than 1e-4, because only some orders are
-    stored."""
+    """The epsilon is never below the true value. The epsilon exceeds the true value by less than 1e-4, because only
+    some orders are stored."""
     db, charge = books
     answers = charge(*[("middle", "gaussian", rate, 0, 0) for rate in rates],
                      *[("middle", "laplace", ratio, 1, 0) for ratio in ratios])

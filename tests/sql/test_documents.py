@@ -27,7 +27,7 @@ DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql")
 
 
 def sections(document):
-    """Divides a document into two texts: what stands under the heading "Unchecked ledgers", and everything else."""
+    """Divides a document into two texts: the text under the heading "Unchecked ledgers", and all other text."""
     checked, unchecked, here = [], [], None
     for line in (ROOT / document).read_text().splitlines():
         if line.startswith("## "):

@@ -78,7 +78,7 @@ class History:
         self.ledger, self.tiers, self.lineages, self.options = ledger_of(path), tiers, {}, {}
 
     def clock(self, name, tier):
-        """Returns the clock in the stored path. The test takes clocks from the path, and never a rate."""
+        """Returns the clock in the stored path. The test reads clocks from the path. It never reads a rate."""
         return self.ledger.execute("SELECT clock FROM dp_path WHERE release = ? AND tier = ?",
                                    (name, NAMES[tier])).fetchone()[0]
 

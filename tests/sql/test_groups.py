@@ -123,8 +123,8 @@ NASTY = ['"', "\\", "\\\"", "'", "a\nb", "\r\t\b\f", "\x01\x1f\x7f", "é", "\u20
 
 @pytest.mark.parametrize("private", [False, True])
 def test_nasty_keys_make_sound_json(private):
-    """For keys with any content, the result is JSON that SQLite and Python can read. It has one member for each key, in the order
-    of bytes."""
+    """For keys with any content, the result is JSON that SQLite and Python can read. The JSON has one member for each
+    key, in the order of the bytes of the keys."""
     db = make(("exact", EXACT, 0.1))
     fill_keys(db, thousandfold(NASTY))
     result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
@@ -294,7 +294,7 @@ def test_every_tier_selects_by_its_own_noise(path, kind):
     38 such keys are expected, so the test fails by chance with probability 1e-13. Only the noise is random."""
     tiers = [("in", 0.2, 0.12), ("between", 0.15, 0.12), ("out", 0.1, 0.8)]
     db = make(*tiers, path=path)
-    # With these numbers of units, a key is sometimes published and sometimes not at both tiers.
+    # With these numbers of units, both tiers publish some of the keys and not others.
     fill(db, [Row(f"k{i:03}", 1, None, f"{i} {j}") for i in range(700) for j in range(1 + i % 12)])
     parameters = {**KINDS_OF_GROUPS[kind], "name": "r", "max_groups": 2}
     sql, arguments = by_query(kind, parameters, True, "in")
@@ -451,7 +451,7 @@ def visible(db):
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_the_number_of_keys_is_shown_nowhere(kind):
-    """Two ledgers whose data differ in 300 keys that are never selected: everything that can be seen is the same
+    """The data of two ledgers differ in 300 keys that are never selected. Everything that can be seen is the same
     except for the noise. (A key of one unit is shown with probability delta/4 = 2.5e-14 at each of two tiers: 1.5e-11
     in all.)"""
     seen = []

@@ -100,7 +100,7 @@ def test_every_module_is_refused_but_ours_and_json(copy):
     modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]
     columns = {}
     for name in modules:
-        with contextlib.suppress(sqlite3.Error):  # some modules need arguments, and no statement can name them
+        with contextlib.suppress(sqlite3.Error):  # some modules need arguments, so no statement can read them by name alone
             columns[name] = one(db, "SELECT min(name) FROM pragma_table_info(?)", name)
     one(db, "SELECT dp_guard('public')")
     assert {"dbstat", "json_each", "dp_value"} <= set(columns)

@@ -146,8 +146,8 @@ def test_restoring_the_database_alone_costs_nothing(clinic):
 
 
 def test_an_older_ledger_shows_in_the_last_hash_alone(clinic):
-    """An older ledger is consistent, so dp_verify() accepts it. Only the last hash differs. sql/backup.md therefore advises to
-    keep this hash somewhere else."""
+    """An older ledger is consistent, so dp_verify() accepts it. Only the last hash differs. sql/backup.md therefore
+    advises owners to keep this hash somewhere else."""
     old = clinic.parent / "old"
     by_api(f"{clinic}-ledger", old)
     db = connect(clinic)

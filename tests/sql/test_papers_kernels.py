@@ -92,7 +92,7 @@ def test_theorem_1_bounds_the_worst_case(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_coefficients_are_contraction_coefficients(seed):
     """For random pairs of input distributions, the ratio of the divergences after and before the kernel never exceeds the
-    coefficient. Pairs of single states attain it (Asoodeh et al., Theorem 2)."""
+    coefficient. Pairs of single states attain the coefficient (Asoodeh et al., Theorem 2)."""
     rng = np.random.default_rng(200 + seed)
     kernel = kernel_of_any_size(rng, sparse=seed % 2)
     n = len(kernel)
@@ -196,7 +196,7 @@ def test_table_1(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_doeblin_threshold(seed):
     """Tests Theorem 1(3) of Balle et al. For a gamma below the threshold, the delta after the kernel is smaller than
-    before. Between the threshold and 1 it is larger, and for gamma = 1 it is the same."""
+    before. For a gamma between the threshold and 1, delta becomes larger. For gamma = 1, delta stays the same."""
     rng = np.random.default_rng(500 + seed)
     epsilon, delta = rng.uniform(0.05, 4), 10 ** rng.uniform(-9, -0.5)
     threshold = delta * math.exp(epsilon) / ((1 - delta) * math.expm1(epsilon))

@@ -283,7 +283,8 @@ def test_tiers_created_later_refuse_what_is_gaussian():
 
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_symbols_have_a_pure_epsilon(mechanism):
-    """The pure epsilon of a choice is sqrt(8 rate) for 'exponential'. For 'response' it solves epsilon tanh(epsilon/2) = rate."""
+    """The pure epsilon of a choice is sqrt(8 rate) for 'exponential'. For 'response', the pure epsilon solves epsilon
+    tanh(epsilon/2) = rate."""
     db = ledger(("t", 0.5, 10.0))
     one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', unit, ?) FROM t", json.dumps({"mechanism": mechanism}))
     spent = one(db, "SELECT spent_epsilon FROM dp_budget")

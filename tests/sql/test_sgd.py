@@ -417,8 +417,8 @@ def test_gaussian_accounting():
 
 
 def test_gaussian_accounting_of_outer_tiers():
-    """With additional noise, a model is not a Gaussian draw for its earlier rows. Gdp tiers are therefore refused such a
-    publication, and a new gdp tier that would see such a publication is refused."""
+    """With additional noise, a model is not a Gaussian draw for its earlier rows. dp_diffuse() therefore refuses such a
+    publication at a gdp tier, and dp_tier() refuses a new gdp tier that would see such a publication."""
     db = open_model_ledger(rate=0.3, budget=(20.0, 1e-6))
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
     train(db, **options)

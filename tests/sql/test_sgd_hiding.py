@@ -208,7 +208,7 @@ class Laws:
 
     def masses(self, z):
         """Returns the masses between neighbouring points of z. On either side of 0, a mass is the difference of two tails of
-        that side, so that small masses are not rounded off against 1."""
+        that side, so that small masses keep their digits."""
         tails = ndtr(-abs(z)) if not self.model.is_laplace else numpy.exp(-abs(z)) / 2
         low, high = tails[:, :-1], tails[:, 1:]
         return numpy.where((z[:, :-1] < 0) & (z[:, 1:] > 0), 1 - low - high, abs(high - low))

@@ -1,4 +1,5 @@
-"""Tests mistakes that are visible in the statement itself. They are refused before anything is charged, for any rows."""
+"""Tests mistakes that are visible in the statement itself. diffuse refuses these statements before anything is charged,
+whatever rows they read."""
 
 import pytest
 

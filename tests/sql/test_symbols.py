@@ -122,8 +122,8 @@ def test_both_forms_and_adjacencies(adjacency, form):
 
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_a_unit_in_several_shards_counts_once(mechanism):
-    """Three units have candidate a, with a row in each of two shards. Four units have candidate b, with one row. b wins, because
-    the six rows of a are only three units."""
+    """Three units have candidate a, with a row in each of two shards. Four units have candidate b, with one row each. b
+    wins, because the six rows of a are only three units."""
     db = ledger(tiers={"sure": SURE})
     rows = [("a", unit, shard) for unit in (1, 2, 3) for shard in (0, 1)] + [("b", 10 + i, i % 2) for i in range(4)]
     db.execute("CREATE TABLE shards(k, unit, shard)")
@@ -257,8 +257,8 @@ def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate
 @pytest.mark.parametrize("rows", [[], [(None, 1), (None, 2)], [("x", 1)], [("b", 1), ("b", None)]], ids=str)
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_little_data(rows, mechanism):
-    """The query gives no rows, only NULLs, or no candidates. All candidates then have the same count. 'response' takes the first
-    of them by its text as the truth, and the exponential mechanism chooses any."""
+    """The query gives no rows, only NULLs, or no candidates. All candidates then have the same count. 'response' then
+    takes the candidate whose text comes first as the truth. The exponential mechanism chooses any candidate."""
     db = ledger(tiers={"sure": SURE}, rows=rows)
     choose = lambda candidates: one(db, "SELECT dp_release('sure', 'choice', 'SELECT k, unit FROM s', ?)",
                                     json.dumps({"candidates": candidates, "mechanism": mechanism}))

@@ -179,7 +179,8 @@ def test_equal_budgets_and_any_order_of_reasonable_tiers(db):
 
 
 def test_a_tier_outside_one_with_a_smaller_budget_is_bounded_by_it(db):
-    """A new outer tier blocks no existing tier. Its releases_left is limited by the remaining budget of the inner tier."""
+    """A new outer tier blocks no existing tier. The remaining budget of the inner tier limits the releases_left of the
+    new tier."""
     one(db, "SELECT dp_tier('in', 0.01, 1.0, 1e-6)")
     one(db, "SELECT dp_tier('out', 0.001, 5.0, 1e-6)")
     limits = dict(db.execute("SELECT name, rate_limit FROM dp_tier"))

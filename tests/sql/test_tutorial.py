@@ -29,7 +29,8 @@ WRAPPER = f'FIXED_SEED=0; sqlite3() {{ FIXED_SEED=$((FIXED_SEED + 1)); FIXED_SEE
 
 
 def blocks():
-    """Returns (language, lines) for each block that is run, in order. Lines between blocks are blocks of the language None."""
+    """Returns (language, lines) for each block that is run, in order. The lines between two blocks form a block with
+    the language None."""
     found, language = [(None, [])], None
     for line in PAGE.read_text().splitlines():
         if line.startswith("```"):
@@ -92,7 +93,8 @@ def run_shell(found, folder, environment):
 
 
 def plain(output):
-    """Returns the lines of an output without what differs between versions of the shell: how it introduces an error."""
+    """Returns the lines of an output. The words before an error message differ between versions of the shell, so they
+    are replaced by "Error: "."""
     return [re.sub(r"^(Runtime error|Parse error|Error:)( near line \d+)?:? ", "Error: ", line).removesuffix(" (19)").removesuffix(" (1)")
             for line in output.splitlines()]
 
@@ -158,7 +160,8 @@ def test_the_reports_that_are_handed_over(played):
 
 
 def test_the_figures_are_near_the_truth(played):
-    """The noise of a hospital's count is 8.2. A difference of more than 60, beside what the bound 2 cuts off, would be an error."""
+    """The noise of a count for the hospital has a standard deviation of 8.2. A count may also be too low, because a
+    patient counts at most twice. Any further difference of more than 60 would be an error."""
     folder, _ = played
     with sqlite3.connect(folder / "hospital.db") as db, sqlite3.connect(folder / "hospital.db-ledger") as ledger:
         truth = dict(db.execute("""SELECT substr(admitted, 1, 7) || ward || age_band.name, count(*) FROM visit

@@ -64,8 +64,8 @@ static void failure_gives_zeros(void) {
 }
 
 /*
-** One call of the sampler asks the system for one key. It wipes this key and everything that was
-** made from it.
+** One call of the sampler asks the system for one key. The call wipes this key and everything that
+** was made from this key.
 */
 static void success_wipes_its_bytes(void) {
   int64_t noise[MOST];

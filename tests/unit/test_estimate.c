@@ -396,7 +396,7 @@ static void averages_stay_in_range(void) {
 /*
 ** With a radius, the average moves to the nearest value within the radius of the centre, and the
 ** published noise does not change. With theta and rho, the distance of the average from the centre
-** shrinks by the same factor as its noise.
+** shrinks by the same factor as the noise of the average.
 */
 static void averages_move_towards_the_centre(void) {
   static struct read read;

@@ -116,8 +116,8 @@ static void inverses_return(void) {
       }
       CHECK_CLOSE(gaussian_rate(epsilon, deltas[j]), rates[i], 1e-13);
       /*
-      ** epsilon is a rounded double. In delta, its relative rounding error is multiplied by the
-      ** condition number 2 epsilon A/mu.
+      ** epsilon is a rounded double. The relative error of delta is the relative rounding error of
+      ** epsilon times the condition number 2 epsilon A/mu.
       */
       double mu = sqrt(2.0 * rates[i]), a = (epsilon - rates[i]) / mu;
       double rounding = DBL_EPSILON * (10.0 + epsilon / mu * (2.0 + fabs(a)));

@@ -281,7 +281,8 @@ static void the_last_strip_stands_for_all_beyond(void) {
   expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
   /*
   ** 9 bits choose the group and the strip in this group. The digits of the fraction follow. gamma
-  ** is 0, so the first attempt of bernoulli() fails for any random bits. It takes 30 bits or more.
+  ** is 0, so the first attempt of bernoulli() fails for any random bits. The attempt takes 30 bits
+  ** or more.
   */
   long taken;
   int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);

@@ -99,9 +99,9 @@ static void sums_of_noise_in_closed_form(void) {
 /* ---- vectors ------------------------------------------------------------------------------- */
 
 /*
-** The Renyi divergence of independent discrete Laplace noise on several coordinates from the same
-** noise after an integer shift. The test adds up all outcomes in a box. The outcomes outside the
-** box would add less than 1e-12.
+** Parameters of a Renyi divergence: of independent discrete Laplace noise on several coordinates,
+** from the same noise after an integer shift. The test adds up all outcomes in a box. The outcomes
+** outside the box would add less than 1e-12.
 */
 struct box {
   int dimension, scale, side;

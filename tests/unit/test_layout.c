@@ -18,8 +18,8 @@
   {family, 0, 1, -1, 1, size, keys, groups, 0}, by_unit, replace
 
 /*
-** Checks the number of coordinates in which neighbours can differ. These are the coordinates of one
-** unit, or of two units, and at most all coordinates.
+** Checks the number of coordinates in which neighbours can differ. These are the coordinates that
+** one unit can change, or two units if a unit is replaced, and at most all coordinates.
 */
 static void sizes(void) {
   static const struct {
@@ -92,7 +92,7 @@ struct ideal {
   long double norm[2];        /* norms of the blocks */
   long double spread[2];      /* largest distance of two units, divided by the norm */
   int irrational;             /* 1: the norm is irrational, and reaches are two steps larger */
-  int clip_is_rows, is_whole; /* 1: the count is the lead; 1: the reach is the clip */
+  int clip_is_rows, is_whole; /* flags: the count is the lead; the reach is the clip */
 };
 
 static struct ideal ideal_of(const struct contribution *question) {
@@ -309,8 +309,8 @@ static void cone_of_means(void) {
 }
 
 /*
-** The two units are means of vectors of any dimension, (|v|/2, v) and (|w|/2, w), or products of
-** such pairs.
+** Each of the two units has one vector for each cell: (|v|/2, v) or (|w|/2, w), for means of
+** vectors of any dimension. The count |v|/2 may also be larger.
 */
 static void cones_of_vectors_and_products(void) {
   double worst = -1;

@@ -1,6 +1,7 @@
 /*
-** test_renyi.c: tests the orders, the limit at an order and the two optima over all real orders.
-** Each optimum is compared with a simple minimisation that shares no code with renyi.c.
+** test_renyi.c: tests the stored orders, the limit at an order, and the two optima over all real
+** orders: the least epsilon and the largest rate. Each optimum is compared with a simple
+** minimisation that shares no code with renyi.c.
 */
 #include "check.h"
 

@@ -171,8 +171,8 @@ static void reference_leave(struct reference *reference, const struct descent *d
 }
 
 /*
-** Requirement G1: checks the iterate after each number of rows. Missing rows must give the same
-** iterate as rows without a gradient.
+** Requirement G1 of sgd.h: checks the iterate after each number of rows. Missing rows must give the
+** same iterate as rows without a gradient.
 */
 static void iterates(void) {
   for (int model = 0; model < 300; model++) {
@@ -462,8 +462,8 @@ static void extreme_rates(void) {
 /*
 ** Noise that is added after the last step hides every earlier row at least as much as the last row.
 ** An exception is noise so large that the rounding in earlier steps matters. The code refuses such
-** noise. The test checks each row for the noise that the code admits. The shifts are proportional
-** to L^(steps left) and to the noise of their step, over all steps or over the first few steps.
+** noise. The test checks each row for the noise that the code admits. Each shift is proportional to
+** L^(steps left) and to the noise of its step. The shifts cover all steps or the first few steps.
 */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;

@@ -6,8 +6,8 @@
 **
 ** The tests also compare vector_sum_add_floats() with vector_sum_add_vector(), to the last bit.
 **
-** Requirements: like_the_reference and the tests of growth cover V1 and V2, and the tests of
-** private keys cover V3.
+** like_the_reference() and the tests of growth cover the requirements V1 and V2 of vector_sum.h.
+** The tests of private keys cover V3.
 */
 #include "check.h"
 
