@@ -26,7 +26,7 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
     outer = {one(db, form(call, "outer", "a")) for _ in range(50) for form in FORMS}
     diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(50)}
     assert len(inner) == 1 and len(outer | diffused) == 1
-    # the inner tier has paid once; the outer publication cost it nothing more
+    # the inner tier has paid once, and nothing for the outer publication
     assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [
         ("inner", 1), ("outer", 1)] and verified(db)
 

@@ -196,8 +196,9 @@ def slope(loss, margin, y, threshold=0.5):
 
 
 class Laws:
-    """Exact laws of the last U of a model in one dimension, as masses of the cells of a grid. The masses on a coarse grid are
-    post-processing of the exact distribution, so the divergence between two of them is never above the true divergence."""
+    """Computes exact distributions of the last point of a model in one dimension, as masses of the cells of a grid. The
+    masses on a coarse grid are post-processing of the exact distribution, so the divergence between two such lists of
+    masses is never above the true divergence."""
 
     def __init__(self, model, cells=601, reach=11):
         self.model = model

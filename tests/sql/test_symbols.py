@@ -219,8 +219,8 @@ def test_neighbouring_tables(mechanism, options):
 
 
 def test_epsilons():
-    """Epsilon is sqrt(8 rate) for the exponential mechanism, by its bounded range. For randomized response, it solves epsilon
-    tanh(epsilon/2) = rate. The test includes weights, and rates at the bounds."""
+    """Epsilon is sqrt(8 rate) for the exponential mechanism, by its bounded range. For randomized response, epsilon
+    solves epsilon tanh(epsilon/2) = rate. The test includes weights, and rates at the bounds."""
     db = ledger(tiers={"t": 0.5, "sure": SURE, "over": 501.0, "least": 1e-12})
     for tier, weight, rate in (("t", 1, 0.5), ("t", 0.01, 0.005), ("sure", 1, 500), ("least", 1, 1e-12), ("over", 0.99, 501 * 0.99)):
         for mechanism in ("exponential", "response"):

@@ -205,7 +205,7 @@ def test_accountants_without_a_mechanism_in_common(db):
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
     one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # admits releases of both kinds; the refusals below stay the same
-    for epsilon in (8.0, 0.01):  # the second would not admit one release for any epsilon
+    for epsilon in (8.0, 0.01):  # the same error for the larger and the smaller budget
         message = refused(other, "SELECT dp_tier('pure', 0.003, ?, 0, 'pure')", epsilon)
         assert "would refuse everything that tier 'gdp' outside it may publish" in message
 

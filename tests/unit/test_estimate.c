@@ -703,7 +703,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
         read.point[2 * i] -= 1000 + i;
         read.point[2 * i + 1] = 1000 + i;
       }
-      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* does not matter */
+      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* sums do not matter */
     }
     read_point(&read);
     CHECK(read.count == 3 && read.estimates[0].cell == 2 && read.estimates[1].cell == 4 &&

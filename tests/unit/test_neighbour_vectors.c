@@ -168,8 +168,8 @@ static double random_value(const struct release *release, const struct manner *m
 }
 
 /*
-** Vectors come from a pool. They have all kinds of directions, sizes and positions of their
-** numbers, but are finite (vector_text_read()).
+** A pool of vectors. The vectors point in all kinds of directions and have all sizes. All numbers
+** are finite, as after vector_text_read().
 */
 static double pool[200][MOST_DIMENSION];
 
