@@ -92,7 +92,7 @@ def strict_json(text):
     return json.loads(text, object_pairs_hook=no_twins, parse_constant=constant)
 
 
-KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, vec_sum, vec_avg, group_count,"
+KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, bounds, vec_sum, vec_avg, group_count,"
          " group_sum, group_avg, choice, response_count, ou_count, ou_count_distinct, ou_sum, ou_avg, ou_var, ou_stddev,"
          " ou_quantile, ou_median, ou_histogram, ou_vec_sum, ou_vec_avg, ou_group_count, ou_group_sum, ou_group_avg, sgd")
 

@@ -18,6 +18,7 @@
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "functions/releases.h"
+#include "release/bounds_use.h"
 #include "release/life.h"
 #include "release/pending.h"
 
@@ -93,6 +94,22 @@ static void batch_clear(struct batch *batch) {
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
+/*
+** Checks that no new release takes bounds from a release of the batch that its tiers do not see.
+** Only bounds that an earlier call has published can be in the text of the batch.
+*/
+static int check_bounds(struct batch *batch) {
+  for (int i = 0; i < batch->count; i++) {
+    const struct item *user = &batch->items[i];
+    if (user->publication.answered || user->publication.failed) continue;
+    for (int j = 0; j < batch->count; j++) {
+      if (!bounds_use_check(&batch->items[j].publication, &user->request))
+        return fail_item(batch->host, i);
+    }
+  }
+  return 1;
+}
+
 /* Charges all releases of the batch (B1). */
 static int charge_all(struct batch *batch) {
   struct host *host = batch->host;
@@ -103,6 +120,7 @@ static int charge_all(struct batch *batch) {
     struct item *item = &batch->items[i];
     charged = publish_enter(&item->publication, session, &item->request) || fail_item(host, i);
   }
+  if (charged) check_bounds(batch);
   return ledger_commit(session->ledger);
 }
 
@@ -124,7 +142,7 @@ static char *answers(const struct batch *batch) {
   for (int i = 0; i < batch->count; i++) {
     const struct publication *publication = &batch->items[i].publication;
     sqlite3_str_appendall(json, i ? "," : "[");
-    if (publication->failed) {
+    if (publication->failed || publication->answer.is_null) {
       sqlite3_str_appendall(json, "null");
     } else if (!publication->answer.json) {
       sqlite3_str_appendf(json, "%!.17g", publication->answer.number);

@@ -95,7 +95,7 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 void result_answer(sqlite3_context *context, const struct answer *answer) {
   if (answer->json) {
     sqlite3_result_text(context, answer->json, -1, SQLITE_TRANSIENT);
-  } else {
+  } else if (!answer->is_null) { /* otherwise the result stays NULL */
     sqlite3_result_double(context, answer->number);
   }
 }

@@ -45,6 +45,12 @@ static void append_width(sqlite3_str *text, double x) {
 }
 
 static void append_precision(sqlite3_str *text, const struct request *request, double half_width) {
+  if (request->aggregate->family->by_exponent) {
+    sqlite3_str_appendall(text, "an end needs a count of about ");
+    append_width(text, half_width);
+    sqlite3_str_appendall(text, " in its bin; ");
+    return;
+  }
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);

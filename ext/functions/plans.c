@@ -128,7 +128,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 /*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
-** this number.
+** this number. For bounds, returns the count that shows rows in a bin.
 */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (!publication->definition.mechanism->noise) {
@@ -149,9 +149,10 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
-  if (publication->definition.release.max_groups)
+  int is_range = publication->definition.aggregate->family->by_exponent;
+  if (publication->definition.release.max_groups || is_range)
     append_number(json, "threshold", numbers_threshold(publication));
-  return half_width;
+  return is_range ? numbers_threshold(publication) : half_width;
 }
 
 /* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
@@ -324,6 +325,12 @@ static const struct mechanism *mechanism_of(const struct ledger_release *release
   return mechanism ? mechanism : &gaussian_mechanism;
 }
 
+/* Returns whether a stored release is a pair of bounds. */
+static int finds_bounds(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  return aggregate && aggregate->family->by_exponent;
+}
+
 /*
 ** A published value, identified by the release, the tier, and the key and component of the value.
 */
@@ -370,6 +377,9 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
   } else if (!mechanism->noise) {
     error_set(ledger_error(ledger), "release '%s' is a symbol, not a number with noise around it",
               name);
+  } else if (finds_bounds(&release)) {
+    error_set(ledger_error(ledger),
+              "release '%s' is a pair of bounds, not a number with noise around it", name);
   } else {
     found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
             error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", name,

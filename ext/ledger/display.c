@@ -3,6 +3,7 @@
 ** function writes a published value in the form in which people read it.
 */
 #include <math.h>
+#include <string.h>
 
 #include "base/figure.h"
 #include "ledger/internal.h"
@@ -22,7 +23,13 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   double lo = sqlite3_value_type(argv[LO]) == SQLITE_NULL ? NAN : sqlite3_value_double(argv[LO]);
   double value = sqlite3_value_double(argv[VALUE]);
   if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
-    sqlite3_result_value(context, argv[KEY]);
+    /* a symbol, or an end of bounds */
+    char *end = kind && strcmp(kind, "bounds") == 0 ? sqlite3_mprintf("%.15g", value) : 0;
+    if (end) {
+      sqlite3_result_text(context, end, -1, sqlite3_free);
+    } else {
+      sqlite3_result_value(context, argv[KEY]);
+    }
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */

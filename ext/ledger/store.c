@@ -336,6 +336,12 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
   return statement_insert(ledger, VALUE_INSERT, &row);
 }
 
+/* Returns the number in a column, or NaN for NULL. */
+static double column_number(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
+}
+
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, VALUE_LIST, "is", release_id, tier);
@@ -344,9 +350,9 @@ int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
     struct ledger_value value = {(const char *)sqlite3_column_text(row, 0),
                                  sqlite3_column_int(row, 1),
                                  sqlite3_column_double(row, 2),
-                                 sqlite3_column_double(row, 3),
-                                 sqlite3_column_double(row, 4),
-                                 sqlite3_column_double(row, 5)};
+                                 column_number(row, 3),
+                                 column_number(row, 4),
+                                 column_number(row, 5)};
     going = value.key ? take(context, &value) : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);

@@ -95,7 +95,7 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
 /* The families' estimators, for sums and for statistics computed from sums. */
 estimate_values estimate_sums, estimate_bins, estimate_means, estimate_paired_means,
     estimate_vector_means, estimate_spreads, estimate_tripled_spreads, estimate_quantiles,
-    estimate_coefficients;
+    estimate_coefficients, estimate_bounds;
 
 /* The functions that estimate_total_stddev() calls, one for each sort of family. */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
@@ -119,5 +119,12 @@ struct estimate estimate_mixed(const struct view *view, const struct estimate *f
 ** discrete distributions.
 */
 double estimate_threshold(const struct reading *reading);
+
+/*
+** Returns a count in lattice steps. A bin of bounds shows rows if its noisy count is above it. If
+** no bin has rows, noise exceeds this count in some bin with probability at most BOUNDS_ALARM.
+*/
+#define BOUNDS_ALARM 1e-3
+double estimate_bounds_threshold(const struct reading *reading);
 
 #endif

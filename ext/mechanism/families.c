@@ -97,6 +97,14 @@ const struct family family_vector_mean = {VECTOR_MEAN, .count_factor = HALF, .ro
 static const struct family family_bins_l1 = {BINS, L1};
 const struct family family_bins = {BINS, L2_COUNT, .l1 = &family_bins_l1};
 
+#define EXPONENTS                                                                                  \
+  .statistic = STATISTIC_VECTOR, .has_bins = 1, .by_exponent = 1, .components = 1, .counts = 1,    \
+  .count_factor = 1, .add = vector_sum_add_exponent, .has_states = 1, .estimate = estimate_bounds, \
+  .stddev = estimate_sum_stddev
+
+static const struct family family_bounds_l1 = {EXPONENTS, L1};
+const struct family family_bounds = {EXPONENTS, L2_COUNT, .l1 = &family_bounds_l1};
+
 static const struct family family_tree_l1 = {TREE, L1};
 const struct family family_tree = {TREE, L2_COUNT, .l1 = &family_tree_l1};
 

@@ -14,6 +14,7 @@ extern const struct family family_spread;      /* 1, u and 2 u^2 - 1 */
 extern const struct family family_vector;      /* the components of a vector */
 extern const struct family family_vector_mean; /* 1 and the components of a vector */
 extern const struct family family_bins;        /* 1, in a cell for each bin of [lo, hi] */
+extern const struct family family_bounds;      /* 1, in a cell for each sign and exponent */
 extern const struct family family_tree;        /* 1, in a cell for each leaf */
 extern const struct family family_key_count;   /* 1, in a cell for each key */
 extern const struct family family_key_sum;     /* x, in a cell for each key */

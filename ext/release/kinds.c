@@ -79,6 +79,12 @@ const struct aggregate aggregates[] = {
   {"dp_histogram", "histogram", &family_bins, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},
    CLIP | RANGE | BINS, 1, COUNTS},
+  /*
+  ** dp_bounds(tier, x [, unit [, name]]): powers of two that hold nearly all x; each unit's vector
+  ** of counts has a norm of at most 1
+  */
+  {"dp_bounds", "bounds", &family_bounds, FORM_ARRAY, 2, 4, {.value = 1, .unit = 2, .name = 3}, 0,
+   1, COUNTS},
   /* dp_vec_sum, dp_vec_avg(tier, v, dim, clip [, unit [, name]]) */
   {"dp_vec_sum", "vec_sum", &family_vector, FORM_ARRAY, 4, 6,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
@@ -182,7 +188,7 @@ const struct aggregate *aggregate_find(const char *kind) {
 
 int kind_is_not_negative(const char *kind, double lo) {
   const struct aggregate *aggregate = aggregate_find(kind);
-  int is_count = aggregate && aggregate->counts && !aggregate->family->is_tree;
+  int is_count = aggregate && aggregate->counts && aggregate->family->is_linear;
   return is_count || (aggregate && lo >= 0);
 }
 

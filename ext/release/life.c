@@ -233,6 +233,7 @@ static int answer_pending(struct publication *publication) {
                       publication->position.tiers[publication->position.at].name);
   if (!pending) return 0;
   publication->answer.number = pending->answer.number;
+  publication->answer.is_null = pending->answer.is_null;
   if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
   publication->answered = !pending->answer.json || publication->answer.json;
   return publication->answered || out_of_memory(publication->session->ledger);

@@ -112,7 +112,10 @@ static double selection_delta(const struct publication *publication) {
 
 double numbers_threshold(const struct publication *publication) {
   struct reading reading = reading_of(publication, selection_delta(publication));
-  return ldexp(estimate_threshold(&reading), publication->definition.release.granularity) /
+  double steps = publication->definition.layout.family->by_exponent
+                     ? estimate_bounds_threshold(&reading)
+                     : estimate_threshold(&reading);
+  return ldexp(steps, publication->definition.release.granularity) /
          publication->definition.layout.count_factor;
 }
 

@@ -68,6 +68,7 @@ static int finish_leaves(struct request *request, struct error *error) {
 static int finish_size(struct request *request, struct error *error) {
   int is_tree = request->aggregate->family->is_tree;
   if (is_tree && !finish_leaves(request, error)) return 0;
+  if (request->aggregate->family->by_exponent) request->size = LAYOUT_EXPONENT_BINS;
   if ((request_takes(request, P_DIM) || request_takes(request, P_BINS)) && !is_given(request->size))
     return error_set(error, "%s is missing", request_takes(request, P_DIM) ? "dim" : "bins");
   int size = is_given(request->size) ? (int)request->size : 0;

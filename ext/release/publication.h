@@ -7,10 +7,11 @@
 #include "mechanism/sgd.h"
 #include "release/kinds.h"
 
-/* The published answer: a number, or JSON. */
+/* The published answer: a number, JSON, or NULL. */
 struct answer {
   double number;
   char *json; /* null if the answer is a number; freed with sqlite3_free() */
+  int is_null;
 };
 
 struct markov_kernel;

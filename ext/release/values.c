@@ -68,12 +68,13 @@ int values_read(struct publication *publication, const char *tier) {
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
   char *json = sqlite3_str_finish(rendering.json);
   if (going && !json) going = error_set_memory(ledger_error(ledger));
-  if (going && !is_object && !rendering.count)
+  int is_null = !rendering.count && publication->definition.aggregate->family->by_exponent;
+  if (going && !is_object && !is_null && !rendering.count)
     going = error_set(ledger_error(ledger), "release '%s' has lost its values",
                       publication->definition.release.name);
   sqlite3_free(publication->answer.json);
-  publication->answer = (struct answer){rendering.number, 0};
-  if (going && rendering.form != FORM_NUMBER) {
+  publication->answer = (struct answer){rendering.number, 0, is_null};
+  if (going && rendering.form != FORM_NUMBER && !is_null) {
     publication->answer.json = json;
   } else {
     sqlite3_free(json);

@@ -16,7 +16,7 @@ SQLITE_EXTENSION_INIT3
 /* ---- verification ---------------------------------------------------------------------------- */
 
 static int close_to(double a, double b, double scale) {
-  return a == b || fabs(a - b) <= 1e-9 * scale;
+  return a == b || fabs(a - b) <= 1e-9 * scale || (isnan(a) && isnan(b));
 }
 
 /* The state of compare_value(), which compares the stored values with the numbers of the point. */

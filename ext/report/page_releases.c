@@ -53,6 +53,7 @@ static const char lines_sql[] =
     "    json_extract(options, '$.lo')) * (f.component + 1) / json_extract(options, '$.bins'))"
     "  WHEN d.kind = 'quantile' THEN printf('%.6g', json_extract(options, '$.q[' || f.component ||"
     "   ']'))"
+    "  WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')"
     "  ELSE f.component + 1 END"
     " FROM figure f JOIN described d ON d.release = f.release JOIN shape s ON s.release = f.release"
     " ORDER BY s.is_group, d.day, f.release, 12, f.tier";
@@ -86,6 +87,7 @@ static const struct kind {
     {"quantile", "quantiles", 0},
     {"median", "median", 0},
     {"histogram", "histogram", 1},
+    {"bounds", "bounds of nearly all values", 0},
     {"vec_sum", "sum of vectors", 0},
     {"vec_avg", "average of vectors", 0},
     {"group_count", "counts by group", 1},

@@ -69,6 +69,11 @@ struct family {
   int has_keys;
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
+  /*
+  ** The bins are those of layout_exponent_bin(). The estimates are the ends of the range that the
+  ** bins show: no estimate if no bin shows anything, and no interval of noise around an end.
+  */
+  int by_exponent;
 
   /* The components of a cell. */
   int components;

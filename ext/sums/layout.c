@@ -209,6 +209,27 @@ int layout_bin(double x, double low, double high, int bins) {
   return place < bins ? (int)place : bins - 1;
 }
 
+int layout_exponent_bin(double x) {
+  double size = fmin(fabs(x), ldexp(1, LAYOUT_MOST_EXPONENT));
+  if (!(size > ldexp(1, LAYOUT_LEAST_EXPONENT - 1))) return LAYOUT_EXPONENTS;
+  int exponent;
+  /* size = m 2^exponent with m in [1/2, 1); a power of two belongs to the bin below */
+  if (frexp(size, &exponent) == 0.5) exponent--;
+  int step = exponent - LAYOUT_LEAST_EXPONENT + 1;
+  return LAYOUT_EXPONENTS + (x < 0 ? -step : step);
+}
+
+double layout_exponent_high(int bin) {
+  int step = bin - LAYOUT_EXPONENTS;
+  if (step == 0) return 0;
+  return step > 0 ? ldexp(1, LAYOUT_LEAST_EXPONENT + step - 1)
+                  : -ldexp(1, LAYOUT_LEAST_EXPONENT - step - 2);
+}
+
+double layout_exponent_low(int bin) {
+  return 0 - layout_exponent_high(2 * LAYOUT_EXPONENTS - bin);
+}
+
 double layout_grid_values(double low, double high, double grid) {
   return floor((high - low) / grid * (1 + 0x1p-50)) + 1;
 }

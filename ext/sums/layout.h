@@ -132,6 +132,24 @@ double layout_centred(double x, double low, double high);
 int layout_bin(double x, double low, double high, int bins);
 
 /*
+** Bins by sign and binary exponent, in the order of their values. The middle bin holds 0 and the
+** numbers of magnitude at most 2^(LAYOUT_LEAST_EXPONENT - 1). The bins beside it hold the
+** magnitudes in (2^(e-1), 2^e] for e = LAYOUT_LEAST_EXPONENT, ..., LAYOUT_MOST_EXPONENT. A larger
+** magnitude belongs to the outermost bin of its sign. These are the exponents of binary32 numbers.
+*/
+#define LAYOUT_LEAST_EXPONENT (-127)
+#define LAYOUT_MOST_EXPONENT  128
+#define LAYOUT_EXPONENTS      (LAYOUT_MOST_EXPONENT - LAYOUT_LEAST_EXPONENT + 1)
+#define LAYOUT_EXPONENT_BINS  (2 * LAYOUT_EXPONENTS + 1)
+
+/* Returns the index of the bin of x. NaN belongs to the middle bin. */
+int layout_exponent_bin(double x);
+
+/* Returns the lower end and the upper end of a bin: 0, or a power of two with a sign. */
+double layout_exponent_low(int bin);
+double layout_exponent_high(int bin);
+
+/*
 ** Returns the number of values low + k * grid in [low, high], k = 0, 1, ... A value that exceeds
 ** high only by rounding errors counts. grid is above 0. The result may exceed LAYOUT_MAX_GRID.
 */

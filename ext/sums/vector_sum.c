@@ -254,6 +254,11 @@ int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cel
   return begin_row(vectors, cell) && take_row(vectors, unit, bin);
 }
 
+int vector_sum_add_exponent(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int bin = layout_exponent_bin(x);
+  return begin_row(vectors, cell) && take_row(vectors, unit, bin);
+}
+
 /*
 ** The two numbers that scale a row's vector to a norm of at most `reach`, in the norm of the
 ** family. The code divides each component by `divisor` and multiplies the quotient by `factor`. The

@@ -44,6 +44,8 @@ add_to_cell vector_sum_add_number;  /* x */
 add_to_cell vector_sum_add_centred; /* u = layout_centred(x) */
 add_to_cell vector_sum_add_curve;   /* u and 2 u^2 - 1 */
 add_to_cell vector_sum_add_bin;     /* nothing else; the row goes to the bin of x */
+/* nothing else; the row goes to layout_exponent_bin(x) */
+add_to_cell vector_sum_add_exponent;
 /*
 ** The next two functions divide 1 into parts and add one part to each component. The parts add up
 ** to exactly 1. With w = (1 + u)/2 in [0, 1], the parts are

@@ -13,7 +13,7 @@ SELECT dp_tier('a', 1e-4, 2, 1e-5);
 SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NULL, dp_sum('b', x, 9, u, 'sum') IS NULL,
        dp_avg('a', x, 0, 9, u) IS NULL, dp_var('a', x, 0, 9, u) IS NULL, dp_stddev('a', x, 0, 9, u) IS NULL FROM t;
 SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, 'tree') IS NULL, dp_median('a', x, 0, 9, u) IS NULL,
-       dp_histogram('a', x, 0, 9, 3, u, 'bins') IS NULL FROM t;
+       dp_histogram('a', x, 0, 9, 3, u, 'bins') IS NULL, dp_bounds('a', x, u, 'bounds') IS NULL FROM t;
 SELECT dp_vec_sum('b', v, 2, 9, u, 'vector') IS NULL, dp_vec_avg('a', v, 2, 9, u) IS NULL FROM t;
 SELECT dp_group_count('a', k, 1, u, 'private') IS NULL,
        dp_group_sum('a', k, x, 9, u, '{"name":"groups","keys":["p","q",null,[1,2]]}') IS NULL,

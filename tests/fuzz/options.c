@@ -7,14 +7,14 @@
 */
 #include "fuzz.h"
 
-static const char *const kinds[] = {"count",    "sum",         "avg",        "stddev",
-                                    "quantile", "median",      "histogram",  "vec_sum",
-                                    "vec_avg",  "group_count", "group_sum",  "group_avg",
-                                    "ou_sum",   "ou_avg",      "ou_vec_sum", "ou_group_sum"};
+static const char *const kinds[] = {
+    "count",     "sum",     "avg",        "stddev",       "quantile",  "median",
+    "histogram", "vec_sum", "vec_avg",    "group_count",  "group_sum", "group_avg",
+    "ou_sum",    "ou_avg",  "ou_vec_sum", "ou_group_sum", "bounds"};
 
-static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u",   "x, u",    "x, u",
-                                      "x, u", "v, u", "v, u", "k, u",   "k, x, u", "k, x, u",
-                                      "x, u", "x, u", "v, u", "k, x, u"};
+static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u",    "x, u",    "x, u",
+                                      "x, u", "v, u", "v, u", "k, u",    "k, x, u", "k, x, u",
+                                      "x, u", "x, u", "v, u", "k, x, u", "x, u"};
 
 static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const uint8_t *text, size_t size) {
   sqlite3_stmt *statement;

@@ -13,6 +13,8 @@ import sqlite3
 import struct
 from collections import namedtuple
 
+from scipy import stats
+
 MARGIN = 8.0
 TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard deviations on either side
 
@@ -28,6 +30,7 @@ KINDS = {
     "quantile": Kind("x", "q lo hi", "array"),
     "median": Kind("x", "lo hi", "number"),
     "histogram": Kind("x", "lo hi bins", "array"),
+    "bounds": Kind("x", "", "array"),
     "vec_sum": Kind("v", "dim clip", "array"),
     "vec_avg": Kind("v", "dim clip", "array"),
     "group_count": Kind("k", "clip", "object"),
@@ -47,7 +50,7 @@ KINDS = {
     "ou_vec_avg": Kind("v", "dim clip radius", "array"),
     "ou_group_avg": Kind("k x", "lo hi radius", "object"),
 }
-LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median"))]
+LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median", "bounds"))]
 ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # kinds whose clip is a number of rows
     "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg")]
 
@@ -86,6 +89,8 @@ def by_query(kind, parameters, by_unit, tier="exact", source="t"):
 def numbers(kind, parameters, result):
     """Returns an answer as a list of (key, component, value)."""
     form = KINDS[kind].form
+    if kind == "bounds" and result is None:
+        return []
     if form == "array" and isinstance(parameters.get("q"), float):
         form = "number"
     if form == "number":
@@ -178,6 +183,27 @@ def bin_of(x, p):
     return 0 if place < 0 else p["bins"] - 1 if place >= p["bins"] else int(place)
 
 
+MIDDLE = 256  # the bin of 0 among the bins of bounds
+
+
+def exponent_bin(x):
+    """The bin of a number by sign and binary exponent: 2^-128 and less is 0, and 2^128 stands for all larger numbers."""
+    exponents = [e for e in range(-127, 129) if abs(x) > 2.0 ** (e - 1)]
+    return MIDDLE + len(exponents) * (1 if x > 0 else -1)
+
+
+def exponent_ends(i):
+    """The ends of a bin: 0, or powers of two with a sign."""
+    e = abs(i - MIDDLE) - 128
+    ends = (0, 0) if i == MIDDLE else (2.0 ** (e - 1), 2.0**e)
+    return ends if i >= MIDDLE else (-ends[1], -ends[0])
+
+
+def bounds_threshold(sigma):
+    """The count that the noise of none of the 513 bins exceeds with probability 0.999."""
+    return sigma * stats.norm.isf(-math.expm1(math.log1p(-1e-3) / 513))
+
+
 def levels(p):
     return p["bins"].bit_length() - 1
 
@@ -246,6 +272,8 @@ def contribution(kind, p, rows):
         if kind.endswith("avg"):
             return scaled({(0, 0): len(rows) / 2, (0, 1): math.fsum(us)}, factor)
         return scaled({(0, 0): len(rows), (0, 1): math.fsum(us), (0, 2): math.fsum(2 * u * u - 1 for u in us)}, factor)
+    if kind == "bounds":
+        return into_ball(added(((exponent_bin(number(row.x)), 0), 1) for row in rows), 1, p)
     if kind == "histogram":
         return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip, p)
     if kind in ("quantile", "median"):
@@ -312,7 +340,7 @@ def reach(kind, parameters, by_unit, adjacency):
     twice = 2 if adjacency == "replace" else 1
     if kind in ("count", "ou_count", "count_distinct"):
         return clip
-    if kind in ("histogram", "group_count", "ou_group_count", "quantile", "median"):
+    if kind in ("histogram", "bounds", "group_count", "ou_group_count", "quantile", "median"):
         return clip * math.sqrt(twice) * (math.sqrt(levels(p)) if kind in ("quantile", "median") else 1)
     if kind in ("var", "stddev"):
         return clip * (2.26818 if adjacency == "replace" else math.sqrt(3))
@@ -431,6 +459,10 @@ def answer(kind, parameters, rows, by_unit, adjacency, rate):
         return {("", 0): mean_interval(p, vector.get((0, 0), 0), vector.get((0, 1), 0), width, sigma)}
     if kind in ("var", "stddev"):
         return {("", 0): spread_interval(kind, p, vector, width)}
+    if kind == "bounds":  # the noise of an empty bin may be above the threshold, so the range may be wider
+        shown = sorted(i for (i, _), n in vector.items() if n > bounds_threshold(sigma * (1 + 1e-3)) + width)
+        ends = [("", 0), ("", 1)] if shown else []
+        return dict(zip(ends, ((-2.0**128, exponent_ends(min(shown))[0]), (exponent_ends(max(shown))[1], 2.0**128)) if shown else ()))
     if kind in ("quantile", "median"):
         return {("", i): quantile_interval(p, vector, q, width) for i, q in enumerate(p["q"] if isinstance(p["q"], list) else [p["q"]])}
     if "group" in kind:

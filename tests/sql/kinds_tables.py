@@ -25,6 +25,7 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
                  {"q": [0, 0.25, 0.5, 0.9, 1], "lo": -4, "hi": 6.25, "grid": 0.5}, {"q": 0.5, "lo": -2, "hi": 5, "grid": 1, "bins": 4}],
     "median": [{"lo": -4, "hi": 6}, {"lo": -100, "hi": 100, "bins": 2}, {"lo": -4, "hi": 6, "grid": 1, "clip": 2}],
     "histogram": [{"lo": -4.25, "hi": 6, "bins": 7}, {"lo": 0, "hi": 2.1, "bins": 1, "clip": 2}, {"lo": -5.3, "hi": 5, "bins": 30}],
+    "bounds": [{}],
     "vec_sum": [{"dim": 3, "clip": 4}, {"dim": 1, "clip": 1}],
     "vec_avg": [{"dim": 3, "clip": 4}, {"dim": 3, "clip": 0.5}],
     "group_count": [{"clip": 1, "keys": KEYS}, {"clip": 3, "keys": KEYS}, {"clip": 0.02, "keys": KEYS}],
@@ -107,7 +108,7 @@ THREE = ["a", "b", "c"]
 CALLS = {
     "count": {"clip": 2}, "count_distinct": {}, "sum": {"clip": 3}, "avg": {"lo": -1, "hi": 5, "clip": 2}, "var": {"lo": -1, "hi": 5},
     "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
-    "histogram": {"lo": -1, "hi": 5, "bins": 6}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
+    "histogram": {"lo": -1, "hi": 5, "bins": 6}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
     "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
     "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.5},
     "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},

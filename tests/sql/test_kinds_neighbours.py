@@ -24,7 +24,7 @@ SUM_MARGIN = 45  # further scales that a sum of magnitudes of Laplace noise may 
 PARAMETERS = {
     "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
     "var": {"lo": -3, "hi": 5, "clip": 1.5}, "stddev": {"lo": -3, "hi": 5}, "quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16},
-    "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "vec_sum": {"dim": 3, "clip": 2.5},
+    "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 2.5},
     "vec_avg": {"dim": 3, "clip": 2.5}, "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 2.7, "keys": KEYS},
     "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
     "ou_avg": {"lo": -3, "hi": 5, "radius": 2}, "ou_vec_sum": {"dim": 3, "clip": 2.5, "radius": 9},
@@ -181,7 +181,7 @@ def test_sensitivity_is_its_definition(open_points, name):
         _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
     clip = p.get("clip", 1)
-    counts = base in ("quantile", "median", "histogram", "group_count", "ou_group_count")
+    counts = base in ("quantile", "median", "histogram", "bounds", "group_count", "ou_group_count")
     radius = clip
     if name.startswith("laplace"):
         once = 0  # in this part of the radius, two units have the same sign

@@ -264,7 +264,7 @@ def values_of(kind, p, x, sigma):
     return centre + a * (x - centre), a
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bounds"])  # test_bounds.py has them
 def test_values_are_made_from_the_point(path, kind):
     """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
@@ -375,7 +375,8 @@ def test_replay_diffuse_refine(kind):
     assert one(db, "SELECT dp_diffuse('r', 'middle')") == middle
     assert charges(db) == before
     outer = one(db, "SELECT dp_diffuse('r', 'outer')")
-    assert type(outer) is type(middle)
+    if kind != "bounds":  # NULL if no bin shows rows
+        assert type(outer) is type(middle)
     assert [(row[2], pytest.approx(row[3], rel=1e-9)) for row in charges(db)[2:]] == [("outer", 0.1)]
     before = charges(db)
     assert ask("outer", "aggregate") == ask("outer", "query") == one(db, "SELECT dp_diffuse('r', 'outer')") == outer
@@ -387,13 +388,17 @@ def test_replay_diffuse_refine(kind):
     assert ask("inner", "aggregate") == ask("inner", "query", refine=True) == one(db, "SELECT dp_diffuse('r', 'inner')") == inner
     assert ask("middle", "query") == middle and ask("outer", "aggregate") == outer
     assert charges(db) == before
-    assert [(k, j) for k, j, _ in numbers(kind, parameters, inner)] == [(k, j) for k, j, _ in numbers(kind, parameters, outer)]
+    if kind != "bounds":
+        assert [(k, j) for k, j, _ in numbers(kind, parameters, inner)] == [(k, j) for k, j, _ in numbers(kind, parameters, outer)]
     stored = db.execute("SELECT key, component, value FROM dp_value WHERE tier = 'inner' ORDER BY key, component").fetchall()
     assert numbers(kind, parameters, inner) == stored
     sensitivity = one(db, "SELECT sensitivity FROM dp_release")
     for tier, rate, clock in db.execute("SELECT tier, rate, clock FROM dp_publication"):
         assert math.isclose(rate, sensitivity**2 / (2 * clock), rel_tol=1e-9) and rate <= TIERS[tier]
+    assert one(db, "SELECT dp_verify()") == "ok"
     # There is noise between the tiers. Two values are equal by chance with probability 4e-7, but not three times.
+    if kind == "bounds":  # noisy or not, ends are powers of two
+        return
     pairs = [(ask("middle", "query", name=f"r{i}"), one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")) for i in range(2)]
     assert any(a != b for a, b in [(middle, outer), *pairs])
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -414,7 +419,7 @@ def test_a_name_has_one_set_of_parameters(kind):
         name = f"r{len(charges(db))}"
         one(db, *flat(by_query(kind, {**parameters, "name": name}, True, "inner")))
         before = charges(db)
-        takes = set(parameters) | {"weight"} | (set() if kind.endswith("count_distinct") else {"clip"})
+        takes = set(parameters) | {"weight"} | (set() if kind in ("count_distinct", "bounds") else {"clip"})
         changed = {k: CHANGES[k] for k in takes}
         if kind.startswith("ou_"):
             changed["centre"] = CHANGES["centre"]
@@ -461,7 +466,7 @@ def test_the_same_parameters_in_other_words():
 def tampered(kind):
     """Returns changes of the ledger that dp_verify() must find."""
     row = "WHERE rowid = (SELECT max(rowid) FROM {})"
-    yield from (f"UPDATE dp_value SET {c} = {c} + max(0.01, 0.01 * stddev) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
+    yield from (f"UPDATE dp_value SET {c} = ifnull({c}, 0) + max(0.01, 0.01 * ifnull(stddev, 1)) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
     yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + row.format("dp_path")
     yield "UPDATE dp_path SET clock = clock + 1 WHERE tier = 'outer'"
     yield "DELETE FROM dp_value " + row.format("dp_value")
