@@ -46,22 +46,23 @@ static int collect(struct host *host, struct publication *publication,
                    struct error *error) {
   struct rows_opener opener = {open_in_order, publication, " (the charge stays)"};
   if (asked->question)
-    return question_run(asked->question, steps, &opener, &collection->rows, error);
-  return open_in_order(publication, &collection->rows, error) &&
+    return question_run(asked->question, steps, &opener, collection->rows, error);
+  return open_in_order(publication, collection->rows, error) &&
          scan_rows(&host->collector, publication, &asked->query, asked->statement, collection,
                    error);
 }
 
 static int collect_and_finish(struct host *host, struct publication *publication,
                               const struct rows_asked *asked, double steps, struct error *error) {
-  struct collection collection = {.columns = asked->query.columns};
+  struct rows rows = {0};
+  struct collection collection = {.rows = &rows, .columns = asked->query.columns};
   int finished = 0;
   if (collect(host, publication, asked, steps, &collection, error)) {
-    finished = rows_publish(&collection.rows, publication, publish_finish, error);
+    finished = rows_publish(&rows, publication, publish_finish, error);
   } else {
     publish_fail(publication);
   }
-  rows_close(&collection.rows);
+  rows_close(&rows);
   return finished;
 }
 

@@ -1,13 +1,13 @@
 /* evaluator.c: see evaluator.h. */
 #include "query/evaluator.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
 #include "query/allowed_functions.h"
 #include "query/private_memory.h"
-#include "query/stream_proof.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -34,6 +34,8 @@ struct evaluator {
   int (*is_interrupted)(void *);
   void *context;
   const char *sql; /* belongs to the caller */
+  int length;      /* the length of the text without a semicolon at its end */
+  int is_utf8;     /* the encoding of the database is UTF-8 */
   sqlite3_value **results;
   /* `results` holds `kept` rows of `bytes` bytes in total, and has room for `room` rows. */
   size_t kept, room, bytes;
@@ -130,6 +132,7 @@ static int set_encoding(struct evaluator *evaluator, struct error *error) {
   if (sql) sqlite3_exec(evaluator->db, sql, 0, 0, 0);
   char *now = text_from(evaluator->db, "PRAGMA encoding");
   int same = wanted && now && strcmp(wanted, now) == 0;
+  evaluator->is_utf8 = same && strcmp(now, "UTF-8") == 0;
   sqlite3_free(wanted);
   sqlite3_free(sql);
   sqlite3_free(now);
@@ -162,14 +165,19 @@ static int is_empty(sqlite3 *db) {
   return empty;
 }
 
+/* the setting of new SQLite versions for the number of digits in the text of a real */
+#define FP_DIGITS 1023
+
 /*
-** Copies the host's setting that decides whether SQLite reads an unknown name in double quotes as a
-** text.
+** Copies the host's settings that change the meaning of a question: whether SQLite reads an unknown
+** name in double quotes as a text, and the number of digits in the text of a real.
 */
-static void set_quotes(struct evaluator *evaluator) {
-  int on = 1;
+static void copy_settings(struct evaluator *evaluator) {
+  int on = 1, digits = 0;
   if (sqlite3_db_config(evaluator->host, SQLITE_DBCONFIG_DQS_DML, -1, &on) == SQLITE_OK)
     sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DML, on, (int *)0);
+  if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(evaluator->db, FP_DIGITS, digits, (int *)0);
 }
 
 static int look_at_limits(void *context);
@@ -185,7 +193,7 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   int going = set_encoding(evaluator, error);
   if (!going) return 0;
   set_limits(db);
-  set_quotes(evaluator);
+  copy_settings(evaluator);
   sqlite3_exec(db, "PRAGMA temp_store = MEMORY", 0, 0, 0);
   if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory(error);
   sqlite3_drop_modules(db, (const char **)kept);
@@ -337,6 +345,8 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
+  evaluator->length = (int)(tail - evaluator->sql);
+  if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
   evaluator->columns = sqlite3_column_count(statement);
   if (columns >= 0 && evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
@@ -500,9 +510,16 @@ enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluato
   return end;
 }
 
-int evaluator_can_stream(struct evaluator *evaluator, int *length) {
-  return stream_prove(evaluator->db, evaluator->sql, &evaluator->functions, evaluator->tables.count,
-                      length);
+int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts) {
+  int can = stream_prove(evaluator->db, evaluator->sql, &evaluator->functions,
+                         evaluator->tables.count, facts);
+  if (can) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
+  return can;
+}
+
+int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text) {
+  *text = (struct evaluator_text){evaluator->sql, evaluator->length, evaluator->columns};
+  return !evaluator->view_count && evaluator->is_utf8;
 }
 
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,

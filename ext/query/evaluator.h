@@ -16,6 +16,7 @@
 #define DIFFUSE_QUERY_EVALUATOR_H
 
 #include "query/evaluator_tables.h"
+#include "query/stream_proof.h"
 
 struct evaluator;
 
@@ -64,10 +65,24 @@ const char *evaluator_error(const struct evaluator *evaluator);
 
 /*
 ** Returns whether one evaluation over the rows of all units gives the same results as one
-** evaluation for each unit (stream_proof.h). Sets *length to the number of instructions of the
-** question.
+** evaluation for each unit (stream_proof.h). Sets *facts. If the function returns 1, the evaluator
+** no longer limits the length of values in this and in every other evaluation of the question: such
+** a question makes no value that is longer than the values of its rows.
 */
-int evaluator_can_stream(struct evaluator *evaluator, int *length);
+int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts);
+
+/* The text of a question without a semicolon at its end, and the number of its columns. */
+struct evaluator_text {
+  const char *sql;
+  int length, columns;
+};
+
+/*
+** Returns whether the question means the same on the host's connection, if common table expressions
+** have the names of the question's tables there. This holds if the question names no view, and if
+** the database has the encoding UTF-8. Sets *text.
+*/
+int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text);
 
 /*
 ** evaluator_run_stream() evaluates the question once over the rows of all units. `bytes` is the

@@ -20,7 +20,18 @@ SQLITE_EXTENSION_INIT3
 ** that the extension writes around the owner's text can call this function: the owner's text must
 ** not contain the name, and DIRECTONLY excludes views that the text may use.
 */
-#define COLLECT "dp_collect"
+#define COLLECT      "dp_collect"
+#define MOST_COLUMNS 4
+
+/* Returns whether the texts and blobs of a row exceed the limit of the collection. */
+static int is_too_big(const struct collection *collection, sqlite3_value **row) {
+  double bytes = 0;
+  for (int i = 0; i < collection->limited; i++) {
+    int type = sqlite3_value_type(row[i]);
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB) bytes += sqlite3_value_bytes(row[i]);
+  }
+  return bytes > collection->most_bytes;
+}
 
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collection *collection = ((struct collector *)sqlite3_user_data(context))->collecting;
@@ -28,7 +39,11 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  if (!rows_add(&collection->rows, argv)) sqlite3_result_error_nomem(context);
+  if (collection->limited && is_too_big(collection, argv)) {
+    sqlite3_result_error_toobig(context);
+  } else if (!rows_add(collection->rows, argv)) {
+    sqlite3_result_error_nomem(context);
+  }
 }
 
 static void collect_final(sqlite3_context *context) {
@@ -137,12 +152,18 @@ int query_error(const struct collector *collector, int rc, struct error *error) 
   return error_set(error, "the query failed: %s (the charge stays)", sqlite3_errmsg(collector->db));
 }
 
+int query_is_collect(const char *called, int arguments) {
+  char name[32];
+  sqlite3_snprintf(sizeof name, name, COLLECT "(%d)", arguments);
+  return called && strcmp(called, name) == 0;
+}
+
 /* ---- registration ---------------------------------------------------------------------------- */
 
 int query_register(struct collector *collector, void (*retain)(struct collector *collector),
                    void (*release)(void *collector)) {
   int rc = SQLITE_OK;
-  for (int arity = 1; arity <= 3 && rc == SQLITE_OK; arity++) {
+  for (int arity = 1; arity <= MOST_COLUMNS && rc == SQLITE_OK; arity++) {
     if (retain) retain(collector);
     /* If the registration fails, SQLite calls `release`. */
     rc = sqlite3_create_function_v2(collector->db, COLLECT, arity, SQLITE_UTF8 | SQLITE_DIRECTONLY,

@@ -18,9 +18,11 @@ struct query {
 
 /* The destination of the rows of a query. */
 struct collection {
-  struct rows rows;
+  struct rows *rows;
   int columns;
-  int ended; /* dp_collect() has finished */
+  int limited;       /* the number of columns, from the first one, whose size is limited */
+  double most_bytes; /* the most bytes of the texts and blobs in these columns of one row */
+  int ended;         /* dp_collect() has finished */
 };
 
 /* A connection that has dp_collect(), and the destination of its rows while a query runs. */
@@ -56,6 +58,12 @@ int query_error(const struct collector *collector, int rc, struct error *error);
 
 /* Checks that the host lets a query call dp_collect(). Returns 1, or 0 with the error set. */
 int query_check_collect(struct collector *collector, struct error *error);
+
+/*
+** Returns whether a name that EXPLAIN shows, such as "dp_collect(2)", is that of dp_collect() with
+** this number of arguments.
+*/
+int query_is_collect(const char *called, int arguments);
 
 /*
 ** Registers dp_collect() for a connection. Returns an SQLite result code. The function is

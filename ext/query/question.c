@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "ledger/policy.h"
+#include "query/direct_loop.h"
 #include "query/evaluator.h"
 #include "query/safe_columns.h"
 #include "release/kinds.h"
@@ -517,14 +518,18 @@ static double rows_joined(const struct question *question) {
 /*
 ** Returns whether the question can be evaluated for all units at once. The results must be the same
 ** as for each unit separately, and no unit may be able to reach its limits. Sets *bytes to the
-** limit for one result.
+** limit for one result, and *reads_rowids to whether the question reads a rowid under this name.
 */
-static int can_stream(const struct question *question, double steps, double *bytes) {
+static int can_stream(const struct question *question, double steps, double *bytes,
+                      int *reads_rowids) {
   double joined = rows_joined(question);
-  int length;
+  struct stream_facts facts;
   *bytes = MOST_BYTES / joined;
-  return question->count == 1 && !question->takes_one && *bytes > 1000 &&
-         evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
+  if (question->count != 1 || question->takes_one || *bytes <= 1000 ||
+      !evaluator_can_stream(question->evaluator, &facts))
+    return 0;
+  *reads_rowids = facts.reads_rowids;
+  return facts.length * joined * 2 <= steps;
 }
 
 /* Opens the rows. They have no column for the unit, because give_unit() sets the unit. */
@@ -534,12 +539,8 @@ static int open_rows(const struct rows_opener *opener, struct rows *rows, struct
   return opened;
 }
 
-/*
-** Evaluates the question for all units at once. Sets *done to 0 if the units must be evaluated one
-** by one after all.
-*/
-static int run_at_once(struct question *question, double bytes, struct rows *rows, int *done,
-                       struct error *error) {
+static int run_stream(struct question *question, double bytes, struct rows *rows, int *done,
+                      struct error *error) {
   struct stream stream = {.table = question->streams[0].table};
   struct streaming streaming = {question, &stream, rows, error};
   struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
@@ -552,15 +553,34 @@ static int run_at_once(struct question *question, double bytes, struct rows *row
   return end != EVALUATION_FAILED || evaluation_failed(question, error);
 }
 
+/*
+** Evaluates the question for all units at once, on the host's connection or on the evaluator's
+** connection. Sets *done to 0 if the units must be evaluated one by one after all. A common table
+** expression has no rowid, so the evaluator evaluates a question that reads a rowid.
+*/
+static int run_at_once(struct question *question, double bytes, int reads_rowids, struct rows *rows,
+                       int *done, struct error *error) {
+  struct direct_loop loop = {0};
+  int is_direct = !reads_rowids && direct_loop_open(&loop, question->host, question->evaluator,
+                                                    question->streams[0].table);
+  enum evaluation end = is_direct ? direct_loop_run(&loop, rows, bytes) : EVALUATION_DROPPED;
+  *done = end == EVALUATION_DONE;
+  if (end == EVALUATION_FAILED)
+    error_set(error, "the query failed: %s%s", direct_loop_error(&loop), question->after);
+  direct_loop_close(&loop);
+  if (is_direct) return end != EVALUATION_FAILED;
+  return run_stream(question, bytes, rows, done, error);
+}
+
 int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error) {
   double bytes;
-  int done = 0;
+  int done = 0, reads_rowids = 0;
   question->after = opener->after;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
-  if (can_stream(question, steps, &bytes)) {
-    if (!run_at_once(question, bytes, rows, &done, error)) return 0;
+  if (can_stream(question, steps, &bytes, &reads_rowids)) {
+    if (!run_at_once(question, bytes, reads_rowids, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;

@@ -53,6 +53,7 @@ struct reader {
   struct thread thread;
   int has_thread;
   struct collection own;
+  struct rows rows; /* the rows of `own` */
   char apart[CACHE_LINES];
 };
 
@@ -336,7 +337,7 @@ static int64_t version(sqlite3 *db) {
 static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
   reader->scan = scan;
   reader->collection = &reader->own;
-  reader->own.columns = scan->query->columns;
+  reader->own = (struct collection){.rows = &reader->rows, .columns = scan->query->columns};
   if (!connect(reader, host)) return 0;
   reader->version = version(reader->host->db);
   return reader->version >= 0;
@@ -393,7 +394,7 @@ static void scan_close(struct scan *scan) {
   for (int i = 0; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
     sqlite3_finalize(reader->statement);
-    rows_close(&reader->own.rows);
+    rows_close(&reader->rows);
     if (i > 0) disconnect(reader);
   }
   sqlite3_finalize(scan->begun);
@@ -466,11 +467,11 @@ static void read_ranges(struct reader *reader) {
 static void read_beside(void *pointer) {
   struct reader *reader = pointer;
   struct scan *scan = reader->scan;
-  struct rows *rows = &reader->own.rows;
+  struct rows *rows = &reader->rows;
   struct error error = {0};
   if (!rows_open(rows, scan->publication, columns_in_order(scan->publication), &error))
     fail(scan, &error);
-  rows->secret = scan->readers[0].collection->rows.secret;
+  rows->secret = scan->readers[0].collection->rows->secret;
   read_ranges(reader);
   atomic_fetch_sub(&scan->running, 1);
 }
@@ -502,11 +503,11 @@ static void await_threads(struct scan *scan) {
 
 /* Waits for the end of the threads and adds up their sums. */
 static void join_threads(struct scan *scan) {
-  struct rows *rows = &scan->readers[0].collection->rows;
+  struct rows *rows = scan->readers[0].collection->rows;
   for (int i = 1; i < scan->count; i++)
     if (scan->readers[i].has_thread) thread_join(&scan->readers[i].thread);
   for (int i = 1; i < scan->count && !error_is_set(&scan->error); i++)
-    if (scan->readers[i].has_thread && !rows_join(rows, &scan->readers[i].own.rows))
+    if (scan->readers[i].has_thread && !rows_join(rows, &scan->readers[i].rows))
       error_set(&scan->error, "out of memory (the charge stays)");
 }
 

@@ -77,11 +77,12 @@ static int goes_forward(const struct program *program) {
 }
 
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
-                 int tables, int *length) {
+                 int tables, struct stream_facts *facts) {
   struct program program;
   struct loops loops;
   program_read(&program, db, sql);
-  *length = program.count;
+  *facts = (struct stream_facts){.length = program.count};
+  for (int i = 0; i < program.count; i++) facts->reads_rowids |= is(&program.list[i], "Rowid");
   int proved = program.count && collect(&program, functions, &loops) &&
                are_nested(&program, &loops) && loops.opens == tables && goes_forward(&program) &&
                program_keeps_nothing(&program, loops.filters[0] + 1,

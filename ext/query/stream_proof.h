@@ -7,14 +7,19 @@
 
 #include "query/allowed_functions.h"
 
+struct stream_facts {
+  int length;       /* the number of instructions */
+  int reads_rowids; /* the program reads a rowid under its own name */
+};
+
 /*
 ** Returns 1 if the program of a question on its evaluator is a nest of loops over `tables` virtual
 ** tables, each used once. The loops must compute every result from their current rows, raise no
-** error, and keep nothing from one row to the next. Sets *length to the number of instructions. The
-** proof does not determine the table of the outermost loop; evaluator_run_stream() checks this
-** table.
+** error, make no value that is longer than the values of the rows, and keep nothing from one row to
+** the next. Sets *facts. The proof does not determine the table of the outermost loop;
+** evaluator_run_stream() checks this table.
 */
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
-                 int tables, int *length);
+                 int tables, struct stream_facts *facts);
 
 #endif

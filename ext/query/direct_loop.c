@@ -1,0 +1,221 @@
+/* direct_loop.c: see direct_loop.h. */
+#include "query/direct_loop.h"
+
+#include <string.h>
+
+#include "base/sql_text.h"
+#include "query/table_loop.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+/* Returns whether a byte can be part of a name. Bytes above 127 are parts of names. */
+static int is_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || (unsigned char)c > 127;
+}
+
+/* Returns the place after the text, quoted name or comment that starts at `at`, or `at`. */
+static int skip_quoted(const char *sql, int length, int at) {
+  static const char quotes[][3] = {"''", "\"\"", "``", "[]"};
+  const char *end = 0;
+  if (strncmp(sql + at, "--", 2) == 0) {
+    end = strchr(sql + at, '\n');
+  } else if (strncmp(sql + at, "/*", 2) == 0) {
+    end = strstr(sql + at + 2, "*/");
+    if (end) end++;
+  } else {
+    int i = 0;
+    while (i < 4 && sql[at] != quotes[i][0]) i++;
+    if (i == 4) return at;
+    end = strchr(sql + at + 1, quotes[i][1]);
+  }
+  return end && end - sql < length ? (int)(end - sql) + 1 : length;
+}
+
+/*
+** Returns the place of the word FROM that ends the columns of the outermost SELECT, or -1. This is
+** the first FROM that is in no parentheses and follows a SELECT that is in no parentheses. The only
+** other such FROM, in IS DISTINCT FROM, cannot follow the comma that append_question() puts there,
+** so the statement does not compile.
+*/
+static int place_of_from(const char *sql, int length) {
+  int depth = 0, selected = 0;
+  for (int at = 0; at < length;) {
+    int next = skip_quoted(sql, length, at);
+    if (next > at) {
+      at = next;
+      continue;
+    }
+    while (next < length && is_of_name(sql[next])) next++;
+    int size = next - at;
+    if (!size) depth += (sql[at] == '(') - (sql[at] == ')');
+    if (depth == 0 && size == 6 && sqlite3_strnicmp(sql + at, "SELECT", 6) == 0) selected = 1;
+    if (depth == 0 && size == 4 && sqlite3_strnicmp(sql + at, "FROM", 4) == 0 && selected)
+      return at;
+    at = size ? next : at + 1;
+  }
+  return -1;
+}
+
+/* Returns the column that names the unit or is the link to the unit, or -1 if rows are units. */
+static int column_of_unit(const struct route *route) {
+  return route->count > 1 ? route->links[0] : route->unit;
+}
+
+static void append_tables(sqlite3_str *sql, struct evaluator *evaluator,
+                          const struct evaluator_table *table, const char *unit) {
+  for (int i = 0; i < evaluator_table_count(evaluator); i++) {
+    const struct evaluator_table *each = evaluator_table(evaluator, i);
+    const struct table_facts *facts = &each->route.tables[0];
+    int column = each == table ? column_of_unit(&each->route) : -1;
+    sqlite3_str_appendf(sql, "%s\"%w\" AS (SELECT *", i ? ", " : "WITH ", facts->name);
+    if (column >= 0) sqlite3_str_appendf(sql, ", \"%w\" AS %s", facts->columns[column].name, unit);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" NOT INDEXED)", facts->name);
+  }
+}
+
+/* Appends the question. Adds the column `unit`, unless `unit` is null. */
+static int append_question(sqlite3_str *sql, const struct evaluator_text *text, const char *unit) {
+  int from = unit ? place_of_from(text->sql, text->length) : 0;
+  if (from < 0) return 0;
+  sqlite3_str_append(sql, text->sql, from);
+  if (unit) sqlite3_str_appendf(sql, ", %s ", unit);
+  sqlite3_str_append(sql, text->sql + from, text->length - from);
+  return 1;
+}
+
+/* Appends names for the columns of the question and of the unit, such as "c0, c1, c2". */
+static void append_names(sqlite3_str *sql, int count) {
+  for (int i = 0; i < count; i++) sqlite3_str_appendf(sql, "%sc%d", i ? ", " : "", i);
+}
+
+/*
+** Returns the statement, or null if the text of the question has no place for the unit. The names
+** of the unit and of the last expression occur nowhere in the question.
+*/
+static char *statement_of(struct evaluator *evaluator, const struct evaluator_table *table,
+                          const struct evaluator_text *text) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  int has_unit = column_of_unit(&table->route) >= 0;
+  char *unit = sqlite3_mprintf("dp_unit"), *rows = 0;
+  while (unit && has_word(unit, text->sql)) unit = sqlite3_mprintf("%z_", unit);
+  if (unit) rows = sqlite3_mprintf("%s_rows", unit);
+  append_tables(sql, evaluator, table, unit);
+  sqlite3_str_appendf(sql, ", %s(", rows);
+  append_names(sql, text->columns + has_unit);
+  sqlite3_str_appendall(sql, ") AS (");
+  int going = unit && rows && append_question(sql, text, has_unit ? unit : 0);
+  sqlite3_str_appendall(sql, "\n) SELECT dp_collect("); /* a line break ends a comment */
+  append_names(sql, text->columns + has_unit);
+  sqlite3_str_appendf(sql, ") FROM %s", rows);
+  char *statement = sqlite3_str_finish(sql);
+  sqlite3_free(unit);
+  sqlite3_free(rows);
+  if (going) return statement;
+  sqlite3_free(statement);
+  return 0;
+}
+
+/* ---- the proof ------------------------------------------------------------------------------- */
+
+static int is_collect(const struct program_instruction *here) {
+  return query_is_collect(here->p4, here->p5);
+}
+
+/* Returns the address of the only AggStep, or -1. */
+static int address_of_collect(const struct program *program) {
+  int found = -1;
+  for (int i = 0; i < program->count; i++) {
+    if (strcmp(program->list[i].name, "AggStep") != 0) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+/* Returns whether the loop reads all columns of a table that the question names (D2). */
+static int reads_columns(const struct table_loop *loop, const struct program *program, sqlite3 *db,
+                         const struct evaluator_table *table) {
+  const struct table_facts *facts = &table->route.tables[0];
+  struct program_instruction control;
+  for (int i = 0; i < facts->count; i++)
+    if (table->used[i] && (!table_loop_control(&control, db, facts, facts->columns[i].name) ||
+                           !table_loop_reads(loop, program, &control)))
+      return 0;
+  return 1;
+}
+
+/* Returns whether dp_collect() gets the unit of the current row as its last argument (D1). */
+static int has_unit(const struct table_loop *loop, const struct program *program, sqlite3 *db,
+                    const struct evaluator_table *table, int columns) {
+  const struct table_facts *facts = &table->route.tables[0];
+  struct program_instruction control;
+  int column = column_of_unit(&table->route), collect = address_of_collect(program);
+  if (collect < 0) return 0;
+  return column < 0 ||
+         (table_loop_control(&control, db, facts, facts->columns[column].name) &&
+          table_loop_holds(loop, program, program->list[collect].p2 + columns, collect, &control));
+}
+
+static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table *table,
+                     int columns) {
+  struct allowed_functions functions;
+  struct program program;
+  struct table_loop loop;
+  program_read(&program, db, sql);
+  int proved = program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
+               table_loop_find(&loop, &program, &functions, is_collect) &&
+               table_loop_root(&loop, &program) == table->route.tables[0].root &&
+               has_unit(&loop, &program, db, table, columns) &&
+               reads_columns(&loop, &program, db, table);
+  program_clear(&program);
+  return proved;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
+                     const struct evaluator_table *table) {
+  struct evaluator_text text;
+  struct error error = {0};
+  *loop = (struct direct_loop){.host = host};
+  if (!evaluator_is_portable(evaluator, &text) || evaluator_table_count(evaluator) != 1) return 0;
+  loop->columns = text.columns;
+  char *sql = statement_of(evaluator, table, &text);
+  int open = sql && is_proved(host->db, sql, table, text.columns) &&
+             sqlite3_prepare_v2(host->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
+             unit_map_open(&loop->map, host->db, &table->route, &error);
+  error_clear(&error); /* the evaluator meets the same error, or does without the lookup */
+  sqlite3_free(sql);
+  return open;
+}
+
+void direct_loop_close(struct direct_loop *loop) {
+  sqlite3_finalize(loop->statement); /* direct_loop_run() has returned its error */
+  unit_map_close(&loop->map);
+}
+
+enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows, double bytes) {
+  struct collection collection = {.rows = rows,
+                                  .columns = loop->columns + !loop->map.by_row,
+                                  .limited = loop->columns,
+                                  .most_bytes = bytes - 64 * loop->columns};
+  rows->columns.unit = loop->columns;
+  unit_map_use(&loop->map, rows);
+  int rc = query_run(loop->host, loop->statement, &collection);
+  rows->map = 0;
+  switch (rc & 0xff) {
+  case SQLITE_DONE: return EVALUATION_DONE;
+  case SQLITE_ERROR:
+  case SQLITE_TOOBIG:
+  case SQLITE_MISMATCH:
+  case SQLITE_CONSTRAINT: return EVALUATION_DROPPED;
+  default: return EVALUATION_FAILED;
+  }
+}
+
+const char *direct_loop_error(const struct direct_loop *loop) {
+  return loop->map.rc != SQLITE_OK ? sqlite3_errstr(loop->map.rc) : sqlite3_errmsg(loop->host->db);
+}

@@ -1,0 +1,53 @@
+/*
+** direct_loop.h: evaluates a proved question for all units at once, in one statement on the host's
+** connection.
+**
+** The statement puts common table expressions before the text of the question, one for each of its
+** tables and with the name of the table. The expression for the protected table has one column more
+** than the table: the unit, or the link that leads to the unit. The statement adds this column to
+** the columns of the question and passes the rows to dp_collect().
+**
+** Requirements:
+**   D1  The program of the statement is one loop over the protected table (table_loop.h). A row of
+**       dp_collect() therefore comes from one row of the table, and the unit is the unit of this
+**       row.
+**   D2  The question has the same meaning on the host's connection. Its text can only name the
+**       common table expressions, because the evaluator has compiled the text on a connection that
+**       has no other tables. The host's functions are SQLite's own, and every comparison has the
+**       collation BINARY. The program reads every column that the question names, so an authorizer
+**       has replaced none of these columns with NULL.
+**   D3  If this cannot be shown, or if the statement fails for a reason that a row can cause, the
+**       question is evaluated by the evaluator. The result is the same.
+*/
+#ifndef DIFFUSE_QUERY_DIRECT_LOOP_H
+#define DIFFUSE_QUERY_DIRECT_LOOP_H
+
+#include "query/evaluator.h"
+#include "query/owner_query.h"
+#include "query/unit_map.h"
+
+struct direct_loop {
+  struct collector *host;
+  sqlite3_stmt *statement;
+  int columns; /* the number of columns of the question */
+  struct unit_map map;
+};
+
+/*
+** Compiles the statement for a question for which evaluator_can_stream() has returned 1. `table` is
+** its protected table. Returns 1, or 0 if the statement cannot be used (D3). The caller must call
+** direct_loop_close() in both cases.
+*/
+int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
+                     const struct evaluator_table *table);
+void direct_loop_close(struct direct_loop *loop);
+
+/*
+** Adds the results of the question to `rows`. `bytes` is the limit for one result, counted as in
+** evaluator_limits. Returns EVALUATION_DROPPED if this evaluation failed, but the evaluator may
+** succeed. After EVALUATION_FAILED, direct_loop_error() returns the message.
+*/
+enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows, double bytes);
+const char *direct_loop_error(const struct direct_loop *loop);
+
+#endif

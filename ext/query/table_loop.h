@@ -1,0 +1,49 @@
+/*
+** table_loop.h: proofs about a program that is one loop over one table. Such a program computes
+** every result from the current row alone.
+*/
+#ifndef DIFFUSE_QUERY_TABLE_LOOP_H
+#define DIFFUSE_QUERY_TABLE_LOOP_H
+
+#include "query/policy_tables.h"
+#include "query/program.h"
+
+/* The addresses of OpenRead, Rewind and Next. */
+struct table_loop {
+  int open, rewind, next;
+};
+
+/* Returns whether an AggStep calls one of the aggregates that the loop may call. */
+typedef int is_aggregate(const struct program_instruction *instruction);
+
+/*
+** Returns whether a program is one loop over one table of main. Every instruction must be known to
+** raise no error, and must compute from the current row alone. The loop keeps nothing for later
+** rows, except in its aggregates. `functions` describes the functions of the connection. Sets *loop
+** if the proof succeeds.
+*/
+int table_loop_find(struct table_loop *loop, const struct program *program,
+                    const struct allowed_functions *functions, is_aggregate *is_known);
+
+/* Returns the root page of the loop's table. */
+int table_loop_root(const struct table_loop *loop, const struct program *program);
+
+/*
+** Compiles a control query that reads one column of a table, and sets *read to the instruction that
+** reads the column. Returns 0 if several instructions compute the column, or after an error.
+*/
+int table_loop_control(struct program_instruction *read, sqlite3 *db,
+                       const struct table_facts *facts, const char *column);
+
+/* Returns whether the loop reads the column that `control` reads. */
+int table_loop_reads(const struct table_loop *loop, const struct program *program,
+                     const struct program_instruction *control);
+
+/*
+** Returns whether at address `at` a register certainly holds the current row's value of the column
+** that `control` reads.
+*/
+int table_loop_holds(const struct table_loop *loop, const struct program *program, int place,
+                     int at, const struct program_instruction *control);
+
+#endif

@@ -1,0 +1,161 @@
+"""Questions that are evaluated in one statement on the host's connection (ext/query/direct_loop.h): which questions are, and that
+the answer is the one that a loop over the units gives."""
+
+import json
+import sqlite3
+
+import pytest
+
+from conftest import connect, one
+import question_reference as reference
+
+CLIP = 50
+
+
+def hospital(seed=1, before="", encoding="UTF-8"):
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    db.executescript(reference.SCHEMA + before)
+    reference.hospital(db, seed)
+    for call in ["dp_init()", *reference.POLICY, "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+        db.execute("SELECT " + call).fetchall()
+    return db
+
+
+def ask(db, sql, options=f'{{"clip":{CLIP}}}', kind="sum"):
+    """Returns the answer to a question and how it was evaluated: 'direct' in one statement on the host's connection, 'stream' by
+    the evaluator over the rows of all units, or 'apart' by the evaluator for one unit after the other."""
+    statements = []
+    db.set_trace_callback(statements.append)
+    answer = one(db, "SELECT dp_release('t', ?, ?, ?)", kind, sql, options)
+    db.set_trace_callback(None)
+    # Each statement below reads the rows of a protected table. The evaluator has a connection of its own, which is not traced.
+    readers = [s for s in statements if "dp_collect(" in s or ("t0" in s and "ORDER BY 1" not in s and "sqlite_master" not in s)]
+    if "dp_collect(" in readers[-1]:
+        return answer, "direct"
+    return answer, "apart" if "ORDER BY" in readers[-1] else "stream"
+
+
+V, D, E = "visit", "drug", "exam"
+WAYS = [
+    ("SELECT minutes FROM visit", [V], "direct"),
+    ("SELECT minutes FROM visit;", [V], "direct"),
+    ("SELECT minutes FROM visit -- FROM", [V], "direct"),
+    ("SELECT minutes /* FROM */ FROM visit; -- of all", [V], "direct"),
+    ("SELECT minutes AS 'from' FROM visit WHERE note <> ' FROM '", [V], "direct"),
+    ("SELECT minutes AS \"a FROM b\" FROM visit WHERE [day] > 1 AND `day` < 99", [V], "direct"),
+    ("SELECT (minutes) FROM visit AS v WHERE v.day > 3 AND v.ward = 'north'", [V], "direct"),
+    ("SELECT iif(minutes > 20, (day), 2) AS dp_unit FROM visit", [V], "direct"),
+    ("SELECT visit.minutes FROM visit WHERE patient > 3 OR patient IS NULL", [V], "direct"),
+    ("SELECT patient FROM visit", [V], "direct"),
+    ("SELECT id % 5 FROM visit", [V], "direct"),
+    ("SELECT dose FROM drug WHERE day > 5", [D], "direct"),
+    ("SELECT result FROM exam WHERE result > 1", [E], "direct"),
+    ("SELECT x FROM (SELECT *, minutes AS x FROM visit)", [V], "stream"),
+    ("WITH v AS (SELECT minutes FROM visit) SELECT minutes FROM v", [V], "stream"),
+    ("WITH visit AS (SELECT * FROM main.visit) SELECT minutes FROM visit", [V], "stream"),
+    ("SELECT minutes FROM main.visit", [V], "stream"),
+    ("SELECT rowid % 7 FROM visit", [V], "stream"),
+    ("SELECT visit.oid FROM visit WHERE oid > 2", [V], "stream"),
+    ("SELECT minutes FROM long_visit", [V], "stream"),
+    ("SELECT dose FROM drug WHERE name = 'iron'", [D], "stream"),
+    ("SELECT beds FROM visit JOIN ward ON name = ward", [V], "stream"),
+    ("SELECT minutes FROM visit LIMIT -1", [V], "apart"),
+    ("SELECT sum(minutes) FROM visit", [V], "apart"),
+    ("SELECT minutes FROM visit WHERE ward LIKE 'n%'", [V], "apart"),
+    ("SELECT ward || note FROM visit", [V], "apart"),
+    ("SELECT 1 FROM visit a JOIN visit b USING (id)", [V], "apart"),
+]
+
+
+@pytest.mark.parametrize("sql, tables, way", WAYS, ids=[w[0] for w in WAYS])
+def test_which_questions_run_directly(sql, tables, way):
+    for seed in (1, 2):
+        db = hospital(seed)
+        want = reference.clipped_sum(reference.contributions(db, sql, tables), CLIP)
+        answer, taken = ask(db, sql)
+        assert taken == way
+        assert abs(answer - want) < 0.45  # eleven standard deviations of the noise
+        db.close()
+
+
+@pytest.mark.parametrize("shadow", ["TABLE visit(patient INT, minutes INT)", "VIEW visit AS SELECT * FROM main.visit WHERE day > 9",
+                                    "VIEW visit AS SELECT 1 AS patient, 2 AS minutes"])
+def test_temporary_objects_do_not_stand_in_for_a_table(shadow):
+    db = hospital()
+    want, _ = ask(db, "SELECT minutes FROM visit")
+    db.execute(f"CREATE TEMP {shadow}")
+    answer, way = ask(db, "SELECT minutes FROM visit")
+    assert way == "direct" and abs(answer - want) < 0.45
+
+
+def test_a_function_of_the_application_is_not_called():
+    db = hospital()
+    sql = "SELECT round(minutes / 7.0) FROM visit"
+    want, way = ask(db, sql)
+    assert way == "direct"
+    called = []
+    db.create_function("round", 1, lambda x: called.append(x) or 1000, deterministic=True)
+    answer, way = ask(db, sql)
+    assert way == "stream" and abs(answer - want) < 0.45 and not called
+
+
+@pytest.mark.parametrize("column", ["minutes", "patient", "day"])
+def test_a_column_that_an_authorizer_hides_from_the_statement(column):
+    """The authorizer replaces a column with NULL only where a common table expression reads it."""
+    db = hospital()
+    sql = "SELECT minutes FROM visit WHERE day > 3"
+    want, way = ask(db, sql)
+    assert way == "direct"
+    db.set_authorizer(lambda action, table, name, schema, inner: sqlite3.SQLITE_IGNORE if (
+        action == sqlite3.SQLITE_READ and name == column and inner) else sqlite3.SQLITE_OK)
+    answer, way = ask(db, sql)
+    db.set_authorizer(None)
+    assert way == "stream" and abs(answer - want) < 0.45
+
+
+def test_values_of_any_length_count_alike_on_every_path():
+    """A question that makes no longer values than it reads has no limit on their length: whether a unit is dropped must not depend
+    on the order in which SQLite evaluates the terms of AND. Other questions drop a unit with a value above 1 MB."""
+    for encoding in ("UTF-8", "UTF-16le"):
+        db = connect()
+        db.execute(f"PRAGMA encoding = '{encoding}'")
+        db.executescript("CREATE TABLE visit(patient INT, n INT, note TEXT); INSERT INTO visit VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, NULL)")
+        db.execute("UPDATE visit SET note = printf('%.*c', 3000007, 'x') WHERE patient = 2")
+        for call in ["dp_init()", "dp_protect('visit', 'patient')", "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+            db.execute("SELECT " + call).fetchall()
+        fast = "direct" if encoding == "UTF-8" else "stream"
+        for sql, want, way in [("SELECT length(note) % 100 FROM visit", 8, fast), ("SELECT n FROM visit WHERE note > 'c' AND n > 0", 2, fast),
+                               ("SELECT note FROM visit", 0, fast), ("SELECT length(note) % 100 FROM visit LIMIT -1", 1, "apart")]:
+            assert ask(db, sql, '{"clip":10}') == (pytest.approx(want, abs=0.1), way)
+            # 1000 steps are too few to show that no unit exceeds the limit
+            longer = sql.replace(" FROM", " + 0 * n" * 200 + " FROM")
+            assert ask(db, longer, '{"clip":10,"steps":1000}') == (pytest.approx(want, abs=0.1), "apart")
+
+
+def test_long_results_are_left_to_the_evaluator():
+    """The evaluator drops a unit whose results have more than 64 MiB for each row, and the direct statement must not keep them."""
+    db = connect()
+    db.execute("CREATE TABLE visit(patient INT, note TEXT)")
+    db.executemany("INSERT INTO visit VALUES (?, ?)", [(i, "x") for i in range(20)])
+    for call in ["dp_init()", "dp_protect('visit', 'patient')", "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+        db.execute("SELECT " + call).fetchall()
+    assert ask(db, "SELECT note FROM visit", kind="group_count", options='{"clip":1,"keys":["x"]}')[1] == "direct"
+    db.execute("UPDATE visit SET note = zeroblob(70000000) WHERE patient = 3")
+    answer, way = ask(db, "SELECT note FROM visit", kind="group_count", options='{"clip":1,"keys":["x"]}')
+    assert way == "apart" and abs(json.loads(answer)["x"] - 19) < 0.1
+
+
+def test_an_interrupt_ends_a_direct_question():
+    db = hospital()
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) INSERT INTO visit(patient, minutes) SELECT i % 9, 1 FROM n")
+    sql = "SELECT dp_release('t', 'sum', 'SELECT minutes FROM visit WHERE day IS NULL', '{\"clip\":50,\"name\":\"%s\"}')"
+    statements = []
+    db.set_trace_callback(statements.append)
+    db.set_progress_handler(lambda: any("dp_collect(" in s for s in statements[-1:]), 1000)
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        db.execute(sql % "stopped").fetchall()
+    db.set_progress_handler(None, 0)
+    db.set_trace_callback(None)
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'stopped'") == "failed"
+    assert one(db, sql % "again") > 200
