@@ -93,8 +93,8 @@ def strict_json(text):
 
 
 KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, bounds, vec_sum, vec_avg, group_count,"
-         " group_sum, group_avg, choice, response_count, ou_count, ou_count_distinct, ou_sum, ou_avg, ou_var, ou_stddev,"
-         " ou_quantile, ou_median, ou_histogram, ou_vec_sum, ou_vec_avg, ou_group_count, ou_group_sum, ou_group_avg, sgd")
+         " group_sum, group_avg, group_var, group_stddev, choice, response_count, ou_count, ou_count_distinct, ou_sum, ou_avg, ou_var, ou_stddev,"
+         " ou_quantile, ou_median, ou_histogram, ou_vec_sum, ou_vec_avg, ou_group_count, ou_group_sum, ou_group_avg, ou_group_var, ou_group_stddev, sgd")
 
 
 def ledger_of(path):

@@ -226,13 +226,15 @@ static struct estimate spread(const struct reading *reading, int cell, double va
 ** a and b has the same variance, because their factors are 1.
 */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  double n = rows_of(reading, values, 0);
-  double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
-  double b = clamp(coordinate(reading, values, 0, 2) / n, -1, 1);
-  double variance = clamp((b + 1) / 2 - a * a, 0, 1);
-  double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
-  estimates[0] = spread(reading, 0, variance, slope * noise_of(&reading->view));
-  return 1;
+  for (int cell = 0; cell < reading->cells; cell++) {
+    double n = rows_of(reading, values, cell);
+    double a = clamp(coordinate(reading, values, cell, 1) / n, -1, 1);
+    double b = clamp(coordinate(reading, values, cell, 2) / n, -1, 1);
+    double variance = clamp((b + 1) / 2 - a * a, 0, 1);
+    double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
+    estimates[cell] = spread(reading, cell, variance, slope * noise_of(&reading->view));
+  }
+  return reading->cells;
 }
 
 /*
@@ -242,13 +244,15 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
 */
 int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
                              struct estimate *estimates) {
-  double n = rows_of(reading, values, 0);
-  double c = clamp(coordinate(reading, values, 0, 2) / n, 0, 1);
-  double m = clamp(coordinate(reading, values, 0, 1) / (2 * n) + c, 0, 1);
-  double first = 2 * m * m - c, slope = hypot(hypot(first, first - m), first + 1 - 2 * m);
-  double variance = clamp(4 * (c - m * m), 0, 1);
-  estimates[0] = spread(reading, 0, variance, 4 * slope / n * noise_of(&reading->view));
-  return 1;
+  for (int cell = 0; cell < reading->cells; cell++) {
+    double n = rows_of(reading, values, cell);
+    double c = clamp(coordinate(reading, values, cell, 2) / n, 0, 1);
+    double m = clamp(coordinate(reading, values, cell, 1) / (2 * n) + c, 0, 1);
+    double first = 2 * m * m - c, slope = hypot(hypot(first, first - m), first + 1 - 2 * m);
+    double variance = clamp(4 * (c - m * m), 0, 1);
+    estimates[cell] = spread(reading, cell, variance, 4 * slope / n * noise_of(&reading->view));
+  }
+  return reading->cells;
 }
 
 /* ---- quantiles ------------------------------------------------------------------------------- */

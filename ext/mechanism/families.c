@@ -17,11 +17,12 @@
 #define QUARTER 0.25 /* for a private key in the sum norm; the count is then a fifth of the norm */
 
 /* Norms of a row's components, and spreads of a unit's vector (layout.h), all rounded up. */
-#define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */
-#define ROOT_3       1.7320508075688773
-#define COUNT_SPREAD 1.4142135623730952
-#define MEAN_SPREAD  1.7888543819998320
-#define CURVE_SPREAD 1.3095310000000000
+#define SLANT         1.1180339887498949 /* sqrt(1/4 + 1) */
+#define ROOT_3        1.7320508075688773
+#define COUNT_SPREAD  1.4142135623730952
+#define MEAN_SPREAD   1.7888543819998320
+#define CURVE_SPREAD  1.3095310000000000
+#define CURVES_SPREAD 1.4173446000000000 /* of several cells */
 
 /* Facts that several families share. */
 #define COUNTING .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1
@@ -46,28 +47,20 @@ const struct family family_sum = {.statistic = STATISTIC_NUMBER,
 #define MEAN_L1                                                                                    \
   MEAN, L1, .shares = 2, .count_factor = 1, .add = vector_sum_add_pair,                            \
             .estimate = estimate_paired_means, .stddev = estimate_paired_mean_stddev
-#define SPREAD .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1
+#define SPREAD .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1, .has_states = 1
 
 static const struct family family_mean_l1 = {MEAN_L1, .has_states = 1};
 const struct family family_mean = {MEAN_L2, .has_states = 1, .l1 = &family_mean_l1};
 
-static const struct family family_spread_l1 = {SPREAD,
-                                               L1,
-                                               .shares = 3,
-                                               .add = vector_sum_add_triple,
-                                               .has_states = 1,
-                                               .estimate = estimate_tripled_spreads,
-                                               .stddev = estimate_tripled_spread_stddev};
-const struct family family_spread = {SPREAD,
-                                     RATIO,
-                                     .row_norm = ROOT_3,
-                                     .spread = CURVE_SPREAD,
-                                     .rounds_off_curve = 1,
-                                     .add = vector_sum_add_curve,
-                                     .has_states = 1,
-                                     .estimate = estimate_spreads,
-                                     .stddev = estimate_spread_stddev,
-                                     .l1 = &family_spread_l1};
+#define SPREAD_L2                                                                                  \
+  SPREAD, RATIO, .row_norm = ROOT_3, .rounds_off_curve = 1, .add = vector_sum_add_curve,           \
+                 .estimate = estimate_spreads, .stddev = estimate_spread_stddev
+#define SPREAD_L1                                                                                  \
+  SPREAD, L1, .shares = 3, .add = vector_sum_add_triple, .estimate = estimate_tripled_spreads,     \
+              .stddev = estimate_tripled_spread_stddev
+
+static const struct family family_spread_l1 = {SPREAD_L1};
+const struct family family_spread = {SPREAD_L2, .spread = CURVE_SPREAD, .l1 = &family_spread_l1};
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
@@ -127,6 +120,10 @@ const struct family family_key_sum = {KEY_SUM, .count_factor = HALF, .row_norm =
 static const struct family family_key_mean_l1 = {MEAN_L1, .has_keys = 1, .has_states = 1};
 const struct family family_key_mean = {MEAN_L2, .has_keys = 1, .has_states = 1,
                                        .l1 = &family_key_mean_l1};
+
+static const struct family family_key_spread_l1 = {SPREAD_L1, .has_keys = 1};
+const struct family family_key_spread = {SPREAD_L2, .has_keys = 1, .spread = CURVES_SPREAD,
+                                         .l1 = &family_key_spread_l1};
 
 /* ---- categories, reports and models ---------------------------------------------------------- */
 

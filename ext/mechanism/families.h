@@ -19,6 +19,7 @@ extern const struct family family_tree;        /* 1, in a cell for each leaf */
 extern const struct family family_key_count;   /* 1, in a cell for each key */
 extern const struct family family_key_sum;     /* x, in a cell for each key */
 extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
+extern const struct family family_key_spread;  /* 1, u and 2 u^2 - 1, in a cell for each key */
 extern const struct family family_choice;      /* 1, in a cell for each candidate of a unit */
 extern const struct family family_response;    /* 1, in a cell for each state of a kernel */
 extern const struct family family_sgd;         /* a step of a descent, not a sum (sgd.h) */

@@ -63,9 +63,11 @@ const struct aggregate aggregates[] = {
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
    .grouped = "dp_group_avg"},
   {"dp_var", "var", &family_spread, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN},
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
+   .grouped = "dp_group_var"},
   {"dp_stddev", "stddev", &family_spread, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, .root = 1},
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, .root = 1,
+   .grouped = "dp_group_stddev"},
   /*
   ** dp_quantile(tier, x, q, lo, hi [, unit [, name]]), dp_median(tier, x, lo, hi [, unit [, name]])
   */
@@ -92,7 +94,7 @@ const struct aggregate aggregates[] = {
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
   /*
   ** dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [,
-  ** name]]), dp_group_avg(tier, key, x, lo, hi [, unit [, name]])
+  ** name]]), dp_group_avg, dp_group_var, dp_group_stddev(tier, key, x, lo, hi [, unit [, name]])
   */
   {"dp_group_count", "group_count", &family_key_count, FORM_OBJECT, 2, 5,
    {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | GROUPS, 1, COUNTS},
@@ -101,6 +103,12 @@ const struct aggregate aggregates[] = {
   {"dp_group_avg", "group_avg", &family_key_mean, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | GROUPS, 1, GAUSSIAN},
+  {"dp_group_var", "group_var", &family_key_spread, FORM_OBJECT, 5, 7,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | GROUPS, 1, GAUSSIAN},
+  {"dp_group_stddev", "group_stddev", &family_key_spread, FORM_OBJECT, 5, 7,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | GROUPS, 1, .root = 1},
   /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
   {"dp_choice", "choice", &family_choice, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
@@ -130,10 +138,10 @@ const struct aggregate aggregates[] = {
   /* dp_ou_var, dp_ou_stddev(tier, x, lo, hi, radius [, unit [, name]]) */
   {"dp_ou_var", "ou_var", &family_spread, FORM_NUMBER, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK},
+   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_ou_group_var"},
   {"dp_ou_stddev", "ou_stddev", &family_spread, FORM_NUMBER, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK, .root = 1},
+   CLIP | RANGE | OU, 1, SHRUNK, .root = 1, .grouped = "dp_ou_group_stddev"},
   /*
   ** dp_ou_quantile(tier, x, q, lo, hi, radius [, unit [, name]]), dp_ou_median(tier, x, lo, hi,
   ** radius [, unit [, name]])
@@ -165,10 +173,18 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_sum", "ou_group_sum", &family_key_sum, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
-  /* dp_ou_group_avg(tier, key, x, lo, hi, radius [, unit [, name]]) */
+  /* dp_ou_group_avg, dp_ou_group_var, dp_ou_group_stddev(tier, key, x, lo, hi, radius [, unit [,
+  ** name]])
+  */
   {"dp_ou_group_avg", "ou_group_avg", &family_key_mean, FORM_OBJECT, 6, 8,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
    CLIP | RANGE | KEYS | OU, 1, SHRUNK},
+  {"dp_ou_group_var", "ou_group_var", &family_key_spread, FORM_OBJECT, 6, 8,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | KEYS | OU, 1, SHRUNK},
+  {"dp_ou_group_stddev", "ou_group_stddev", &family_key_spread, FORM_OBJECT, 6, 8,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | KEYS | OU, 1, SHRUNK, .root = 1},
   /*
   ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
   ** norm of the features of a row

@@ -93,6 +93,8 @@ static const struct kind {
     {"group_count", "counts by group", 1},
     {"group_sum", "sums by group", 0},
     {"group_avg", "averages by group", 0},
+    {"group_var", "variances by group", 0},
+    {"group_stddev", "standard deviations by group", 0},
     {"choice", "most common category", 0},
     {"response_count", "counts of randomised answers", 1},
     {"sgd", "coefficients of a model", 0},

@@ -101,6 +101,13 @@ struct layout {
 **   spreads  1.30953: a row is on the curve (1, u, 2u^2 - 1), and a clipped vector is a mean
 **            of such rows times n <= clip. Two clipped vectors are at most 2.26818 clip apart (at
 **            u = 1 and u = (sqrt(1/2) - 1)/2), which is 1.30953 times R = sqrt(3) clip.
+**   spreads by key
+**            1.41734: let n and m be the counts of the two vectors in a key. The sums of n^2 and
+**            of m^2 over all keys are at most clip^2. Let D(n, m) be the largest squared distance
+**            in a key, and L the maximum of D(n, m) on n^2 + m^2 = 1. The squared distance over
+**            all keys is at most 2 L clip^2. Two keys with the counts (n, m) and (m, n) attain
+**            this bound. L is the largest eigenvalue of the matrix with the rows (p.p, -p.q) and
+**            (-p.q, q.q), over all points p and q of the curve: 3.01330, at u = -1 and 0.23399.
 ** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
 ** For spreads, the rounding of a row can also move the vector out of its cone. For means it cannot,
 ** because |u| <= 1 implies round(|u| scale) <= scale. The distance includes a margin for both

@@ -90,6 +90,8 @@ CALLS += [
     Call("group_count", "key, {clip}", "key", {"clip": "1"}, keys=True),
     Call("group_sum", "key, x, {clip}", "key, x", {"clip": "1.5"}, keys=True),
     Call("group_avg", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
+    Call("group_var", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
+    Call("group_stddev", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
     Call("ou_avg", "x, {lo}, {hi}, {radius}", "x", {**RANGE, "radius": "100"}, linear=False),
     Call("ou_vec_sum", "v, {dim}, {clip}, {radius}", "v", {**VECTOR, "radius": "100"}),
     Call("ou_group_sum", "key, x, {clip}, {radius}", "key, x", {"clip": "1.5", "radius": "100"}, keys=True),

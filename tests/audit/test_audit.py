@@ -60,6 +60,7 @@ WORST = {
                   [(1, "a", 7, "[0,0]"), (1, "b", -7, "[0,0]")]),
     "group_sum, private keys": ("dp_group_sum('inner', key, x, 1, unit, '{\"key_share\":1e-5}')", [(1, "a", 7, "[0,0]"), (1, "b", 7, "[0,0]")]),
     "group_avg": ("dp_group_avg('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
+    "group_var": ("dp_group_var('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
     "ou_sum": ("dp_ou_sum('inner', x, 2, 100, unit)", [(1, "a", -1e9, "[0,0]")]),
     "ou_avg": ("dp_ou_avg('inner', x, -1, 1, 1, unit)", [(1, "a", 1, "[0,0]")]),
 }

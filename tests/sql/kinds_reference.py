@@ -36,6 +36,8 @@ KINDS = {
     "group_count": Kind("k", "clip", "object"),
     "group_sum": Kind("k x", "clip", "object"),
     "group_avg": Kind("k x", "lo hi", "object"),
+    "group_var": Kind("k x", "lo hi", "object"),
+    "group_stddev": Kind("k x", "lo hi", "object"),
     "ou_count": Kind("x", "radius clip", "number"),
     "ou_sum": Kind("x", "clip radius", "number"),
     "ou_avg": Kind("x", "lo hi radius", "number"),
@@ -49,10 +51,12 @@ KINDS = {
     "ou_histogram": Kind("x", "lo hi bins radius", "array"),
     "ou_vec_avg": Kind("v", "dim clip radius", "array"),
     "ou_group_avg": Kind("k x", "lo hi radius", "object"),
+    "ou_group_var": Kind("k x", "lo hi radius", "object"),
+    "ou_group_stddev": Kind("k x", "lo hi radius", "object"),
 }
 LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median", "bounds"))]
 ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # kinds whose clip is a number of rows
-    "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg")]
+    "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "group_var", "group_stddev")]
 
 Row = namedtuple("Row", "k x v unit")
 
@@ -263,7 +267,7 @@ def contribution(kind, p, rows):
         return {(0, 0): clamp(math.fsum(map(x_of, rows)), -clip, clip)}
     if kind in ("avg", "var", "stddev") and is_l1(p):
         return scaled(added(((0, j), share) for row in rows for j, share in enumerate(shares(kind, row.x, p))), min(1, clip / len(rows)))
-    if kind == "group_avg" and is_l1(p):
+    if kind in ("group_avg", "group_var", "group_stddev") and is_l1(p):
         return scaled(added(((key_text(row.k), j), share) for row in rows for j, share in enumerate(shares(kind, row.x, p))),
                       min(1, clip / len(rows)))
     if kind in ("avg", "ou_avg", "var", "stddev"):
@@ -298,8 +302,11 @@ def contribution(kind, p, rows):
     if kind in ("group_sum", "ou_group_sum"):
         sums = into_ball(added(((key_text(row.k), 1), x_of(row)) for row in rows), clip, p)
         return {**sums, **scaled(into_ball({(k, 0): n for k, n in counts.items()}, 1, p), clip / (4 if is_l1(p) else 2))}
-    assert kind == "group_avg"
-    pairs = [((key_text(row.k), 0), 0.5) for row in rows] + [((key_text(row.k), 1), centred(number(row.x), p)) for row in rows]
+    pairs = []
+    for row in rows:
+        u = centred(number(row.x), p)
+        numbers_of_row = {"group_avg": (0.5, u), "group_var": (1, u, 2 * u * u - 1), "group_stddev": (1, u, 2 * u * u - 1)}[kind]
+        pairs += [((key_text(row.k), j), value) for j, value in enumerate(numbers_of_row)]
     return scaled(added(pairs), min(1, clip / norm(counts.values())))
 
 
@@ -344,6 +351,8 @@ def reach(kind, parameters, by_unit, adjacency):
         return clip * math.sqrt(twice) * (math.sqrt(levels(p)) if kind in ("quantile", "median") else 1)
     if kind in ("var", "stddev"):
         return clip * (2.26818 if adjacency == "replace" else math.sqrt(3))
+    if kind in ("group_var", "group_stddev"):
+        return clip * (2.454912 if adjacency == "replace" else math.sqrt(3))
     if kind.endswith("avg"):
         return clip * math.sqrt(5) / 2 * twice
     if kind == "group_sum" and "keys" not in p:
@@ -396,7 +405,7 @@ def spread_interval(kind, p, vector, width):
         return clamp((b + 1) / 2 - a * a, 0, 1)
 
     low, high = corners(read, *(around(vector.get((0, j), 0), 2 * width) for j in range(3)))
-    return (half**2 * low, half**2 * high) if kind == "var" else (half * math.sqrt(low), half * math.sqrt(high))
+    return (half**2 * low, half**2 * high) if kind.endswith("var") else (half * math.sqrt(low), half * math.sqrt(high))
 
 
 def quantile_interval(p, vector, q, width):
@@ -467,6 +476,8 @@ def answer(kind, parameters, rows, by_unit, adjacency, rate):
         return {("", i): quantile_interval(p, vector, q, width) for i, q in enumerate(p["q"] if isinstance(p["q"], list) else [p["q"]])}
     if "group" in kind:
         keys = [key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k) for k in p["keys"]]
+        if kind in ("group_var", "group_stddev"):
+            return {(k, 0): spread_interval(kind, p, {(0, j): vector.get((k, j), 0) for j in range(3)}, width) for k in keys}
         if kind == "group_avg":
             return {(k, 0): mean_interval(p, vector.get((k, 0), 0), vector.get((k, 1), 0), width, sigma) for k in keys}
         places = {(k, 0): (k, int(kind.endswith("sum"))) for k in keys}

@@ -31,6 +31,8 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "group_count": [{"clip": 1, "keys": KEYS}, {"clip": 3, "keys": KEYS}, {"clip": 0.02, "keys": KEYS}],
     "group_sum": [{"clip": 2.5, "keys": KEYS}],
     "group_avg": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": 0, "hi": 2, "clip": 2, "keys": KEYS}],
+    "group_var": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": -2, "hi": 2, "clip": 3, "keys": KEYS}],
+    "group_stddev": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": -1e9, "hi": 1e9, "clip": 0.5, "keys": KEYS}],
     "ou_count": [{"radius": 50, "clip": 2}, {"radius": 1, "clip": 1, "centre": 30}],
     "ou_sum": [{"clip": 2, "radius": 30}],
     "ou_avg": [{"lo": -3, "hi": 5, "radius": 4}, {"lo": -3, "hi": 5, "radius": 0.01, "centre": -1, "clip": 2}],
@@ -44,6 +46,8 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "ou_histogram": [{"lo": -4.25, "hi": 6, "bins": 7, "radius": 50}, {"lo": 0, "hi": 2.1, "bins": 3, "radius": 20, "centre": 10}],
     "ou_vec_avg": [{"dim": 3, "clip": 4, "radius": 0.5}, {"dim": 2, "clip": 4, "radius": 9, "centre": 1}],
     "ou_group_avg": [{"lo": -3, "hi": 5, "radius": 4, "keys": KEYS}, {"lo": -3, "hi": 5, "radius": 0.5, "centre": 0, "keys": KEYS}],
+    "ou_group_var": [{"lo": -3, "hi": 5, "radius": 4, "keys": KEYS}, {"lo": -2, "hi": 2, "radius": 0.5, "centre": 2, "keys": KEYS}],
+    "ou_group_stddev": [{"lo": -3, "hi": 5, "radius": 1.5, "keys": KEYS}],
 }
 
 
@@ -110,13 +114,15 @@ CALLS = {
     "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
     "histogram": {"lo": -1, "hi": 5, "bins": 6}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
     "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
+    "group_var": {"lo": -1, "hi": 5, "keys": THREE}, "group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "clip": 2},
     "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.5},
     "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},
     "ou_group_sum": {"clip": 3, "radius": 20, "keys": THREE, "centre": -1},
     "ou_var": {"lo": -1, "hi": 5, "radius": 5}, "ou_stddev": {"lo": -1, "hi": 5, "radius": 3},
     "ou_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16, "radius": 1}, "ou_median": {"lo": -1, "hi": 5, "bins": 8, "radius": 3},
     "ou_histogram": {"lo": -1, "hi": 5, "bins": 6, "radius": 40}, "ou_vec_avg": {"dim": 3, "clip": 4, "radius": 0.5},
-    "ou_group_avg": {"lo": -1, "hi": 5, "keys": THREE, "radius": 0.1},
+    "ou_group_avg": {"lo": -1, "hi": 5, "keys": THREE, "radius": 0.1}, "ou_group_var": {"lo": -1, "hi": 5, "keys": THREE, "radius": 4},
+    "ou_group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "radius": 2},
 }
 
 
@@ -126,7 +132,7 @@ def few_rows(units=40):
 
 MONTE_CARLO = {  # for kinds that are not linear, the true answers for few_rows(400)
     "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
-    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
+    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "group_var": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
 }
 
 

@@ -15,14 +15,15 @@ import pytest
 from scipy import stats
 
 from conftest import INIT, unchecked
-from kinds_reference import KINDS, Row, aggregate, by_query, totals
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, totals
 from kinds_tables import fill
 from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
 
 pytestmark = pytest.mark.alarm(1e-8)
 
 EXACT = 1e6
-KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}}
+KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}, "group_var": {"lo": -1, "hi": 3},
+                   "group_stddev": {"lo": -1, "hi": 3}}
 HUGE = 1e15
 
 
@@ -153,7 +154,7 @@ def test_every_public_key_is_there(kind, rows):
     got = json.loads(one(db, sql, *arguments), object_pairs_hook=list)
     assert [key for key, _ in got] == ["10", "2", "9", "B", "a", "b", "é"]
     assert db.execute("SELECT key, component, value FROM dp_value ORDER BY rowid").fetchall() == [(k, 0, v) for k, v in got]
-    assert one(db, "SELECT dimension FROM dp_release") == 7 * (2 if kind == "group_avg" else 1)
+    assert one(db, "SELECT dimension FROM dp_release") == 7 * {"group_avg": 2, "group_var": 3, "group_stddev": 3}.get(kind, 1)
 
 
 @pytest.mark.parametrize("keys,message", [
@@ -184,8 +185,9 @@ def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
     """Returns the threshold for a noisy count, in rows. The threshold is the most that one unit may add, plus the amount that the
     largest noise of max_groups counts exceeds with probability delta."""
     clip = parameters.get("clip", 1)
-    factor = {"group_count": 1, "group_sum": clip / 2, "group_avg": 0.5}[kind]
-    reach = {"group_count": clip, "group_sum": clip * math.sqrt(5) / 2, "group_avg": clip * math.sqrt(5) / 2}[kind]
+    factor = {"group_sum": clip / 2, "group_avg": 0.5}.get(kind, 1)
+    reach = clip * {"group_count": 1, "group_sum": math.sqrt(5) / 2, "group_avg": math.sqrt(5) / 2, "group_var": math.sqrt(3),
+                    "group_stddev": math.sqrt(3)}[kind]
     sigma = twice * reach / math.sqrt(2 * rate) / factor
     groups = parameters.get("max_groups", 4) if by_unit else 1
     tail = -math.expm1(math.log1p(-delta) / groups)  # 1 - (1 - delta)^(1/groups)
@@ -268,13 +270,12 @@ def test_values_of_private_keys(kind, protects):
     call, arguments = aggregate(kind, parameters, by_unit)
     got = json.loads(one(db, f"SELECT {call} FROM t", *arguments))
     assert set(got) >= {"a", "b", "null", "7"} and "mine alone" not in got
-    component = {"group_count": 0, "group_sum": 1, "group_avg": None}[kind]
     for key, value in got.items():
-        if component is None:
-            wanted = 1 + 2 * vector[key, 1] / max(2 * vector[key, 0], 1)
-        else:
-            wanted = vector.get((key, component), 0)
-        assert abs(value - wanted) <= 0.03
+        part = [vector.get((key, j), 0) for j in range(3)]
+        n = max(part[0], 1)
+        variance = 4 * ((part[2] / n + 1) / 2 - (part[1] / n) ** 2)
+        wanted = {"group_count": part[0], "group_sum": part[1], "group_avg": 1 + 2 * part[1] / max(2 * part[0], 1)}.get(kind, variance)
+        assert abs((value**2 if kind == "group_stddev" else value) - wanted) <= 0.03
 
 
 @pytest.fixture
@@ -304,7 +305,7 @@ def test_every_tier_selects_by_its_own_noise(path, kind):
     assert set(inner) - set(outer) and set(outer) - set(inner)
     ledger = books(path)
     granularity = one(ledger, "SELECT granularity FROM dp_release")
-    factor = {"group_count": 1, "group_sum": 1, "group_avg": 0.5}[kind]
+    factor = {"group_avg": 0.5}.get(kind, 1)
     for (tier, rate, delta_keys), shown in zip(tiers, (inner, middle, outer)):
         counts = dict(ledger.execute("SELECT key, value FROM dp_path WHERE tier = ? AND component = 0", (tier,)))
         assert len(counts) == 700
@@ -464,7 +465,7 @@ def test_the_number_of_keys_is_shown_nowhere(kind):
         assert set(inner) == set(outer) == {"a", "b"}
         seen.append(visible(db))
         assert record(db, "SELECT dimension FROM dp_release")["dimension"] is None
-        if kind != "group_avg":  # of averages, stddev depends on the noisy count
+        if kind in LINEAR:  # the stddev of other kinds depends on the noisy count
             seen[-1] += (column(db, "SELECT stddev FROM dp_value"),)
         assert "no such table" in error_of(db, "SELECT * FROM dp_path")
     assert seen[0] == seen[1]
@@ -526,7 +527,7 @@ def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
             kept.setdefault(key.split()[0], []).append(value * 2.0**granularity)
     ledger.close()
     assert len(kept) == 20
-    factor = {"group_count": 1, "group_sum": 1, "group_avg": 0.5}[kind]
+    factor = {"group_avg": 0.5}.get(kind, 1)
     for counts in kept.values():
         assert len(counts) == most and counts == pytest.approx([factor / math.sqrt(most)] * most, abs=0.02)
 

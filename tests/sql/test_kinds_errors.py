@@ -109,7 +109,7 @@ def test_options_of_a_query(units, kind):
 
 ALSO = {kind: set() for kind in KINDS}
 for _kind in KINDS:
-    if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg"):
+    if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "group_var", "group_stddev"):
         ALSO[_kind] |= {"clip"}
     if _kind.endswith(("quantile", "median")):
         ALSO[_kind] |= {"bins"} if _kind.startswith("ou_") else {"bins", "grid"}
@@ -272,10 +272,9 @@ def test_a_name_in_group_by_is_refused(kind):
     got = check(db, "the name stands for one release, but the statement evaluates it more than once (leave the name out",
                 f"SELECT {call} FROM t GROUP BY unit", *arguments)
     assert re.search(r"or use (dp_\w+|one of the dp_group_ functions)", got)
-    helpful = {"count": "dp_group_count", "sum": "dp_group_sum", "avg": "dp_group_avg",
-               "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum",
-               "ou_avg": "dp_ou_group_avg"}
-    assert helpful.get(kind, "dp_group_") in got
+    bare = kind.removeprefix("ou_")
+    helpful = kind.replace(bare, f"group_{bare}")
+    assert (f"dp_{helpful}" if helpful in KINDS else "dp_group_") in got
     # Without a name every group is a release of its own.
     call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
     assert len(db.execute(f"SELECT {call} FROM t GROUP BY unit", arguments).fetchall()) == 2

@@ -9,6 +9,7 @@ import math
 import random
 import sqlite3
 
+import numpy
 import pytest
 
 from conftest import unchecked
@@ -26,15 +27,18 @@ PARAMETERS = {
     "var": {"lo": -3, "hi": 5, "clip": 1.5}, "stddev": {"lo": -3, "hi": 5}, "quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16},
     "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 2.5},
     "vec_avg": {"dim": 3, "clip": 2.5}, "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 2.7, "keys": KEYS},
-    "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
+    "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "group_var": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5},
+    "group_stddev": {"lo": -3, "hi": 5, "keys": KEYS}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
     "ou_avg": {"lo": -3, "hi": 5, "radius": 2}, "ou_vec_sum": {"dim": 3, "clip": 2.5, "radius": 9},
     "ou_group_count": {"clip": 2, "radius": 9, "keys": KEYS}, "ou_group_sum": {"clip": 2.7, "radius": 9, "keys": KEYS},
     "ou_var": {"lo": -3, "hi": 5, "clip": 1.5, "radius": 2}, "ou_stddev": {"lo": -3, "hi": 5, "radius": 2},
     "ou_quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16, "radius": 2}, "ou_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "radius": 2},
     "ou_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "radius": 9}, "ou_vec_avg": {"dim": 3, "clip": 2.5, "radius": 2},
-    "ou_group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5, "radius": 2},
+    "ou_group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5, "radius": 2}, "ou_group_var": {"lo": -3, "hi": 5, "keys": KEYS, "radius": 2},
+    "ou_group_stddev": {"lo": -3, "hi": 5, "keys": KEYS, "radius": 2},
     "private group_count": {"clip": 2, "max_groups": 3}, "private group_sum": {"clip": 2.7, "max_groups": 3},
-    "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3},
+    "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3}, "private group_var": {"lo": -3, "hi": 5, "max_groups": 3},
+    "private group_stddev": {"lo": -3, "hi": 5, "max_groups": 3, "clip": 2},
 }
 PARAMETERS |= {"laplace " + name: {**p, "mechanism": "laplace"} for name, p in PARAMETERS.items() if "ou_" not in name}
 
@@ -72,6 +76,10 @@ def extremes(kind, by_unit, replace):
         pair = (-4, 5.9)
     else:
         pair = (1e9, -1e9)
+    if kind.endswith(("group_var", "group_stddev")) and "laplace" not in kind:  # the worst pair of test_sensitivity_is_its_definition
+        many, few = (94, 10) if by_unit else (1, 0)
+        a = [Row("a", -3, None, "new")] * many + [Row("b", 1 + 4 * 0.234, None, "new")] * few
+        return a, [row._replace(k={"a": "b", "b": "a"}[row.k]) for row in a] if replace else []
     keys = ("a", "b") if kind.endswith("count") else ("a", "a")
     a = [Row(keys[0], pair[0], "[1e9,0,0]", "new")] * times
     b = [Row(keys[1], pair[1], "[-1e9,0,0]", "new")] * times
@@ -197,7 +205,7 @@ def test_sensitivity_is_its_definition(open_points, name):
         return
     if base in ("quantile", "median"):
         radius *= math.sqrt(math.log2(p["bins"]))
-    elif base in ("var", "stddev"):
+    elif base.endswith(("var", "stddev")):
         radius *= math.sqrt(3)
     elif base.endswith("avg") or name == "private group_sum":
         radius *= math.sqrt(5) / 2
@@ -210,5 +218,11 @@ def test_sensitivity_is_its_definition(open_points, name):
         v = (math.sqrt(0.5) - 1) / 2
         apart = math.hypot(1 - v, 2 - 2 * v * v) / math.sqrt(3)
         assert apart * radius * (1 - 1e-12) <= found["replace"] <= apart * radius * (1 + 1e-5)
+    elif base in ("group_var", "group_stddev"):  # two units with the numbers of rows (n, m) and (m, n) in two keys, at u = -1 and 0.234
+        u = numpy.linspace(-1, 1, 4001)
+        q = numpy.stack([numpy.ones_like(u), u, 2 * u * u - 1])
+        largest = max(numpy.linalg.eigvalsh([[3, -w], [-w, size]])[1] for w, size in zip(numpy.array([1, -1, 1]) @ q, (q * q).sum(axis=0)) if w < 0)
+        assert found["replace"] == pytest.approx(math.sqrt(2 * largest) * clip, rel=1e-5)
+        assert found["replace"] >= math.sqrt(2 * largest) * clip
     else:
         assert radius * math.sqrt(2) * (1 - 1e-12) <= found["replace"] <= 2 * radius * (1 + 1e-5)

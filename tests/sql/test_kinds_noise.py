@@ -244,11 +244,13 @@ def values_of(kind, p, x, sigma):
             i = next(i for i in range(1, len(running)) if running[i] >= rank)
             found.append(p["lo"] + step * (i - 1 + (rank - running[i - 1]) / (running[i] - running[i - 1])))
         return found, 1
-    if kind in ("var", "stddev"):
-        half, n = (p["hi"] - p["lo"]) / 2, max(x[0], 1)
-        a, b = numpy.clip(x[1:] / n, -1, 1)
-        w = min(max((b + 1) / 2 - a * a, 0), 1)
-        return [half**2 * w if kind == "var" else half * math.sqrt(w)], 1
+    if kind.endswith(("var", "stddev")):
+        half, found = (p["hi"] - p["lo"]) / 2, []
+        for n, a, b in x.reshape(-1, 3):
+            a, b = numpy.clip(numpy.array([a, b]) / max(n, 1), -1, 1)
+            w = min(max((b + 1) / 2 - a * a, 0), 1)
+            found.append(half**2 * w if kind.endswith("var") else half * math.sqrt(w))
+        return found, 1
     if kind == "vec_avg":
         return numpy.clip(x[1:] / max(x[0] / (p["clip"] / 2), 1), -p["clip"], p["clip"]), 1
     if kind.endswith("avg"):

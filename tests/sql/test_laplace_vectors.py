@@ -257,11 +257,14 @@ def values_of(kind, p, x):
     if kind in ("avg", "group_avg"):
         half, middle = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2
         return [middle + half * min(max((a - b) / max(a + b, 1), -1), 1) for a, b in x.reshape(-1, 2)]
-    if kind in ("var", "stddev"):
-        n = max(sum(x), 1)
-        square, mean = x[2] / n, (x[1] / 2 + x[2]) / n
-        variance = (p["hi"] - p["lo"]) ** 2 * (square - mean**2)
-        return [variance if kind == "var" else math.sqrt(variance)]
+    if kind.endswith(("var", "stddev")):
+        found = []
+        for a, b, c in x.reshape(-1, 3):
+            n = max(a + b + c, 1)
+            square, mean = min(max(c / n, 0), 1), min(max((b / 2) / n + min(max(c / n, 0), 1), 0), 1)
+            variance = (p["hi"] - p["lo"]) ** 2 * min(max(square - mean**2, 0), 0.25)
+            found.append(variance if kind.endswith("var") else math.sqrt(variance))
+        return found
     if kind == "vec_avg":
         n = max(x[0] / (count_factor(p["dim"]) * p["clip"]), 1)
         return [min(max(v / n, -p["clip"]), p["clip"]) for v in x[1:]]
@@ -306,7 +309,7 @@ def test_values_are_made_from_the_point(path, kind):
         for value, stddev, low, high in got:
             if linear:
                 assert stddev == pytest.approx(sigma, rel=1e-9)
-            if kind not in ("stddev", "quantile", "median"):
+            if not kind.endswith(("stddev", "quantile", "median")):
                 assert (high - low) / 2 == pytest.approx(-math.log(0.05) / math.sqrt(2) * stddev, rel=1e-6)
                 assert (high + low) / 2 == pytest.approx(value, rel=1e-9, abs=1e-9)
             assert low <= value <= high
@@ -376,7 +379,7 @@ def test_a_mix_of_groups_has_several_draws():
 def threshold_of(terms, m, delta, reach, scale, g, factor):
     """Returns the threshold, by bisection on the tail of a sum of Laplace noises."""
     def tail(x):
-        return math.exp(-x) * {1: 0.5, 2: (2 + x) / 4}[terms]
+        return math.exp(-x) * {1: 0.5, 2: (2 + x) / 4, 3: (8 + 5 * x + x * x) / 16}[terms]
     low, high, wanted = 0.0, 1000.0, -math.expm1(math.log1p(-delta) / m)
     for _ in range(200):
         middle = (low + high) / 2
@@ -385,7 +388,8 @@ def threshold_of(terms, m, delta, reach, scale, g, factor):
 
 
 @pytest.mark.parametrize("kind,more,terms,reach,factor", [
-    ("group_count", {"clip": 3}, 1, 3, 1), ("group_sum", {"clip": 8}, 1, 2, 2), ("group_avg", {"lo": -1, "hi": 5, "clip": 2}, 2, 2, 1)])
+    ("group_count", {"clip": 3}, 1, 3, 1), ("group_sum", {"clip": 8}, 1, 2, 2), ("group_avg", {"lo": -1, "hi": 5, "clip": 2}, 2, 2, 1),
+    ("group_var", {"lo": -1, "hi": 5, "clip": 2}, 3, 2, 1)])
 def test_thresholds_follow_the_law(path, kind, more, terms, reach, factor):
     db = connect(path)
     one(db, "SELECT dp_init(?)", json.dumps({"unchecked": True, "unit": "unit"}))

@@ -54,6 +54,7 @@ AT_THE_END = f"{HI} + i * 0"
     ("count", {}, rows("i"), 1), ("sum", {"clip": 5}, rows("i"), 1), ("histogram", {**BOUNDS, "bins": 8}, rows(EVENLY), 1),
     ("group_count", {"keys": ["0", "1", "2", "3"]}, rows("i % 4"), 1),
     ("group_avg", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(AT_THE_END, "i % 4, "), 1),
+    ("group_var", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(AT_THE_END, "i % 4, "), 1),
 ])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio, mechanism):
