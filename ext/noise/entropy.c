@@ -55,6 +55,27 @@ static long read_some(unsigned char *bytes, size_t count) {
   return got > 0 ? (long)got : -1;
 }
 
+#elif defined(__EMSCRIPTEN__)
+
+#include <emscripten.h>
+
+#define MOST 65536 /* crypto.getRandomValues() refuses larger counts */
+
+/* clang-format off */
+EM_JS(long, random_bytes, (unsigned char *bytes, size_t count), {
+  try {
+    crypto.getRandomValues(HEAPU8.subarray(bytes, bytes + count));
+    return count;
+  } catch (error) {
+    return -1;
+  }
+})
+/* clang-format on */
+
+static long read_some(unsigned char *bytes, size_t count) {
+  return random_bytes(bytes, count);
+}
+
 #else
 
 #include <unistd.h>

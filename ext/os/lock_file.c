@@ -96,6 +96,29 @@ void lock_file_forget(intptr_t lock) {
   CloseHandle((HANDLE)lock);
 }
 
+#elif defined(__EMSCRIPTEN__)
+
+/*
+** In WebAssembly, flock() and fcntl() report success and lock nothing. No lock is ever taken, so a
+** ledger must be in memory there.
+*/
+int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error) {
+  (void)name;
+  (void)model;
+  (void)lock;
+  *error = (struct lock_error){LOCK_IMPOSSIBLE, 0, "WebAssembly cannot lock files"};
+  return -1;
+}
+
+void lock_file_drop(intptr_t lock, const char *name) {
+  (void)lock;
+  (void)name;
+}
+
+void lock_file_forget(intptr_t lock) {
+  (void)lock;
+}
+
 #else
 
 #include <errno.h>

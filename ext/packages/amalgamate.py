@@ -15,7 +15,7 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\]
 WORD = re.compile(r"[A-Za-z_]\w*$")
 ENTRY = "sqlite3_diffuse_init"
 # Names that the C library or Windows declares. Our files also use these names for something else.
-LIBRARY = {"clock", "index", "link", "remove", "signal", "time", "BOOL", "BYTE", "WORD"}
+LIBRARY = {"clock", "index", "link", "remove", "signal", "time", "wait", "BOOL", "BYTE", "WORD"}
 
 
 def tokens_of(text):

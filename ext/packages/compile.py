@@ -52,25 +52,27 @@ class Compiler:
         self.work, self.platform = work, platform
         self.target = PLATFORMS[platform]["zig"]
         self.folder = work / platform
+        self.cc, self.ar = [os.environ["ZIG"], "cc", "-target", self.target], [os.environ["ZIG"], "ar"]
         self.environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(work / "zig-cache"), "ZIG_LOCAL_CACHE_DIR": str(work / "zig-cache"),
                             "ZERO_AR_DATE": "1"}
 
-    def zig(self, *arguments):
-        done = subprocess.run([os.environ["ZIG"], *map(str, arguments)], env=self.environment, capture_output=True, text=True, cwd=self.work)
+    def run(self, tool, *arguments):
+        command = [*map(str, [*tool, *arguments])]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, cwd=self.work)
         if done.returncode:
-            raise SystemExit(f"{self.platform}: zig {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}")
+            raise SystemExit(f"{self.platform}: {' '.join(command)}\n{done.stdout}{done.stderr}")
 
     def compile(self, source, output, *flags):
         if output.exists() and output.stat().st_mtime > source.stat().st_mtime:
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        pic = [] if os_of(self.platform) == "windows" else ["-fPIC"]
+        pic = [] if os_of(self.platform) in ("windows", "wasm") else ["-fPIC"]
         # Paths are relative to WORK, so that no message in the object names this machine.
-        self.zig("cc", "-target", self.target, *COMMON, *pic, *flags, "-c", "-o", output, source.relative_to(self.work))
+        self.run(self.cc, *COMMON, *pic, *flags, "-c", "-o", output, source.relative_to(self.work))
 
     def archive(self, output, objects):
         output.unlink(missing_ok=True)
-        self.zig("ar", "rcsD", output, *objects)
+        self.run(self.ar, "rcsD", output, *objects)
 
     def dependencies(self):
         """Yields (source, object, flags) for each file of GSL and libsodium."""
@@ -82,9 +84,10 @@ class Compiler:
         flags = ["-DSODIUM_STATIC", "-DCONFIGURED=1", "-DNDEBUG", f"-I{sodium}/include", f"-I{sodium}/include/sodium", "-Iinclude",
                  "-Iinclude/sodium", "-Wno-everything", "-D_GNU_SOURCE"]
         machine, system = self.target.split("-")[:2]
-        flags += ["-DHAVE_TI_MODE=1", "-DHAVE_C_VARARRAYS=1", "-DHAVE_INLINE_ASM=1"]
-        flags += ["-DNATIVE_BIG_ENDIAN=1" if machine == "s390x" else "-DNATIVE_LITTLE_ENDIAN=1"]
-        if system != "windows":
+        flags += ["-DHAVE_C_VARARRAYS=1", "-DNATIVE_BIG_ENDIAN=1" if machine == "s390x" else "-DNATIVE_LITTLE_ENDIAN=1"]
+        if machine != "wasm32":
+            flags += ["-DHAVE_TI_MODE=1", "-DHAVE_INLINE_ASM=1"]
+        if system not in ("windows", "emscripten"):
             flags += ["-DHAVE_SYS_MMAN_H=1", "-DHAVE_MMAP=1", "-DHAVE_MPROTECT=1", "-DHAVE_MLOCK=1", "-DHAVE_MADVISE=1", "-DHAVE_PTHREAD=1",
                       "-DHAVE_NANOSLEEP=1", "-DHAVE_POSIX_MEMALIGN=1", "-DHAVE_GETPID=1", "-DHAVE_ATOMIC_OPS=1", "-DHAVE_WEAK_SYMBOLS=1"]
         if machine == "x86_64":
@@ -115,7 +118,7 @@ class Compiler:
         libraries = {"windows": ["-lbcrypt", "-ladvapi32"], "macos": []}.get(system, ["-lm", "-lpthread"])
         special = {"windows": [], "macos": ["-Wl,-install_name,@rpath/diffuse.dylib", "-Wl,-dead_strip", "-Wl,-headerpad_max_install_names"]}.get(
             system, ["-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-soname,diffuse.so"])
-        self.zig("cc", "-target", self.target, "-shared", "-s", *special, "-o", output, self.folder / "loadable.o",
+        self.run(self.cc, "-shared", "-s", *special, "-o", output, self.folder / "loadable.o",
                  self.folder / "libdiffuse-deps.a", *libraries)
 
 

@@ -3,13 +3,16 @@
 #   make deps-packages packages        everything, to build/packages/
 #   make deps-test-packages test-packages    installs each package into an empty environment and makes a first release
 #   make install PREFIX=... DESTDIR=...
+#   make deps-wasm wasm                one page that runs in a browser, build/wasm/diffuse.html
+#   make deps-report test-wasm         tests the page in Chromium, and runs the unit tests on wasm32
 
 WORK     = build/packages-work
 TOOLS    = build/packages-tools
 ZIG_RELEASE = 0.17.1
 EPOCH = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
-.PHONY: deps-packages packages debian-package amalgamation install deps-test-packages deps-datasette test-packages check-packages
+.PHONY: deps-packages packages debian-package amalgamation install deps-test-packages deps-datasette test-packages check-packages \
+        deps-wasm wasm test-wasm
 
 deps-packages: $(TOOLS)/python/.done $(TOOLS)/npm/.done $(WORK)/sources/.done
 	$(MAKE) deps PACKAGES='gcc make git python3 libsqlite3-dev libgsl-dev libsodium-dev dpkg-dev debhelper lintian'
@@ -33,11 +36,14 @@ amalgamation: $(BUILD)/amalgamation/diffuse.c
 $(BUILD)/amalgamation/diffuse.c: ext/packages/amalgamate.py ext/packages/diffuse.h.in $(SOURCES) $(wildcard ext/*/*.h) $(GENERATED)
 	$(PYTHON) ext/packages/amalgamate.py $(BUILD) $(@D)
 
+# Copies the amalgamation to the folder of the compilers, unless it has not changed. It is then not compiled again.
+COPY_AMALGAMATION = @mkdir -p $(WORK)/amalgamation && for file in diffuse.c diffuse.h; do \
+	  cmp -s $(BUILD)/amalgamation/$$file $(WORK)/amalgamation/$$file || cp $(BUILD)/amalgamation/$$file $(WORK)/amalgamation; done
+
 packages: amalgamation
 	@test -e $(TOOLS)/python/.done && test -e $(WORK)/sources/.done || \
 	  { echo 'packages need a cross compiler and sources (make deps-packages)' >&2; exit 1; }
-	@mkdir -p $(WORK)/amalgamation && for file in diffuse.c diffuse.h; do \
-	  cmp -s build/amalgamation/$$file $(WORK)/amalgamation/$$file || cp build/amalgamation/$$file $(WORK)/amalgamation; done
+	$(COPY_AMALGAMATION)
 	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK)
 	rm -rf build/packages
 	$(EPOCH) $(PYTHON) ext/packages/packages.py $(WORK) build/packages
@@ -59,6 +65,37 @@ check-packages:
 	PYTHONPATH=$(TOOLS)/python $(PYTHON) -m twine check --strict build/packages/*.whl
 	$(PYTHON) ext/packages/check.py build/packages $(TOOLS)
 	lintian --fail-on error,warning,info --allow-root build/packages/*.deb
+
+# ---- WebAssembly -----------------------------------------------------------------------------------
+
+# Debian's Emscripten compiles SQLite from the source of Debian's package sqlite3. SQLite's own scripts need Tcl.
+deps-wasm: $(WORK)/sources/.sqlite3
+	$(MAKE) deps PACKAGES='gcc make python3 libsqlite3-dev libgsl-dev libsodium-dev emscripten tcl'
+
+$(WORK)/sources/.sqlite3: | $(WORK)/sources/.done
+	/bin/sh ext/packages/debian.sh source $(@D) sqlite3
+	touch $@
+
+$(WORK)/sqlite/sqlite3.c: | $(WORK)/sources/.sqlite3
+	@mkdir -p $(@D)
+	cd $(@D) && ../sources/sqlite3/configure --quiet --disable-tcl && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(MAKE) -s sqlite3.c
+
+wasm: $(BUILD)/wasm/diffuse.html
+WASM = ext/packages/wasm/wasm.py ext/packages/compile.py
+$(BUILD)/wasm/diffuse.html: ext/packages/wasm/page.html $(WASM) $(BUILD)/amalgamation/diffuse.c $(WORK)/sqlite/sqlite3.c
+	@command -v emcc >/dev/null || { echo 'wasm needs Emscripten (make deps-wasm)' >&2; exit 1; }
+	$(COPY_AMALGAMATION)
+	$(PYTHON) ext/packages/wasm/wasm.py page $(WORK) $@
+
+# The unit tests, compiled for wasm32. Node runs them. They cover the rooms that do not know SQLite: all integers, all noise.
+$(WORK)/wasm/libtests.a: $(WASM) $(BUILD)/wasm/diffuse.html
+	$(PYTHON) ext/packages/wasm/wasm.py libraries $(WORK) $@
+
+test-wasm: $(WORK)/wasm/libtests.a
+	NODE_PATH=/usr/share/nodejs $(MAKE) BUILD=$(BUILD)/wasm CC=emcc AR=emar WARNINGS= STATIC=$(abspath $<) unit \
+	  CFLAGS='-O2 -I$(abspath $(WORK))/include -sALLOW_MEMORY_GROWTH=1 -sINITIAL_MEMORY=64MB -sTOTAL_STACK=4MB -sENVIRONMENT=node \
+	          -sSINGLE_FILE=1 -sEXIT_RUNTIME=1 -Wno-unused-command-line-argument'
+	BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider tests/packages/test_wasm.py
 
 # ---- install ---------------------------------------------------------------------------------------
 

@@ -215,7 +215,7 @@ def test_no_symbol_is_external_for_one_file():
     assert lonely in ([], ["sqlite3_diffuse_init"])
 
 
-SYSTEM_HEADERS = """dirent errno fcntl poll process pthread sched signal strings sys time threads unistd windows bcrypt
+SYSTEM_HEADERS = """dirent emscripten errno fcntl poll process pthread sched signal strings sys time threads unistd windows bcrypt
                     xlocale""".split()
 
 
@@ -224,7 +224,7 @@ def test_operating_system_stays_in_one_room():
     root = HERE.parents[1] / "ext"
     may = [root / "os", root / "noise" / "entropy.c"]
     named = re.compile(r'#include <(?:%s)[./]' % "|".join(SYSTEM_HEADERS))
-    conditional = re.compile(r"#\s*(?:el)?if.*\b(_WIN32|__linux__|__APPLE__)\b")
+    conditional = re.compile(r"#\s*(?:el)?if.*\b(_WIN32|__linux__|__APPLE__|__EMSCRIPTEN__)\b")
     files = [path for path in sorted(root.rglob("*.[ch]")) if not any(m in (path, *path.parents) for m in may)]
     assert len(files) > 100
     found = [(path.name, line) for path in files for line in path.read_text().splitlines()

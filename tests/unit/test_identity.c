@@ -158,6 +158,7 @@ static void kinds_and_secrets(void) {
 }
 
 int main(void) {
+  if (sodium_init() < 0) return 1; /* needed by randombytes_buf() */
   RUN(short_texts_are_sums_of_products);
   RUN(every_byte_counts);
   RUN(both_halves_tell_texts_apart);
