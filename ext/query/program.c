@@ -135,9 +135,11 @@ int program_keeps_nothing(const struct program *program, int first, int last) {
   for (int i = first; i <= last; i++) {
     const struct program_instruction *here = &program->list[i];
     if (!here->operation) return 0;
-    int high = here->p1 > here->p2 ? here->p1 : here->p2;
-    if (here->p3 > high) high = here->p3;
-    if (2 * high + 128 > most) most = 2 * high + 128;
+    int registers[3] = {here->p1, here->p2, here->p3};
+    for (int j = 0; j < 3; j++) { /* the other numbers are constants, addresses and cursors */
+      int is_register = here->operation->reads & 1 << j || here->operation->writes == j + 1;
+      if (is_register && 2 * registers[j] + 128 > most) most = 2 * registers[j] + 128;
+    }
   }
   if (most > 10000) return 0;
   for (int place = 1; place <= most; place++) {

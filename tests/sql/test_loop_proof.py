@@ -37,6 +37,8 @@ def clinic():
 @pytest.mark.parametrize("sql, value", [
     ("dp_sum('t', minutes, 100, patient) FROM visit", 65),  # the row without a patient does not count
     ("dp_sum('t', minutes, 15, patient) FROM visit", 35),
+    ("dp_sum('t', iif(minutes < 2000000000, minutes, 0), 100, patient) FROM visit", 65),
+    ("dp_ou_sum('t', minutes, 100, 1000000, patient) FROM visit", 65),
     ("dp_sum('t', minutes + 1, 100, patient, 'named') FROM visit", 69),
     ("dp_sum('t', minutes, 100, patient) FROM visit WHERE ward = 'a' AND minutes > 5", 40),
     ("dp_sum('t', twice, 100, patient) FROM visit", 130),
