@@ -349,7 +349,7 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
     */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
-    double error = tree_rank_stddev(reading->shape->levels, share, inside);
+    double error = tree_rank_stddev(reading->shape->tree, share, inside);
     if (!(error >= 0)) return -1;
     error *= noise_of(&reading->view);
     double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
@@ -359,7 +359,8 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
 }
 
 int estimate_quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  int levels = reading->shape->levels, count = 1 << levels, used = -1;
+  struct tree tree = reading->shape->tree;
+  int count = 1 << tree.bits, used = -1;
   int coordinates = reading->shape->coordinates;
   double *nodes = malloc(sizeof *nodes * (size_t)coordinates);
   double *leaves = malloc(sizeof *leaves * (size_t)count);
@@ -368,7 +369,7 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
     for (int i = 0; i < coordinates; i++)
       nodes[i] = ldexp((double)values[i], reading->view.granularity);
     struct ranks ranks = ranks_of(reading, totals, count);
-    if (tree_leaves(nodes, levels, leaves) && tree_running(leaves, count, totals))
+    if (tree_leaves(nodes, tree, leaves) && tree_running(leaves, count, totals))
       used = quantiles_of(&ranks, estimates);
   }
   free(nodes);
@@ -452,8 +453,8 @@ double estimate_tripled_spread_stddev(const struct reading *reading) {
 }
 
 double estimate_rank_stddev(const struct reading *reading) {
-  int levels = reading->shape->levels;
-  return published_up(noise_of(&reading->view) * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
+  struct tree tree = reading->shape->tree;
+  return published_up(noise_of(&reading->view) * tree_rank_stddev(tree, 0.5, 1 << (tree.bits - 1)));
 }
 
 double estimate_coefficient_stddev(const struct reading *reading) {
@@ -493,7 +494,7 @@ double estimate_half_width(const struct reading *reading, double rows, double co
 }
 
 int estimate_room(const struct reading *reading) {
-  if (reading->shape->levels) return reading->quantile_count;
+  if (reading->shape->tree.levels) return reading->quantile_count;
   return reading->cells * reading->shape->components;
 }
 

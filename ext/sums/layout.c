@@ -48,7 +48,7 @@ static double count_factor_of(const struct contribution *question) {
 static double norm_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
   double norm = question->clip * family->row_norm;
-  if (shape->levels) norm *= family->is_l1 ? shape->levels : sqrt(shape->levels);
+  if (shape->tree.levels) norm *= family->is_l1 ? shape->tree.levels : sqrt(shape->tree.levels);
   return family->is_l1 && family->is_ratio ? norm + shape->count_factor : norm;
 }
 
@@ -63,8 +63,8 @@ static int cells_of(const struct contribution *question) {
 */
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
   int64_t one = shape->components; /* the components of one cell */
-  if (shape->levels) {
-    one = by_unit ? shape->coordinates : shape->levels;
+  if (shape->tree.levels) {
+    one = by_unit ? shape->coordinates : shape->tree.levels;
   } else if (by_unit) {
     one *= shape->cells ? shape->cells : shape->max_groups;
   }
@@ -115,7 +115,7 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     block->reach += 2;
   }
   /* sqrt(levels) may be irrational too. */
-  if (shape->levels && !family->is_l1) block->lead_reach = block->reach += 2;
+  if (shape->tree.levels && !family->is_l1) block->lead_reach = block->reach += 2;
 }
 
 /*
@@ -164,9 +164,10 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   *shape = (struct layout){.family = family, .is_l1 = family->is_l1};
   shape->cells = cells_of(question);
   shape->components = components_of(question);
-  shape->levels = family->is_tree ? log2_of(question->size) : 0;
+  if (family->is_tree) shape->tree = tree_make(log2_of(question->size), family->is_l1);
   shape->max_groups = is_private(question) ? question->max_groups : 0;
-  shape->coordinates = shape->levels ? 2 * question->size - 2 : shape->cells * shape->components;
+  shape->coordinates = shape->cells * shape->components;
+  if (shape->tree.levels) shape->coordinates = tree_level(shape->tree, shape->tree.levels + 1);
   shape->touched = touched_of(shape, by_unit, replace);
   shape->counts = family->counts || extra_count;
   shape->counted = shape->counts ? 1 : family->shares;

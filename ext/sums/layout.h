@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "sums/family.h"
+#include "sums/tree.h"
 
 /* The public parameters of a release that determine the layout of its vector. */
 struct contribution {
@@ -76,7 +77,7 @@ struct layout {
   int touched;         /* the largest number of coordinates in which two neighbours differ */
   int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
   int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
-  int levels;          /* number of levels of the tree; 0: no tree */
+  struct tree tree;    /* its leaves are the cells */
   double count_factor; /* factor of component 0, if component 0 counts */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */

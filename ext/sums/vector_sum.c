@@ -64,7 +64,7 @@ static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   struct scratch *scratch = &vectors->scratch;
   if (records <= scratch->room) return 1;
   size_t room = records + scratch->room;
-  size_t cells = room * (size_t)(vectors->shape->levels ? vectors->shape->levels : 1);
+  size_t cells = room * (size_t)(vectors->shape->tree.levels ? vectors->shape->tree.levels : 1);
   struct item *items = realloc(scratch->items, sizeof *items * room);
   if (items) scratch->items = items;
   uint32_t *numbers = realloc(scratch->cells, sizeof *numbers * cells);
@@ -101,9 +101,11 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
   size_t start = 0, end = count;
-  for (int level = vectors->shape->levels; level >= 1; level--) {
+  struct tree tree = vectors->shape->tree;
+  for (int level = tree.levels; level >= 1; level--) {
+    int bits = tree_bits(tree, level) - tree_bits(tree, level - 1), first = tree_level(tree, level);
     for (size_t i = start; i < end && level > 1; i++) {
-      uint32_t parent = scratch->cells[i] / 2;
+      uint32_t parent = scratch->cells[i] >> bits;
       size_t last = count - 1;
       if (count > end && scratch->cells[last] == parent) {
         scratch->values[last] = lattice_add(scratch->values[last], scratch->values[i]);
@@ -112,7 +114,7 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
         scratch->values[count++] = scratch->values[i];
       }
     }
-    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)tree_level(level);
+    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)first;
     start = end;
     end = count;
   }
@@ -123,7 +125,7 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 static void add_matrix(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
-  if (vectors->shape->levels) count = climb(vectors, count);
+  if (vectors->shape->tree.levels) count = climb(vectors, count);
   clip_vector(vectors->shape, scratch->values, count, vectors->components);
   for (size_t i = 0; i < count; i++) {
     if (vectors->cells) group_keys_keep(vectors->cells, (int)scratch->cells[i]);
@@ -156,7 +158,7 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   size_t components = (size_t)vectors->components;
   for (size_t i = 0; i < count; i++)
     scratch->items[i] = (struct item){record_cell(vectors->records, list[i]), list[i]};
-  if (vectors->shape->levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
+  if (vectors->shape->tree.levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
   count = keep_first(vectors, record_unit(list[0]), count);
   for (size_t i = 0; i < count; i++) {
     const record_word *record = scratch->items[i].record;

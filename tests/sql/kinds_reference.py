@@ -209,7 +209,10 @@ def bounds_threshold(sigma):
 
 
 def levels(p):
-    return p["bins"].bit_length() - 1
+    """Returns the logarithm of the number of nodes, for each level of the tree: one bit a level, or about four in the sum norm."""
+    bits = p["bins"].bit_length() - 1
+    count = math.ceil(bits / 4) if is_l1(p) else bits
+    return [level * bits // count for level in range(1, count + 1)]
 
 
 # ---- one unit ------------------------------------------------------------------------------------------------------
@@ -282,8 +285,8 @@ def contribution(kind, p, rows):
         return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip, p)
     if kind in ("quantile", "median"):
         leaves = [bin_of(number(row.x), p) for row in rows]
-        return into_ball(added(((level, leaf >> (levels(p) - level)), 1) for leaf in leaves for level in range(1, levels(p) + 1)),
-                         clip * (levels(p) if is_l1(p) else math.sqrt(levels(p))), p)
+        return into_ball(added(((level, leaf >> (levels(p)[-1] - level)), 1) for leaf in leaves for level in levels(p)),
+                         clip * (len(levels(p)) if is_l1(p) else math.sqrt(len(levels(p)))), p)
     if kind in ("vec_sum", "ou_vec_sum"):
         return into_ball(added(((0, j), clamp(value, -far, far)) for row in rows for j, value in enumerate(vector(row.v, p["dim"]))),
                          clip, p)
@@ -348,7 +351,7 @@ def reach(kind, parameters, by_unit, adjacency):
     if kind in ("count", "ou_count", "count_distinct"):
         return clip
     if kind in ("histogram", "bounds", "group_count", "ou_group_count", "quantile", "median"):
-        return clip * math.sqrt(twice) * (math.sqrt(levels(p)) if kind in ("quantile", "median") else 1)
+        return clip * math.sqrt(twice) * (math.sqrt(len(levels(p))) if kind in ("quantile", "median") else 1)
     if kind in ("var", "stddev"):
         return clip * (2.26818 if adjacency == "replace" else math.sqrt(3))
     if kind in ("group_var", "group_stddev"):
@@ -411,8 +414,8 @@ def spread_interval(kind, p, vector, width):
 def quantile_interval(p, vector, q, width):
     """Returns the interval of a quantile. A running total of leaves has an error of at most sqrt(levels) times the noise of a
     node, and so has the total of all leaves."""
-    bins, off = p["bins"], 2 * math.sqrt(levels(p)) * width
-    leaves = [vector.get((levels(p), i), 0) for i in range(bins)]
+    bins, off = p["bins"], 2 * math.sqrt(len(levels(p))) * width
+    leaves = [vector.get((levels(p)[-1], i), 0) for i in range(bins)]
     running = [0.0, *itertools.accumulate(leaves)]
     if running[-1] <= off:
         return p["lo"], p["hi"]

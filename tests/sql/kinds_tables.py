@@ -111,7 +111,7 @@ def cases():
 THREE = ["a", "b", "c"]
 CALLS = {
     "count": {"clip": 2}, "count_distinct": {}, "sum": {"clip": 3}, "avg": {"lo": -1, "hi": 5, "clip": 2}, "var": {"lo": -1, "hi": 5},
-    "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
+    "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 32}, "median": {"lo": -1, "hi": 5, "bins": 8},
     "histogram": {"lo": -1, "hi": 5, "bins": 6}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
     "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
     "group_var": {"lo": -1, "hi": 5, "keys": THREE}, "group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "clip": 2},
@@ -138,7 +138,7 @@ MONTE_CARLO = {  # for kinds that are not linear, the true answers for few_rows(
 
 def consistent(nodes, levels):
     """Returns the counts of the leaves that best fit the noisy counts of all nodes except the root, by least
-    squares."""
-    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
-                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
+    squares. `levels` is that of kinds_reference.py."""
+    design = numpy.array([[leaf >> (levels[-1] - level) == node for leaf in range(1 << levels[-1])]
+                          for level in levels for node in range(1 << level)], dtype=float)
     return numpy.linalg.lstsq(design, nodes, rcond=None)[0]

@@ -15,6 +15,7 @@ import numpy
 import pytest
 from scipy import stats
 
+from kinds_reference import levels
 from noise_helpers import SEVEN, charges, error_of, fill, one, open_ledger, quick_path
 
 pytestmark = [pytest.mark.xdist_group("grid"), pytest.mark.alarm(2e-11)]
@@ -28,8 +29,8 @@ def ask(db, tier, q, lo, hi, **options):
 
 def consistent(nodes, levels):
     """Returns the matrix from leaves to nodes, and the counts of the leaves by least squares."""
-    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
-                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
+    design = numpy.array([[leaf >> (levels[-1] - level) == node for leaf in range(1 << levels[-1])]
+                          for level in levels for node in range(1 << level)], dtype=float)
     return design, numpy.linalg.lstsq(design, nodes, rcond=None)[0]
 
 
@@ -42,10 +43,10 @@ def isotonic(totals):
     return [max(min(means[a, i:]) for a in range(i + 1)) for i in range(n)]
 
 
-def reference(nodes, sigma, q, lo, hi, grid, bins):
+def reference(nodes, levels, sigma, q, lo, hi, grid, bins):
     """Returns the answer and its interval under Gaussian noise."""
     values = round((hi - lo) // grid) + 1
-    share, levels = -(-values // bins), bins.bit_length() - 1
+    share = -(-values // bins)
     design, leaves = consistent(nodes, levels)
     totals = [0.0] + [max(total, 0) for total in isotonic(numpy.cumsum(leaves))]
     n = totals[-1]
@@ -91,9 +92,10 @@ def test_answers_are_those_of_the_definition(mechanism):
             for release, (answers, lo, hi, grid, bins) in enumerate(asked, 1):
                 g, size, stored = ledger.execute("SELECT granularity, size, grid FROM dp_release WHERE id = ?", (release,)).fetchone()
                 rows = ledger.execute("SELECT value, clock FROM dp_path WHERE release_id = ? ORDER BY component", (release,)).fetchall()
-                assert (size, stored, len(rows)) == (bins, grid, 2 * bins - 2)
+                shape = levels({"bins": bins, "mechanism": mechanism})
+                assert (size, stored, len(rows)) == (bins, grid, sum(1 << level for level in shape))
                 nodes = numpy.array([value for value, _ in rows]) * 2.0**g
-                wanted = [reference(nodes, math.sqrt(rows[0][1]) * 2.0**g, q, lo, hi, grid, bins) for q in QS]
+                wanted = [reference(nodes, shape, math.sqrt(rows[0][1]) * 2.0**g, q, lo, hi, grid, bins) for q in QS]
                 assert answers == [answer for answer, _, _ in wanted]
                 found = ledger.execute("SELECT low, high FROM dp_value WHERE release_id = ? ORDER BY component", (release,)).fetchall()
                 if mechanism == "gaussian":

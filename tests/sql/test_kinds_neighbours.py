@@ -24,7 +24,7 @@ SUM_MARGIN = 45  # further scales that a sum of magnitudes of Laplace noise may 
 
 PARAMETERS = {
     "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
-    "var": {"lo": -3, "hi": 5, "clip": 1.5}, "stddev": {"lo": -3, "hi": 5}, "quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16},
+    "var": {"lo": -3, "hi": 5, "clip": 1.5}, "stddev": {"lo": -3, "hi": 5}, "quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 32},
     "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 2.5},
     "vec_avg": {"dim": 3, "clip": 2.5}, "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 2.7, "keys": KEYS},
     "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "group_var": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5},
@@ -194,7 +194,7 @@ def test_sensitivity_is_its_definition(open_points, name):
     if name.startswith("laplace"):
         once = 0  # in this part of the radius, two units have the same sign
         if kind in ("quantile", "median"):
-            radius *= math.log2(p["bins"])
+            radius *= math.ceil(math.log2(p["bins"]) / 4)  # levels
         elif kind == "vec_avg":
             once = clip / 2  # the count (of vectors with three numbers)
         elif name.endswith("private group_sum"):

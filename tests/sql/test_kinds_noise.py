@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from conftest import INIT
-from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, numbers
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, levels, numbers
 from kinds_tables import CALLS, MONTE_CARLO, consistent, few_rows, fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 
@@ -235,8 +235,7 @@ def values_of(kind, p, x, sigma):
             return centre + (found - centre) * min(1, p["radius"] / numpy.linalg.norm(found - centre)), 1
         return numpy.clip(found, centre - p["radius"], centre + p["radius"]), 1
     if kind in ("quantile", "median"):
-        levels = p["bins"].bit_length() - 1
-        running = [0.0, *monotone(numpy.cumsum(consistent(x, levels)))]
+        running = [0.0, *monotone(numpy.cumsum(consistent(x, levels(p))))]
         step = (p["hi"] - p["lo"]) / p["bins"]
         found = []
         for q in p.get("q", [0.5]):
@@ -406,7 +405,7 @@ def test_replay_diffuse_refine(kind):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "grid": 0.5, "dim": 2, "radius": 61, "centre": 0.25, "weight": 0.5,
+CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "grid": 0.25, "dim": 2, "radius": 61, "centre": 0.25, "weight": 0.5,
            "keys": ["a", "b"], "max_groups": 3, "key_share": 0.2}
 
 

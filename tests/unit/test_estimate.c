@@ -192,7 +192,8 @@ static void read_start(struct read *read, const struct contribution *question, d
   const struct noise_law *noise = read->shape.is_l1 ? &laplace_noise : &gaussian_noise;
   design_make(&read->design, &read->shape, rate, noise);
   uint64_t clock = noise->clock(read->design.sensitivity, rate);
-  read->coordinates = read->shape.levels ? read->shape.coordinates : cells * read->shape.components;
+  read->coordinates =
+      read->shape.tree.levels ? read->shape.coordinates : cells * read->shape.components;
   read->reading =
       (struct reading){.question = &read->question, .shape = &read->shape, .cells = cells};
   read->reading.view = plain_view(clock, read->design.granularity);
@@ -468,13 +469,16 @@ static void variances_stay_in_range(void) {
 
 /* Sets the counts of all nodes of the tree from the counts of the leaves. */
 static void put_leaves(struct read *read, const int *leaves) {
-  int levels = read->shape.levels;
-  for (int level = 1; level <= levels; level++) {
-    for (int i = 0; i < 1 << level; i++) {
+  struct tree tree = read->shape.tree;
+  int first = 0;
+  for (int level = 1; level <= tree.levels; level++) {
+    int bits = level * tree.bits / tree.levels, below = tree.bits - bits;
+    for (int i = 0; i < 1 << bits; i++) {
       double sum = 0;
-      for (int j = 0; j < 1 << (levels - level); j++) sum += leaves[(i << (levels - level)) + j];
-      set(read, (1 << level) - 2 + i, sum);
+      for (int j = 0; j < 1 << below; j++) sum += leaves[(i << below) + j];
+      set(read, first + i, sum);
     }
+    first += 1 << bits;
   }
 }
 

@@ -14,22 +14,45 @@
 
 enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
 
+/*
+** The nodes of each level, from the top: the binary tree, and the tree for the sum norm with the
+** same number of leaves.
+*/
+struct form {
+  struct tree tree;
+  int levels, bits[LEVELS];
+};
+static const struct form forms[] = {
+    {{1, 1}, 1, {1}},          {{2, 2}, 2, {1, 2}},
+    {{2, 1}, 1, {2}},          {{3, 3}, 3, {1, 2, 3}},
+    {{4, 4}, 4, {1, 2, 3, 4}}, {{4, 1}, 1, {4}},
+    {{5, 2}, 2, {2, 5}},       {{5, 5}, 5, {1, 2, 3, 4, 5}},
+    {{6, 2}, 2, {3, 6}},       {{6, 6}, 6, {1, 2, 3, 4, 5, 6}},
+    {{6, 4}, 4, {1, 3, 4, 6}},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+static int nodes_of(const struct form *form) {
+  int nodes = 0;
+  for (int i = 0; i < form->levels; i++) nodes += 1 << form->bits[i];
+  return nodes;
+}
+
 /* Returns whether a leaf is below node `node`, with the numbering of tree.h. */
-static int is_below(int leaf, int node, int levels) {
-  int level = 1;
-  while (node >= (2 << level) - 2) level++;
-  return leaf >> (levels - level) == node - ((1 << level) - 2);
+static int is_below(int leaf, int node, const struct form *form) {
+  int level = 0;
+  for (; node >= 1 << form->bits[level]; level++) node -= 1 << form->bits[level];
+  return leaf >> (form->tree.bits - form->bits[level]) == node;
 }
 
 /* Solves (A'A) x = right, where A is the matrix from leaves to nodes. The result replaces right. */
-static void solve_normal(int levels, long double *right) {
+static void solve_normal(const struct form *form, long double *right) {
   static long double matrix[LEAVES][LEAVES];
-  int leaves = 1 << levels, nodes = 2 * leaves - 2;
+  int leaves = 1 << form->tree.bits, nodes = nodes_of(form);
   for (int i = 0; i < leaves; i++) {
     for (int j = 0; j < leaves; j++) {
       matrix[i][j] = 0;
-      for (int k = 0; k < nodes; k++)
-        matrix[i][j] += is_below(i, k, levels) && is_below(j, k, levels);
+      for (int k = 0; k < nodes; k++) matrix[i][j] += is_below(i, k, form) && is_below(j, k, form);
     }
   }
   for (int i = 0; i < leaves; i++) { /* the matrix is positive definite, so no pivots are needed */
@@ -45,9 +68,27 @@ static void solve_normal(int levels, long double *right) {
   }
 }
 
+static void shapes_of_trees(void) {
+  for (int i = 0; i < FORMS; i++) {
+    int first = 0;
+    for (int level = 1; level <= forms[i].levels; level++) {
+      CHECK(tree_bits(forms[i].tree, level) == forms[i].bits[level - 1], "form %d", i);
+      CHECK(tree_level(forms[i].tree, level) == first, "form %d level %d", i, level);
+      first += 1 << forms[i].bits[level - 1];
+    }
+    CHECK(tree_level(forms[i].tree, forms[i].levels + 1) == first, "form %d", i);
+  }
+  for (int bits = 1; bits <= 16; bits++) {
+    struct tree binary = tree_make(bits, 0), wide = tree_make(bits, 1);
+    CHECK(binary.bits == bits && binary.levels == bits, "%d levels", binary.levels);
+    CHECK(wide.bits == bits && wide.levels == (int)ceil(bits / 4.0), "%d levels", wide.levels);
+  }
+}
+
 static void leaves_are_least_squares(void) {
-  for (int levels = 1; levels <= LEVELS; levels++) {
-    int leaves = 1 << levels, nodes = 2 * leaves - 2;
+  for (int f = 0; f < FORMS; f++) {
+    const struct form *form = &forms[f];
+    int leaves = 1 << form->tree.bits, nodes = nodes_of(form);
     for (int run = 0; run < 10; run++) {
       double y[NODES], got[LEAVES];
       long double want[LEAVES];
@@ -55,13 +96,13 @@ static void leaves_are_least_squares(void) {
       for (int i = 0; i < leaves; i++) {
         want[i] = 0;
         for (int k = 0; k < nodes; k++)
-          if (is_below(i, k, levels)) want[i] += y[k];
+          if (is_below(i, k, form)) want[i] += y[k];
       }
-      solve_normal(levels, want);
-      CHECK(tree_leaves(y, levels, got) == 1, "memory");
+      solve_normal(form, want);
+      CHECK(tree_leaves(y, form->tree, got) == 1, "memory");
       for (int i = 0; i < leaves; i++)
-        CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "levels %d leaf %d: %.17g, %.19Lg", levels, i,
-              got[i], want[i]);
+        CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "form %d leaf %d: %.17g, %.19Lg", f, i, got[i],
+              want[i]);
     }
   }
 }
@@ -71,21 +112,26 @@ static void leaves_are_least_squares(void) {
 ** does not modify the nodes.
 */
 static void consistent_nodes_are_kept(void) {
-  for (int levels = 1; levels <= 16; levels++) {
-    int leaves = 1 << levels, nodes = 2 * leaves - 2;
-    double *y = malloc(sizeof *y * (size_t)nodes), *got = malloc(sizeof *got * (size_t)leaves);
-    double *last = y + leaves - 2, *kept = malloc(sizeof *y * (size_t)nodes);
-    for (int i = 0; i < leaves; i++) last[i] = (double)(random_bits() % 1000);
-    for (int level = levels - 1; level >= 1; level--) {
-      double *node = y + (1 << level) - 2, *child = y + (2 << level) - 2;
-      for (int i = 0; i < 1 << level; i++) node[i] = child[2 * i] + child[2 * i + 1];
+  for (int i = 0; i < 32; i++) {
+    struct tree tree = tree_make(1 + i / 2, i % 2);
+    int leaves = 1 << tree.bits, nodes = tree_level(tree, tree.levels + 1);
+    double *y = calloc((size_t)nodes, sizeof *y), *got = malloc(sizeof *got * (size_t)leaves);
+    double *last = y + nodes - leaves, *kept = malloc(sizeof *y * (size_t)nodes);
+    for (int j = 0; j < leaves; j++) {
+      last[j] = (double)(random_bits() % 1000);
+      double *level = y;
+      for (int k = 1; k < tree.levels; k++) {
+        int bits = k * tree.bits / tree.levels;
+        level[j >> (tree.bits - bits)] += last[j];
+        level += 1 << bits;
+      }
     }
     memcpy(kept, y, sizeof *y * (size_t)nodes);
-    CHECK(tree_leaves(y, levels, got) == 1, "memory");
-    CHECK(memcmp(kept, y, sizeof *y * (size_t)nodes) == 0, "levels %d: nodes changed", levels);
+    CHECK(tree_leaves(y, tree, got) == 1, "memory");
+    CHECK(memcmp(kept, y, sizeof *y * (size_t)nodes) == 0, "bits %d: nodes changed", tree.bits);
     double most = 0;
-    for (int i = 0; i < leaves; i++) most = fmax(most, fabs(got[i] - last[i]));
-    CHECK(most <= 1e-7, "levels %d: off by %g", levels, most);
+    for (int j = 0; j < leaves; j++) most = fmax(most, fabs(got[j] - last[j]));
+    CHECK(most <= 1e-7, "bits %d: off by %g", tree.bits, most);
     free(y);
     free(got);
     free(kept);
@@ -96,43 +142,74 @@ static void consistent_nodes_are_kept(void) {
 
 static void rank_stddev_by_elimination(void) {
   const double quantiles[] = {0, 0.1, 0.25, 0.5, 0.7, 0.99, 1};
-  for (int levels = 1; levels <= 5; levels++) {
-    int leaves = 1 << levels;
-    for (int q = 0; q < 7; q++) {
-      for (int place = 0; place <= leaves; place++) {
-        long double c[LEAVES], x[LEAVES], variance = 0;
-        for (int i = 0; i < leaves; i++)
-          x[i] = c[i] = i < place ? 1 - (long double)quantiles[q] : -(long double)quantiles[q];
-        solve_normal(levels, x);
-        for (int i = 0; i < leaves; i++) variance += c[i] * x[i];
-        double got = tree_rank_stddev(levels, quantiles[q], place), want = (double)sqrtl(variance);
-        CHECK(fabs(got - want) <= 1e-12 + 1e-12 * want, "levels %d q %g place %d: %.17g, %.17g",
-              levels, quantiles[q], place, got, want);
-      }
+  for (int f = 0; f < FORMS; f++) {
+    int leaves = 1 << forms[f].tree.bits;
+    for (int i = 0; i < 7 * (leaves + 1); i++) {
+      int place = i / 7;
+      double q = quantiles[i % 7];
+      long double c[LEAVES], x[LEAVES], variance = 0;
+      for (int j = 0; j < leaves; j++)
+        x[j] = c[j] = j < place ? 1 - (long double)q : -(long double)q;
+      solve_normal(&forms[f], x);
+      for (int j = 0; j < leaves; j++) variance += c[j] * x[j];
+      double got = tree_rank_stddev(forms[f].tree, q, place), want = (double)sqrtl(variance);
+      CHECK(fabs(got - want) <= 1e-12 + 1e-12 * want, "form %d q %g place %d: %.17g, %.17g", f, q,
+            place, got, want);
     }
   }
 }
 
-/* With 20000 trees, the standard error is 0.5%. The test allows six standard errors. */
+/*
+** With 20000 trees, the standard error is 0.5%. The test allows six standard errors, which one of
+** the cases exceeds by chance with probability 1e-8.
+*/
 static void rank_stddev_by_simulation(void) {
   const struct {
-    int levels, place;
+    struct tree tree;
+    int place;
     double q;
-  } cases[] = {{1, 1, 0.5}, {4, 8, 0.5}, {6, 13, 0.3}, {6, 64, 0.9}};
+  } cases[] = {{{1, 1}, 1, 0.5}, {{4, 4}, 8, 0.5}, {{6, 6}, 13, 0.3}, {{6, 2}, 64, 0.9}};
   for (int c = 0; c < 4; c++) {
-    int levels = cases[c].levels, leaves = 1 << levels, nodes = 2 * leaves - 2;
+    struct tree tree = cases[c].tree;
+    int leaves = 1 << tree.bits, nodes = tree_level(tree, tree.levels + 1);
     double squares = 0, y[NODES], x[LEAVES];
     enum { RUNS = 20000 };
     for (int run = 0; run < RUNS; run++) {
       double error = 0;
       for (int i = 0; i < nodes; i++) y[i] = normal();
-      tree_leaves(y, levels, x);
+      tree_leaves(y, tree, x);
       for (int i = 0; i < leaves; i++)
         error += (i < cases[c].place ? 1 - cases[c].q : -cases[c].q) * x[i];
       squares += error * error;
     }
-    double got = sqrt(squares / RUNS), want = tree_rank_stddev(levels, cases[c].q, cases[c].place);
+    double got = sqrt(squares / RUNS), want = tree_rank_stddev(tree, cases[c].q, cases[c].place);
     CHECK(fabs(got / want - 1) <= 0.03, "case %d: %g of %g", c, got, want);
+  }
+}
+
+/*
+** Returns the error in rank of the median, root mean square over 64 places, for a sensitivity of 1.
+*/
+static double error_of(struct tree tree, int is_l1) {
+  double sum = 0, places = 1 << tree.bits;
+  for (int i = 0; i < 64; i++) {
+    double place = 1 + floor(fmod((i + 0.5) * 0.6180339887498949, 1) * (places - 1));
+    double stddev = tree_rank_stddev(tree, 0.5, place) * (is_l1 ? tree.levels : sqrt(tree.levels));
+    sum += stddev * stddev / 64;
+  }
+  return sqrt(sum);
+}
+
+/* No other number of levels has a much smaller error in rank than the one of tree_make(). */
+static void the_number_of_levels_is_good(void) {
+  for (int bits = 1; bits <= 14; bits++) {
+    for (int is_l1 = 0; is_l1 < 2; is_l1++) {
+      struct tree tree = tree_make(bits, is_l1);
+      double ours = error_of(tree, is_l1), least = ours;
+      for (tree.levels = 1; tree.levels <= bits; tree.levels++)
+        least = fmin(least, error_of(tree, is_l1));
+      CHECK(ours <= 1.06 * least, "bits %d is_l1 %d: %g of %g", bits, is_l1, ours, least);
+    }
   }
 }
 
@@ -235,10 +312,12 @@ static void places_invert_totals(void) {
 }
 
 int main(void) {
+  RUN(shapes_of_trees);
   RUN(leaves_are_least_squares);
   RUN(consistent_nodes_are_kept);
   RUN(rank_stddev_by_elimination);
   RUN(rank_stddev_by_simulation);
+  RUN(the_number_of_levels_is_good);
   RUN(running_totals_are_isotonic);
   RUN(true_counts_are_kept);
   RUN(places);

@@ -86,12 +86,16 @@ static void add_unit(const struct release *release, const int128 *matrix, size_t
                      int128 *totals) {
   const struct layout *shape = &release->shape;
   size_t count = cells * (size_t)shape->components;
-  if (shape->levels) count = (size_t)shape->coordinates;
+  if (shape->tree.levels) count = (size_t)shape->coordinates;
   int128 *values = calloc(count, sizeof *values);
-  if (shape->levels) {
+  if (shape->tree.levels) {
     for (size_t leaf = 0; leaf < cells; leaf++) {
-      for (int level = 1; level <= shape->levels; level++)
-        values[((size_t)1 << level) - 2 + (leaf >> (shape->levels - level))] += matrix[leaf];
+      size_t first = 0;
+      for (int level = 1; level <= shape->tree.levels; level++) {
+        int bits = level * shape->tree.bits / shape->tree.levels;
+        values[first + (leaf >> (shape->tree.bits - bits))] += matrix[leaf];
+        first += (size_t)1 << bits;
+      }
     }
   } else {
     memcpy(values, matrix, count * sizeof *values);
@@ -483,7 +487,32 @@ static void wide_vectors_and_batches(void) {
   free(v);
 }
 
-/* If no unit is clipped, each node is the sum of the leaves below it. */
+/*
+** If no unit is clipped, each node is the sum of the leaves below it. In the sum norm, 512 leaves
+** have two levels above them, with 8 and 64 nodes.
+*/
+static void nodes_are_sums_of_leaves_in_the_sum_norm(void) {
+  enum { ROWS = 3000 };
+  static struct row rows[ROWS];
+  struct contribution question = {
+      .family = family_tree.l1, .clip = 1000, .low = 0, .high = 1, .size = 512};
+  struct release release = release_of(&question, 1, 0);
+  int want[8 + 64 + 512] = {0};
+  for (int i = 0; i < ROWS; i++) {
+    int leaf = below(4) ? below(512) : 17;
+    rows[i] = (struct row){.who = WHO_INTEGER, .unit = i % 50, .x = (leaf + 0.5) / 512};
+    want[leaf / 64]++;
+    want[8 + leaf / 8]++;
+    want[72 + leaf]++;
+  }
+  CHECK(release.shape.coordinates == 8 + 64 + 512, "%d coordinates", release.shape.coordinates);
+  int128 *totals = totals_of(&release, rows, ROWS, 0);
+  for (int i = 0; i < 8 + 64 + 512; i++)
+    CHECK(totals[i] == want[i] * (int128)release.shape.count_steps, "node %d", i);
+  free(totals);
+}
+
+/* The same in the Euclidean norm, where the tree is binary. */
 static void nodes_are_sums_of_leaves(void) {
   enum { ROWS = 3000 };
   static struct row rows[ROWS];
@@ -815,6 +844,7 @@ int main(void) {
   RUN(one_unit_with_many_keys);
   RUN(wide_vectors_and_batches);
   RUN(nodes_are_sums_of_leaves);
+  RUN(nodes_are_sums_of_leaves_in_the_sum_norm);
   RUN(huge_leaves_saturate);
   RUN(totals_are_not_consumed);
   RUN(private_keys_are_chosen_again);
