@@ -28,7 +28,7 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
-               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` as shown.",
+               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown.",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
               "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
@@ -98,7 +98,6 @@ class Diffuse:
         db = sqlite3.connect(":memory:", isolation_level=None)
         db.enable_load_extension(True)
         db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
-        self.functions = {name for (name,) in db.execute("SELECT name FROM pragma_function_list")}
         db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
         accountant, delta, rate = {"Gaussian": ("gdp", DELTA, "dp_rate(:epsilon, :delta) / :share * (1 - 1e-12)"),
                                    "Laplace": ("pure", 0, "dp_rdp_laplace(1, :epsilon / :share, 1) * (1 - 1e-12)")}[noise]
@@ -125,34 +124,39 @@ class Diffuse:
 
     def candidates(self, question, share):
         self.load(question, share)
-        keys = json.dumps([str(key) for key in range(question.keys_count)])
-        ours = {
-            "persons": ("dp_count_distinct", "unit", None),
-            "rows": ("dp_count", "x, :c, unit", 1),
-            "sum": ("dp_sum", "x, :c, unit", question.hi),
-            "mean": ("dp_avg", "x, :lo, :hi, unit, json_object('clip', :c)", 1),
-            "median": ("dp_median", "x, :lo, :hi, unit, json_object('clip', :c)", 1),
-            "group counts": ("dp_group_count", "key, :c, unit, json_object('keys', json(:keys))", 1),
-            "group sums": ("dp_group_sum", "key, x, :c, unit, json_object('keys', json(:keys))", question.hi),
-            "group means": ("dp_group_avg", "key, x, :lo, :hi, unit, json_object('clip', :c, 'keys', json(:keys))", 1),
-        }
-        function, arguments, scale = ours[question.kind]
-        if function not in self.functions:
-            raise Cannot(f"not in this build: {function}")
-        options = {"": "", ", grid=1": ", 'grid', 1"} if question.kind == "median" else {"": ""}
+        kind, columns, scale = {
+            "persons": ("count_distinct", "unit", None), "rows": ("count", "x, unit", 1), "sum": ("sum", "x, unit", question.hi),
+            "mean": ("avg", "x, unit", 1), "median": ("median", "x, unit", 1), "group counts": ("group_count", "key, unit", 1),
+            "group sums": ("group_sum", "key, x, unit", question.hi), "group means": ("group_avg", "key, x, unit", 1),
+        }[question.kind]
+        fixed = {"whole_units": True}
+        if kind in ("avg", "median", "group_avg"):
+            fixed.update(lo=question.lo, hi=question.hi)
+        if question.keys is not None:
+            fixed["keys"] = [str(key) for key in range(question.keys_count)]
+        shapes = [{}]
+        if kind == "median":
+            shapes = [{**grid, **bins} for grid in ({}, {"grid": 1}) for bins in ({}, {"bins": 128})]
 
-        def draw(noise, clip, option):
-            sql = f"SELECT {function}('t', {arguments.replace(', :c)', f', :c{option})')}) FROM t"
-            (answer,) = self.connections[noise].execute(sql, {"c": clip and clip * scale, "lo": question.lo, "hi": question.hi,
-                                              "keys": keys}).fetchone()
+        def draw(noise, parameters, state):
+            """Returns an answer. Clipping here is deterministic, so the clipped sums are the same for every draw. They are
+            computed once, and each draw is a merge of this one state."""
+            if not state:
+                sql = f"SELECT dp_partial('{kind}', {columns}, ?) FROM t"
+                state += self.connections[noise].execute(sql, (json.dumps(parameters),)).fetchone()
+            options = json.dumps({"mechanism": noise.lower()})
+            (answer,) = self.connections[noise].execute("SELECT dp_merge('t', ?, ?)", (state[0], options)).fetchone()
             if isinstance(answer, str):
                 answer = json.loads(answer)
                 return np.array([answer[str(key)] for key in range(question.keys_count)])
             return answer
 
-        return [(noise if scale is None else f"{noise}, c={clip:g}{label}", functools.partial(draw, noise, clip, option))
-                for noise in self.connections for clip in ([None] if scale is None else question.clips)
-                for label, option in options.items()]
+        found = []
+        for noise, clip, shape in itertools.product(self.connections, [None] if scale is None else question.clips, shapes):
+            parameters = {**fixed, **shape, "mechanism": noise.lower()} | ({} if scale is None else {"clip": clip * scale})
+            label = ", ".join([noise] + ([] if scale is None else [f"c={clip:g}"]) + [f"{a}={b}" for a, b in shape.items()])
+            found.append((label, functools.partial(draw, noise, parameters, [])))
+        return found
 
 
 # ---- OpenDP ------------------------------------------------------------------------------------------
