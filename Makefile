@@ -30,7 +30,7 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/ba
 SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
+        check-valgrind check-questions coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
         deps-bench bench-questions bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
         deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
@@ -193,6 +193,11 @@ PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadg
 test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m 'not slow' tests
 
+# Compares the ways of evaluating a question on random questions about QUESTION_SEEDS random databases. 300 take ten minutes.
+QUESTION_SEEDS ?= 300
+check-questions: all fixed
+	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random_questions tests/sql/test_direct_questions.py
+
 # Runs the slowest tests, which rarely find an error. They take a quarter of an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m slow tests
@@ -238,12 +243,13 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 # ---- benchmarks: bench/results.md (make bench) and bench/growth.md (make bench-growth) ---------------------
 
 # Makes tables of 1, 10 or 100 million rows in build/bench/ and keeps them. With 10 million rows,
-# `make bench` takes a quarter of an hour. It writes bench/results.md. ONLY=section measures only
-# one section again.
+# `make bench` takes a quarter of an hour. It writes bench/results.md and bench/questions.md. ONLY=section
+# measures only one section again.
 ROWS ?= 10000000
 bench: all bench-libraries
 	BUILD=$(BUILD) $(PYTHON) bench/suite.py --rows $(ROWS) $(ONLY:%=--only %) \
 	  $(if $(filter 10000000,$(ROWS)),,--output $(BUILD)/bench/results-$(ROWS).md)
+	$(if $(ONLY),,$(MAKE) bench-questions)
 
 # Needs python3-matplotlib (make deps-figures).
 bench-growth: all bench-libraries

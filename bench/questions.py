@@ -1,16 +1,19 @@
-"""make bench-questions: measures questions in a ledger with a policy. Writes bench/questions.md.
+"""make bench-questions, also a part of make bench: measures questions in a ledger with a policy, and guarded connections. Writes
+bench/questions.md.
 
 The table visit has 2,000,000 rows, or the number in the first argument, and a tenth as many patients. Its rows are not in
 the order of the patients. The program measures, without and with an index on the patient:
 
-    GROUP BY     SQLite's plain query with GROUP BY patient, which "by unit" is compared with
-    by unit      a question with this query, evaluated for one patient at a time
-    unchecked    dp_release() in an unchecked ledger; its query returns the patient of each row
-    at once      a question with the query of "unchecked", proved to be one loop and evaluated for all patients at once
+    GROUP BY     the plain query of SQLite that a question by unit is compared with
+    by unit      the same as a question that is evaluated for one patient at a time
+    unchecked    dp_release() in an unchecked ledger, whose query names the patient of each row
+    at once      the same as a question, which is proved to be one loop and evaluated for all patients at once
+    where        `at once` and `unchecked` with a WHERE clause that a seventh of the rows passes
     aggregate    dp_sum() in a SELECT, in the ledger with the policy
 
-The figures are medians of interleaved rounds, in seconds. The goals are: by unit at most 3 times GROUP BY, at once at most
-1.1 times unchecked.
+The figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
+interleaved rounds, in seconds, and ratios are taken within a round. The goals are: by unit at most 3 times GROUP BY, at once
+at most 1.1 times unchecked, guarded no more than unguarded.
 """
 
 import os
@@ -23,17 +26,29 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-ROUNDS = 5
+ROUNDS = 7
 
 RELEASE = "SELECT dp_release('t', 'sum', '{}', '{{\"clip\":100}}')"
+WHERE = " WHERE ward = ''ward 3''"
 MEASURED = {
     "GROUP BY": (False, "SELECT sum(x) FROM (SELECT sum(minutes) AS x FROM visit GROUP BY patient)"),
     "by unit": (True, RELEASE.format("SELECT sum(minutes) FROM visit")),
     "unchecked": (False, RELEASE.format("SELECT minutes, patient FROM visit")),
     "at once": (True, RELEASE.format("SELECT minutes FROM visit")),
+    "unchecked, where": (False, RELEASE.format("SELECT minutes, patient FROM visit" + WHERE)),
+    "at once, where": (True, RELEASE.format("SELECT minutes FROM visit" + WHERE)),
     "aggregate": (True, "SELECT dp_sum('t', minutes, 100, patient) FROM visit"),
 }
-RATIOS = [("by unit", "GROUP BY"), ("at once", "unchecked"), ("aggregate", "unchecked")]
+RATIOS = [("by unit", "GROUP BY"), ("at once", "unchecked"), ("at once, where", "unchecked, where"), ("aggregate", "unchecked")]
+
+# Statements on a guarded connection and on a plain one. {} is the number of the round: a release of a guarded connection has a name.
+GUARDED = {
+    "SELECT of a public table": "SELECT sum(price), count(*) FROM item WHERE price > 20",
+    "join of public tables": "SELECT sum(a.price) FROM item a JOIN item b ON b.id = a.price",
+    "question, at once": "SELECT dp_release('t', 'sum', 'SELECT minutes FROM visit', '{{\"clip\":100,\"name\":\"q{}\"}}')",
+    "question, by unit": "SELECT dp_release('t', 'sum', 'SELECT sum(minutes) FROM visit', '{{\"clip\":100,\"name\":\"u{}\"}}')",
+    "dp_value": "SELECT count(*), max(value) FROM dp_value",
+}
 
 
 def database(rows, has_policy, has_index):
@@ -51,26 +66,59 @@ def database(rows, has_policy, has_index):
     return db
 
 
+def seconds_of(db, sql):
+    start = time.process_time()
+    db.execute(sql).fetchall()
+    return time.process_time() - start
+
+
 def measure(rows, has_index):
     databases = {has_policy: database(rows, has_policy, has_index) for has_policy in (False, True)}
     seconds = {name: [] for name in MEASURED}
     for _ in range(ROUNDS):
         for name, (has_policy, sql) in MEASURED.items():
-            start = time.perf_counter()
-            databases[has_policy].execute(sql).fetchall()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(several) for name, several in seconds.items()}
+            seconds[name].append(seconds_of(databases[has_policy], sql))
+    return seconds
+
+
+def measure_guard(rows):
+    seconds = {name: ([], []) for name in GUARDED}
+    databases = []
+    for is_guarded in (False, True):
+        db = database(rows, True, False)
+        db.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, price INT)")
+        db.execute("INSERT INTO item SELECT id, minutes FROM visit")
+        db.execute("SELECT dp_public('item')").fetchall()
+        db.execute("SELECT dp_grant('g', 't', 0.9)").fetchall()
+        for i in range(100):
+            db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit WHERE id < 9', ?)", ('{"clip":1,"name":"r%d"}' % i,)).fetchall()
+        if is_guarded:
+            db.execute("""SELECT dp_guard('t', '{"ask":"g"}')""").fetchall()
+        databases.append(db)
+    for number in range(ROUNDS):
+        for name, sql in GUARDED.items():
+            for db, found in zip(databases, seconds[name]):
+                found.append(seconds_of(db, sql.format(number)))
+    return seconds
+
+
+def ratio(numerators, denominators):
+    return f"{statistics.median(a / b for a, b in zip(numerators, denominators)):.2f}"
 
 
 def report(rows):
     lines = [f"# Questions\n\n`make bench-questions` wrote this page: {rows:,} rows, {rows // 10:,} patients, SQLite {sqlite3.sqlite_version},"
-             f" {platform.machine()}. Seconds, medians of {ROUNDS} rounds; bench/questions.py says what is measured.\n",
+             f" {platform.machine()}. CPU seconds, medians of {ROUNDS} rounds; bench/questions.py says what is measured.\n",
              "| index | " + " | ".join(MEASURED) + " | " + " | ".join(f"{a} / {b}" for a, b in RATIOS) + " |",
              "|---|" + "--:|" * (len(MEASURED) + len(RATIOS))]
     for has_index in (False, True):
         seconds = measure(rows, has_index)
-        lines.append(f"| {'yes' if has_index else 'no'} | " + " | ".join(f"{seconds[name]:.3g}" for name in MEASURED) + " | "
-                     + " | ".join(f"{seconds[a] / seconds[b]:.2f}" for a, b in RATIOS) + " |")
+        lines.append(f"| {'yes' if has_index else 'no'} | " + " | ".join(f"{statistics.median(seconds[name]):.3g}" for name in MEASURED) + " | "
+                     + " | ".join(ratio(seconds[a], seconds[b]) for a, b in RATIOS) + " |")
+    lines += ["\nThe same statements on a plain connection and on one that `dp_guard` has given a grant:\n",
+              "| statement | plain | guarded | guarded / plain |", "|---|--:|--:|--:|"]
+    for name, (plain, guarded) in measure_guard(rows).items():
+        lines.append(f"| {name} | {statistics.median(plain):.3g} | {statistics.median(guarded):.3g} | {ratio(guarded, plain)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -149,8 +149,15 @@ static const struct {
 #define LIST_COUNT ((int)(sizeof list / sizeof *list))
 
 static int place_of(const char *name) {
-  for (int i = 0; i < LIST_COUNT; i++)
-    if (sqlite3_stricmp(list[i].name, name) == 0) return i;
+  for (int low = 0, high = LIST_COUNT; low < high;) {
+    int middle = (low + high) / 2, order = sqlite3_stricmp(list[middle].name, name);
+    if (order == 0) return middle;
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
   return -1;
 }
 

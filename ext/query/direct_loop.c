@@ -197,11 +197,8 @@ void direct_loop_close(struct direct_loop *loop) {
   unit_map_close(&loop->map);
 }
 
-enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows, double bytes) {
-  struct collection collection = {.rows = rows,
-                                  .columns = loop->columns + !loop->map.by_row,
-                                  .limited = loop->columns,
-                                  .most_bytes = bytes - 64 * loop->columns};
+enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows) {
+  struct collection collection = {.rows = rows, .columns = loop->columns + !loop->map.by_row};
   rows->columns.unit = loop->columns;
   unit_map_use(&loop->map, rows);
   int rc = query_run(loop->host, loop->statement, &collection);

@@ -43,11 +43,10 @@ int direct_loop_open(struct direct_loop *loop, struct collector *host, struct ev
 void direct_loop_close(struct direct_loop *loop);
 
 /*
-** Adds the results of the question to `rows`. `bytes` is the limit for one result, counted as in
-** evaluator_limits. Returns EVALUATION_DROPPED if this evaluation failed, but the evaluator may
-** succeed. After EVALUATION_FAILED, direct_loop_error() returns the message.
+** Adds the results of the question to `rows`. Returns EVALUATION_DROPPED if this evaluation failed,
+** but the evaluator may succeed. After EVALUATION_FAILED, direct_loop_error() returns the message.
 */
-enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows, double bytes);
+enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows);
 const char *direct_loop_error(const struct direct_loop *loop);
 
 #endif

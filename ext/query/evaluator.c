@@ -2,6 +2,7 @@
 #include "query/evaluator.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -523,21 +524,18 @@ int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_te
 }
 
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
-                                     const struct evaluator_stream *stream, double bytes) {
-  int rc, given = 1, is_full = 0;
-  begin_run(evaluator, 1e300, bytes);
+                                     const struct evaluator_stream *stream) {
+  int rc, given = 1;
+  begin_run(evaluator, HUGE_VAL, HUGE_VAL);
   evaluator->tables.stream = stream;
   evaluator->tables.filters = 0;
-  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given && !is_full) {
-    given = keep_row(evaluator);
-    is_full = (double)evaluator->bytes > evaluator->most_bytes;
-    if (given && !is_full) given = stream->give(stream->context, evaluator->results);
+  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given) {
+    given = keep_row(evaluator) && stream->give(stream->context, evaluator->results);
     forget_results(evaluator);
   }
   enum evaluation end = !given || evaluator->tables.stream_state < 0
                             ? fail(evaluator, "out of memory")
-                        : is_full ? EVALUATION_DROPPED
-                                  : conclude(evaluator, rc);
+                            : conclude(evaluator, rc);
   evaluator->tables.stream = 0;
   sqlite3_reset(evaluator->statement); /* `end` holds the error of the run */
   return end;

@@ -85,15 +85,14 @@ struct evaluator_text {
 int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text);
 
 /*
-** evaluator_run_stream() evaluates the question once over the rows of all units. `bytes` is the
-** limit for one result, counted as in evaluator_limits. The caller supplies two functions. next()
-** puts the next row into the table and returns 1, or returns 0 at the end and -1 after an error.
-** give() receives each result while the table still holds the row of that result, and returns 1, or
-** 0 after an error. If evaluator_run_stream() returns EVALUATION_DROPPED, this evaluation failed,
-** but separate evaluations for each unit may succeed.
+** evaluator_run_stream() evaluates the question once over the rows of all units. The caller
+** supplies two functions. next() puts the next row into the table and returns 1, or returns 0 at
+** the end and -1 after an error. give() receives each result while the table still holds the row of
+** that result, and returns 1, or 0 after an error. If evaluator_run_stream() returns
+** EVALUATION_DROPPED, this evaluation failed, but separate evaluations for each unit may succeed.
 */
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
-                                     const struct evaluator_stream *stream, double bytes);
+                                     const struct evaluator_stream *stream);
 
 /*
 ** Sets a function that the evaluator calls from time to time during a run. If the function returns

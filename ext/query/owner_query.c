@@ -23,27 +23,13 @@ SQLITE_EXTENSION_INIT3
 #define COLLECT      "dp_collect"
 #define MOST_COLUMNS 4
 
-/* Returns whether the texts and blobs of a row exceed the limit of the collection. */
-static int is_too_big(const struct collection *collection, sqlite3_value **row) {
-  double bytes = 0;
-  for (int i = 0; i < collection->limited; i++) {
-    int type = sqlite3_value_type(row[i]);
-    if (type == SQLITE_TEXT || type == SQLITE_BLOB) bytes += sqlite3_value_bytes(row[i]);
-  }
-  return bytes > collection->most_bytes;
-}
-
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collection *collection = ((struct collector *)sqlite3_user_data(context))->collecting;
   if (!collection || argc != collection->columns) {
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  if (collection->limited && is_too_big(collection, argv)) {
-    sqlite3_result_error_toobig(context);
-  } else if (!rows_add(collection->rows, argv)) {
-    sqlite3_result_error_nomem(context);
-  }
+  if (!rows_add(collection->rows, argv)) sqlite3_result_error_nomem(context);
 }
 
 static void collect_final(sqlite3_context *context) {

@@ -20,9 +20,7 @@ struct query {
 struct collection {
   struct rows *rows;
   int columns;
-  int limited;       /* the number of columns, from the first one, whose size is limited */
-  double most_bytes; /* the most bytes of the texts and blobs in these columns of one row */
-  int ended;         /* dp_collect() has finished */
+  int ended; /* dp_collect() has finished */
 };
 
 /* A connection that has dp_collect(), and the destination of its rows while a query runs. */

@@ -8,6 +8,7 @@
 */
 #include "query/question.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -39,6 +40,8 @@ struct question {
   int takes_one;          /* each row of the table gives exactly one result */
   sqlite3_value *nothing; /* the SQL value NULL */
   int by_row;             /* the ledger protects rows */
+  int is_proved;          /* can_stream() holds */
+  struct stream_facts facts;
   struct stream *streams;
   int count;
   enum collation collation; /* the collation of the units */
@@ -432,7 +435,11 @@ static int deliver(struct question *question, struct rows *rows) {
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
 
-#define MOST_BYTES (64 << 20) /* results of a unit with r rows: at most (1 + r) * MOST_BYTES */
+/*
+** Results of a unit with r rows: at most (1 + r) * MOST_BYTES. A question for which can_stream()
+** holds has no such limit, because the results are not kept if all units are evaluated at once.
+*/
+#define MOST_BYTES (64 << 20)
 
 static int evaluation_failed(const struct question *question, struct error *error) {
   return error_set(error, "the query failed: %s%s", evaluator_error(question->evaluator),
@@ -442,7 +449,8 @@ static int evaluation_failed(const struct question *question, struct error *erro
 /* Evaluates the question for the current unit. After an error, the unit contributes nothing. */
 static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
-  struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
+  struct evaluator_limits limits = {steps * (1 + count),
+                                    question->is_proved ? HUGE_VAL : MOST_BYTES * (1 + count)};
   if (evaluator_run(question->evaluator, &limits, question->columns > 0) == EVALUATION_FAILED)
     return evaluation_failed(question, error);
   return deliver(question, rows) || error_set(error, "out of memory%s", question->after);
@@ -517,19 +525,12 @@ static double rows_joined(const struct question *question) {
 
 /*
 ** Returns whether the question can be evaluated for all units at once. The results must be the same
-** as for each unit separately, and no unit may be able to reach its limits. Sets *bytes to the
-** limit for one result, and *reads_rowids to whether the question reads a rowid under this name.
+** as for each unit separately, and no unit may be able to reach the limit of steps.
 */
-static int can_stream(const struct question *question, double steps, double *bytes,
-                      int *reads_rowids) {
-  double joined = rows_joined(question);
-  struct stream_facts facts;
-  *bytes = MOST_BYTES / joined;
-  if (question->count != 1 || question->takes_one || *bytes <= 1000 ||
-      !evaluator_can_stream(question->evaluator, &facts))
-    return 0;
-  *reads_rowids = facts.reads_rowids;
-  return facts.length * joined * 2 <= steps;
+static int can_stream(struct question *question, double steps) {
+  return question->count == 1 && !question->takes_one &&
+         evaluator_can_stream(question->evaluator, &question->facts) &&
+         question->facts.length * rows_joined(question) * 2 <= steps;
 }
 
 /* Opens the rows. They have no column for the unit, because give_unit() sets the unit. */
@@ -539,13 +540,13 @@ static int open_rows(const struct rows_opener *opener, struct rows *rows, struct
   return opened;
 }
 
-static int run_stream(struct question *question, double bytes, struct rows *rows, int *done,
+static int run_stream(struct question *question, struct rows *rows, int *done,
                       struct error *error) {
   struct stream stream = {.table = question->streams[0].table};
   struct streaming streaming = {question, &stream, rows, error};
   struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
   if (!prepare_stream(question, stream.table, 0, &stream.row, error)) return 0;
-  enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated, bytes);
+  enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated);
   sqlite3_finalize(stream.row); /* the error has been reported */
   unit_rows_clear(&stream.table->rows);
   question->number = 0;
@@ -558,29 +559,30 @@ static int run_stream(struct question *question, double bytes, struct rows *rows
 ** connection. Sets *done to 0 if the units must be evaluated one by one after all. A common table
 ** expression has no rowid, so the evaluator evaluates a question that reads a rowid.
 */
-static int run_at_once(struct question *question, double bytes, int reads_rowids, struct rows *rows,
-                       int *done, struct error *error) {
+static int run_at_once(struct question *question, struct rows *rows, int *done,
+                       struct error *error) {
   struct direct_loop loop = {0};
-  int is_direct = !reads_rowids && direct_loop_open(&loop, question->host, question->evaluator,
-                                                    question->streams[0].table);
-  enum evaluation end = is_direct ? direct_loop_run(&loop, rows, bytes) : EVALUATION_DROPPED;
+  int is_direct =
+      !question->facts.reads_rowids &&
+      direct_loop_open(&loop, question->host, question->evaluator, question->streams[0].table);
+  enum evaluation end = is_direct ? direct_loop_run(&loop, rows) : EVALUATION_DROPPED;
   *done = end == EVALUATION_DONE;
   if (end == EVALUATION_FAILED)
     error_set(error, "the query failed: %s%s", direct_loop_error(&loop), question->after);
   direct_loop_close(&loop);
   if (is_direct) return end != EVALUATION_FAILED;
-  return run_stream(question, bytes, rows, done, error);
+  return run_stream(question, rows, done, error);
 }
 
 int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error) {
-  double bytes;
-  int done = 0, reads_rowids = 0;
+  int done = 0;
   question->after = opener->after;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
-  if (can_stream(question, steps, &bytes, &reads_rowids)) {
-    if (!run_at_once(question, bytes, reads_rowids, rows, &done, error)) return 0;
+  question->is_proved = can_stream(question, steps);
+  if (question->is_proved) {
+    if (!run_at_once(question, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;
