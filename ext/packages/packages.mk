@@ -50,12 +50,15 @@ packages: amalgamation
 	$(MAKE) debian-package
 	cd build/packages && sha256sum $$(ls | grep -v checksums.txt) >checksums.txt
 
-# Builds the Debian package from the last commit, with the system's own libraries.
+# Builds the Debian package from the last commit, with the system's own libraries. Its maintainer is the person of DEBFULLNAME and
+# DEBEMAIL, or the author of the commit.
 debian-package:
 	rm -rf $(WORK)/debian && mkdir -p $(WORK)/debian/diffuse build/packages
 	git archive HEAD | tar -x -C $(WORK)/debian/diffuse
 	cp -r $(WORK)/debian/diffuse/ext/packages/debian $(WORK)/debian/diffuse/debian
-	$(EPOCH) $(PYTHON) ext/packages/debian_changelog.py >$(WORK)/debian/diffuse/debian/changelog
+	maintainer=$$(git log -1 --format='%an <%ae>') && if [ "$$DEBEMAIL" ]; then maintainer="$$DEBFULLNAME <$$DEBEMAIL>"; fi && \
+	  sed -i "s|@MAINTAINER@|$$maintainer|" $(WORK)/debian/diffuse/debian/control && \
+	  $(EPOCH) $(PYTHON) ext/packages/debian_changelog.py "$$maintainer" >$(WORK)/debian/diffuse/debian/changelog
 	cd $(WORK)/debian/diffuse && $(EPOCH) env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u BUILD \
 	  DEB_BUILD_OPTIONS="noautodbgsym" dpkg-buildpackage -b -us -uc
 	cp $(WORK)/debian/libsqlite3-mod-diffuse_*.deb build/packages/
