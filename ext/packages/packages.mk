@@ -131,7 +131,12 @@ deps-test-packages: deps-datasette $(TOOLS)/node/.done $(TOOLS)/arm64/.done
 	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
 # Installs Datasette, with which tests/packages/test_datasette.py tests the plugin. Without Datasette, these tests are
 # skipped.
-deps-datasette: build/datasette/.done
+deps-datasette: build/datasette/.done build/datasette-1/.done
+# The plugin refuses Datasette 1.0. One test checks that.
+build/datasette-1/.done:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --pre 'datasette>=1.0a0'
+	touch $@
 build/datasette/.done:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check 'datasette>=0.65,<1'

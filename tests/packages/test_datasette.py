@@ -22,7 +22,7 @@ from conftest import EXTENSION, connect, one  # noqa: E402
 from guard_helpers import create  # noqa: E402
 from guard_statements import REFUSED  # noqa: E402
 
-PYTHON = ROOT / "build/datasette/bin/python"
+PYTHON, NEWER = ROOT / "build/datasette/bin/python", ROOT / "build/datasette-1/bin/python"
 pytestmark = [pytest.mark.alarm(0), pytest.mark.skipif(not PYTHON.exists(), reason="no Datasette (make deps-datasette)")]
 
 
@@ -213,3 +213,12 @@ def test_mistakes_stop_datasette(folder, databases, arguments, error):
         assert server.process.wait(60) != 0 and error in server.said()
     finally:
         server.close()
+
+
+@pytest.mark.skipif(not NEWER.exists(), reason="no Datasette 1.0 (make deps-datasette)")
+def test_versions_that_would_offer_the_file_are_refused(folder):
+    """Datasette 1.0 does not ask this plugin whether a visitor may download the database, so it does not start."""
+    Server(folder, {"a": {"tier": "public"}}, folder / "a.db").close()  # writes the package
+    done = subprocess.run([NEWER, "-m", "datasette", "serve", "--get", "/a.db", "-m", folder / "metadata.json", "-i", folder / "a.db"],
+                          env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}, capture_output=True, timeout=60)
+    assert done.returncode and b"cannot forbid downloads in this version of Datasette" in done.stderr and not done.stdout

@@ -5,10 +5,14 @@ import sqlite3
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from datasette import NotFound, Response, hookimpl
+from datasette import NotFound, Response, hookimpl, hookspecs
 from datasette.utils import StartupError, tilde_decode
 
 from . import load
+
+# Datasette 1.0 replaced the hook that forbids the download of database files. A plugin of the old kind would not be asked.
+if not hasattr(hookspecs, "permission_allowed"):
+    raise ImportError("sqlite-diffuse cannot forbid downloads in this version of Datasette (install 'datasette>=0.65,<1')")
 
 QUERIES = {
     "published": ("Published values", "SELECT release, key, display, value, low, high, tier FROM dp_value ORDER BY release, tier, key"),
