@@ -115,7 +115,9 @@ char *figure_with_interval(double value, double low, double high, int not_negati
     sqlite3_str_appendall(text, " ± ");
     append_number(text, plus, place - scale);
   } else {
-    int64_t from = rounded(value - below, place, DOWN), to = rounded(value + above, place, UP);
+    /* An end at the value itself is shown as the value: outward, 12.7 might become 12.69. */
+    int64_t from = minus ? rounded(value - below, place, DOWN) : shown;
+    int64_t to = plus ? rounded(value + above, place, UP) : shown;
     if (not_negative && from < 0) from = 0;
     if (not_negative && to < 0) to = 0;
     sqlite3_str_appendall(text, " (");

@@ -54,7 +54,7 @@ def display(value, low, high, not_negative):
     if minus == plus:
         text = f"{written(shown, place - scale)} ± {written(plus, place - scale)}"
     else:
-        ends = rounded(value - below, place, "down"), rounded(value + above, place, "up")
+        ends = rounded(value - below, place, "down") if minus else shown, rounded(value + above, place, "up") if plus else shown
         if not_negative:
             ends = tuple(max(end, 0) for end in ends)
         text = f"{written(shown, place - scale)} ({written(ends[0], place - scale)} to {written(ends[1], place - scale)})"
@@ -134,6 +134,8 @@ def test_extremes_are_shown_too(book):
     alone = [(12.699999999999999, "12.7 ± 0.0"), (7.0, "7 ± 0"), (0.0, "0 ± 0"), (-1234.25, "-1,234.25 ± 0.00"), (1e20, None)]
     for (value, text), shown in zip(alone, shown_by_ledger(book, "sum", [(value, value, value) for value, _ in alone])):
         assert shown == display(value, value, value, False) and text in (shown, None)
+    at_one_end = [(12.699999999999999, 12.699999999999999, 12.8), (12.8, 12.7, 12.8), (-12.7, -12.8, -12.7)]
+    assert shown_by_ledger(book, "sum", at_one_end) == ["12.70 (12.70 to 12.80)", "12.80 (12.70 to 12.80)", "-12.70 (-12.80 to -12.70)"]
     assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval without information
 
 
