@@ -26,7 +26,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-ROUNDS = 7
+ROUNDS = 5
 
 RELEASE = "SELECT dp_release('t', 'sum', '{}', '{{\"clip\":100}}')"
 WHERE = " WHERE ward = ''ward 3''"
@@ -115,9 +115,9 @@ def report(rows):
         seconds = measure(rows, has_index)
         lines.append(f"| {'yes' if has_index else 'no'} | " + " | ".join(f"{statistics.median(seconds[name]):.3g}" for name in MEASURED) + " | "
                      + " | ".join(ratio(seconds[a], seconds[b]) for a, b in RATIOS) + " |")
-    lines += ["\nThe same statements on a plain connection and on one that `dp_guard` has given a grant:\n",
+    lines += ["\nThe same statements on a plain connection and on one that `dp_guard` has given a grant, with a quarter of the rows:\n",
               "| statement | plain | guarded | guarded / plain |", "|---|--:|--:|--:|"]
-    for name, (plain, guarded) in measure_guard(rows).items():
+    for name, (plain, guarded) in measure_guard(rows // 4).items():
         lines.append(f"| {name} | {statistics.median(plain):.3g} | {statistics.median(guarded):.3g} | {ratio(guarded, plain)} |")
     return "\n".join(lines) + "\n"
 

@@ -139,7 +139,6 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   int failed = 0;
   all->filters++;
   if (is_streamed((struct table *)base->pVtab)) return begin_stream(all, cursor);
-  if (all->stream && all->filters == 1) return SQLITE_ERROR;
   cursor->column = argc ? number : -1;
   cursor->row = 0;
   if (cursor->column < 0) return SQLITE_OK;

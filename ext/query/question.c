@@ -8,7 +8,6 @@
 */
 #include "query/question.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -40,7 +39,6 @@ struct question {
   int takes_one;          /* each row of the table gives exactly one result */
   sqlite3_value *nothing; /* the SQL value NULL */
   int by_row;             /* the ledger protects rows */
-  int is_proved;          /* can_stream() holds */
   struct stream_facts facts;
   struct stream *streams;
   int count;
@@ -435,11 +433,7 @@ static int deliver(struct question *question, struct rows *rows) {
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
 
-/*
-** Results of a unit with r rows: at most (1 + r) * MOST_BYTES. A question for which can_stream()
-** holds has no such limit, because the results are not kept if all units are evaluated at once.
-*/
-#define MOST_BYTES (64 << 20)
+#define MOST_BYTES (64 << 20) /* results of a unit with r rows: at most (1 + r) * MOST_BYTES */
 
 static int evaluation_failed(const struct question *question, struct error *error) {
   return error_set(error, "the query failed: %s%s", evaluator_error(question->evaluator),
@@ -449,8 +443,7 @@ static int evaluation_failed(const struct question *question, struct error *erro
 /* Evaluates the question for the current unit. After an error, the unit contributes nothing. */
 static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
-  struct evaluator_limits limits = {steps * (1 + count),
-                                    question->is_proved ? HUGE_VAL : MOST_BYTES * (1 + count)};
+  struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
   if (evaluator_run(question->evaluator, &limits, question->columns > 0) == EVALUATION_FAILED)
     return evaluation_failed(question, error);
   return deliver(question, rows) || error_set(error, "out of memory%s", question->after);
@@ -580,8 +573,7 @@ int question_run(struct question *question, double steps, const struct rows_open
   question->after = opener->after;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
-  question->is_proved = can_stream(question, steps);
-  if (question->is_proved) {
+  if (can_stream(question, steps)) {
     if (!run_at_once(question, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);

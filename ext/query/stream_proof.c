@@ -35,8 +35,8 @@ static int collect(const struct program *program, const struct allowed_functions
     } else if (is(here, "ResultRow")) {
       loops->results++;
       loops->result = i;
-    } else if (!is(here, "VColumn") && (!instruction_is_safe(here, functions) ||
-                                        is(here, "OpenRead") || is(here, "AggStep"))) {
+    } else if (!is(here, "VColumn") &&
+               (!instruction_is_safe(here, functions) || is(here, "AggStep"))) {
       return 0;
     }
   }

@@ -63,6 +63,7 @@ WAYS = [
     ("WITH visit AS (SELECT * FROM main.visit) SELECT minutes FROM visit", [V], "stream"),
     ("SELECT minutes FROM main.visit", [V], "stream"),
     ("SELECT rowid % 7 FROM visit", [V], "stream"),
+    ("SELECT \"rowid\" % 7 FROM visit", [V], "stream"),  # without the rowid, a text in double quotes
     ("SELECT visit.oid FROM visit WHERE oid > 2", [V], "stream"),
     ("SELECT minutes FROM long_visit", [V], "stream"),
     ("SELECT dose FROM drug WHERE name = 'iron'", [D], "stream"),
@@ -197,3 +198,20 @@ def test_random_questions_give_the_same_integers_on_every_path(tmp_path, seed):
     db = connect(tmp_path / "whole")
     ways = collections.Counter(ask(db, sql, json.dumps(options), kind)[1] for kind, options, sql in asked)
     assert ways["direct"] > 10 and ways["stream"] > 5, ways
+
+
+def test_rows_as_units_run_directly_too():
+    """No unit is added to such a question, so only the evaluator can tell a view of main from a temporary view."""
+    db = connect()
+    db.executescript("CREATE TABLE visit(n INT); CREATE VIEW few AS SELECT n FROM visit WHERE n < 5; CREATE TABLE other(n INT)")
+    db.executemany("INSERT INTO visit VALUES (?)", [(i,) for i in range(20)])
+    db.executemany("INSERT INTO other VALUES (?)", [(i,) for i in range(100)])
+    for call in ["""dp_init('{"protects":"row"}')""", "dp_protect('visit')", "dp_protect('other')", "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+        db.execute("SELECT " + call).fetchall()
+    assert ask(db, "SELECT n FROM visit") == (pytest.approx(190, abs=0.45), "direct")
+    assert ask(db, "SELECT n FROM visit WHERE n > 15") == (pytest.approx(70, abs=0.45), "direct")
+    assert ask(db, "SELECT n FROM few") == (pytest.approx(10, abs=0.45), "stream")
+    db.execute("CREATE TEMP VIEW few AS SELECT n FROM main.visit")
+    db.execute("CREATE TEMP VIEW visit AS SELECT n FROM main.other")
+    assert ask(db, "SELECT n FROM few") == (pytest.approx(10, abs=0.45), "stream")
+    assert ask(db, "SELECT n FROM visit") == (pytest.approx(190, abs=0.45), "direct")
