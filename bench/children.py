@@ -173,7 +173,8 @@ def diffprivlib(database):
 
 
 class Syncs:
-    """The number and the time of this process's calls of fsync and fdatasync, counted by bench/sync.c (LD_PRELOAD)."""
+    """Reads how many calls of fsync and fdatasync this process made, and how long they took. bench/sync.c (LD_PRELOAD) counts the
+    calls."""
 
     def __init__(self):
         self.library = ctypes.CDLL(None)

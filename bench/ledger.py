@@ -66,7 +66,7 @@ def seal(ledger):
 
 
 def grow(path, charges):
-    """Copies the only release until there are about this many charges. Each release has three charges."""
+    """Copies the only release until there are about `charges` charges. Each release has three charges."""
     ledger = sqlite3.connect(f"{path}-ledger", isolation_level=None)
     copies = charges // len(TIERS) - 1
     n = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {copies})"

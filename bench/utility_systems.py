@@ -1,4 +1,4 @@
-"""Asks each of the systems that bench/utility.py compares a question with a given budget.
+"""Asks a question, with a given budget, of each system that bench/utility.py compares.
 
 For a question and the number of questions that share (EPSILON, DELTA), a system returns a list of candidates (label, draw).
 draw() returns one fresh answer, which is a number or one number per key. Each draw also chooses anew which rows of each person
@@ -106,7 +106,7 @@ class Diffuse:
         (left,) = db.execute("SELECT releases_left FROM dp_budget").fetchone()
         assert left == share, left
         db.execute("SELECT dp_drop_tier('check')").fetchall()
-        vast = {"gdp": "rdp"}.get(accountant, accountant)  # gdp cannot hold a budget for all draws
+        vast = {"gdp": "rdp"}.get(accountant, accountant)  # a gdp tier cannot hold a budget for all draws
         db.execute("SELECT dp_tier('t', ?, 1e6, ?, ?)", (rate, delta, vast)).fetchall()
         return db
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 KNOWN = {
-    # (file, check): (how many, why)
+    # (file, check): (number of findings, reason)
     ("ext/base/sql_text.c", "incorrectLogicOperator"): (1, "cppcheck cannot read 0x1p63"),
     ("ext/base/vector_text.c", "bugprone-implicit-widening-of-multiplication-result"): (2, "8 * 4096 at most"),
     ("ext/functions/aggregates.c", "nullPointerRedundantCheck"): (1, "checked_row() refuses a null one"),

@@ -313,9 +313,9 @@ static double bound_at(const struct ranks *ranks, double rank) {
 
 /*
 ** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. On
-** a grid, value k covers the places from k/share to (k + 1)/share. The interval consists of whole
-** leaves, because counts do not say where in a leaf its rows are. stddev is the standard deviation
-** before the answer is moved to a grid value.
+** a grid, each leaf holds `share` values, and value k covers the places from k/share to (k +
+** 1)/share. The interval consists of whole leaves, because counts do not say where in a leaf its
+** rows are. stddev is the standard deviation before the answer is moved to a grid value.
 */
 static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
                                    double first, double last, double z) {

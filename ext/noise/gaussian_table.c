@@ -15,11 +15,11 @@
 **    strips from 255 on. One unit of each strip is its edge. If a trial hits the edge of a strip i
 **    < 255, the trial continues with probability frac(SCALE e_i). If a trial hits another unit of
 **    this strip, the trial always continues. The chance that a trial proposes strip i and continues
-**    is therefore proportional to SCALE e_i. If a trial hits the edge of strip 255, the trial picks
-**    one of the strips i >= 255 at random. If the probability of this choice is 2^-m, the trial
-**    continues with probability 2^m SCALE e_i < 1. If a trial hits another unit of strip 255, the
-**    trial ends without a draw. Four trials in a million hit an edge. The code computes digits of
-**    the fraction only for these trials, and only as many digits as the comparison needs.
+**    is therefore proportional to SCALE e_i. If a trial hits the edge of strip 255, it picks a
+**    strip i >= 255 with probability 2^-m, where m depends on i, and continues with probability 2^m
+**    SCALE e_i < 1. If a trial hits another unit of strip 255, the trial ends without a draw. Four
+**    trials in a million hit an edge. The code computes digits of the fraction only for these
+**    trials, and only as many digits as the comparison needs.
 ** 2. The units are in 256 slots of 2^18 units (the alias method). At most two strips share a slot.
 **    The first unit of slot i is the edge of strip i.
 ** 3. The code decides an event of probability exp(-gamma) as bernoulli() does, by attempts. If the

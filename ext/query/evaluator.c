@@ -72,7 +72,7 @@ static int deny(struct evaluator *evaluator, const char *what, const char *name)
 /*
 ** Allows a question to read declared tables, views over declared tables, json_each and json_tree.
 ** When a question counts the rows of a common table expression, SQLite reports the name of the
-** expression without a column and a schema.
+** expression with neither a column nor a schema. This is also allowed.
 */
 static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
                           const char *schema) {

@@ -310,7 +310,7 @@ static int load_public(struct question *question, struct evaluator_table *table,
     going = add_row(question, table, stream.row, error);
     if (going) going = advance(question, &stream, error);
   }
-  sqlite3_finalize(stream.row); /* the error has been reported */
+  sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
   return going;
 }
 
@@ -345,7 +345,7 @@ static int compare(struct question *question, sqlite3_value *unit, const struct 
   } else {
     *order = sqlite3_column_int(question->compare, 0);
   }
-  sqlite3_reset(question->compare); /* the error has been reported */
+  sqlite3_reset(question->compare); /* the result is ignored: any error has been reported already */
   sqlite3_value_free(other);
   return going;
 }
@@ -409,8 +409,8 @@ static int give_unit(struct question *question, struct rows *rows) {
 }
 
 /*
-** Adds exactly one row for a row of the table: its first result, or NULLs if it has no result.
-** Models and local randomisations need this.
+** For each row of the table, adds exactly one row to `rows`: the question's first result for it, or
+** NULLs if there is none. Models and local randomisations need this.
 */
 static int deliver_one(struct question *question, struct rows *rows) {
   sqlite3_value *nothing[3] = {question->nothing, question->nothing, question->nothing};
@@ -540,7 +540,7 @@ static int run_stream(struct question *question, struct rows *rows, int *done,
   struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
   if (!prepare_stream(question, stream.table, 0, &stream.row, error)) return 0;
   enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated);
-  sqlite3_finalize(stream.row); /* the error has been reported */
+  sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
   unit_rows_clear(&stream.table->rows);
   question->number = 0;
   *done = end != EVALUATION_DROPPED;

@@ -50,7 +50,10 @@ static int finish_range(struct request *request, struct error *error) {
   return 1;
 }
 
-/* Sets the default number of leaves, and checks that a grid fits the range and the leaves. */
+/*
+** Sets the default number of leaves (`bins`). Checks that the range holds an allowed number of grid
+** values and that the leaves are not too many for them.
+*/
 static int finish_leaves(struct request *request, struct error *error) {
   int most = LAYOUT_MAX_BINS;
   if (is_given(request->grid)) {

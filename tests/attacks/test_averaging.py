@@ -43,7 +43,7 @@ def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
         one(db, form(call, "audience", name))
     one(db, "SELECT dp_discard('a')")
     one(db, form(call, "audience", "a"))
-    assert one(db, "SELECT count(DISTINCT release_id) FROM dp_value") == ROOM - 1  # one is discarded
+    assert one(db, "SELECT count(DISTINCT release_id) FROM dp_value") == ROOM - 1  # one release is discarded
     assert charges(db) == ROOM
     one(db, "SELECT dp_discard('a')")
     for name in (None, "a", "b"):

@@ -47,8 +47,8 @@ def test_no_row_raises_an_error(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_errors_in_parameters_do_not_know_the_data(call, form):
-    """Errors in parameters have the same text with one person's rows, without these rows and with any other data. They cost
-    nothing."""
+    """Errors in parameters have the same text with one person's rows, without these rows and with any other data. These errors
+    cost nothing."""
     db = system(tiers={"inner": 1.0})
     wrong = [dict(weight="0"), dict(weight="2"), dict(weight="1e-300"), dict(nonsense="1"), dict(refine="7")]
     null = "NULL" if form is Call.aggregate else "null"

@@ -24,7 +24,7 @@ def fine(value):
 @alarm(1e-28)
 def test_naive_sums_show_a_small_answer():
     """With Gaussian noise of stddev 1, a quarter of the values for answer 0 have bits below 2^-53, and no value for answer 1 has
-    any. (Fewer than 300 of 2000 values have such bits with probability 1e-28.)"""
+    any. (The probability that at most 300 of the 2000 values have such bits is below 1e-28.)"""
     rng = random.Random()
     assert sum(fine(0 + rng.gauss(0, 1)) for _ in range(SAMPLES)) > 300
     assert not any(fine(1 + rng.gauss(0, 1)) for _ in range(SAMPLES))

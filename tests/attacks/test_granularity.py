@@ -34,8 +34,8 @@ PUBLIC = ("SELECT DISTINCT kind, mechanism, clip, dimension, granularity, sensit
 @alarm(20 * 4e-12)
 def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
     """Apart from the values, all publications are equal, even for an empty table. The integers of small and of large answers use
-    the whole lattice, so 40 integers are not all even. (By chance 40 integers are all even with probability 2^-40. The test
-    checks this twice for each of 20 calls.)"""
+    the whole lattice, so 40 integers are not all even. (The probability that 40 integers are all even by chance is 2^-40. The
+    test checks this twice for each of 20 calls.)"""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 1.0})
     for rows in TABLES:

@@ -96,9 +96,9 @@ def test_private_keys_that_one_unit_holds_are_not_published(kind, arguments):
 @pytest.mark.parametrize("max_groups", [1, 3])
 @alarm(2 * 210 * 1e-12)
 def test_a_unit_with_many_keys_of_its_own_has_but_max_groups_chances(max_groups, tmp_path):
-    """One person alone has twenty thousand keys. The test makes ten releases with delta 1e-3 each. Four or more of them show one
-    of these keys with probability 210e-12. If every key were a separate chance, every release would show some key. The ledger
-    has no coordinate for a key that no unit kept, at any tier."""
+    """One person alone has twenty thousand keys. The test makes ten releases with delta 1e-3 each. The probability that four or
+    more of the releases show one of these keys is 210e-12. If each key were shown with this delta, every release would show some
+    key. The ledger has no coordinate for a key that no unit kept, at any tier."""
     path = tmp_path / "people.db"
     db = system(path, tiers={}, rows=[("her", f"her {i}", 1, None) for i in range(20000)])
     one(db, "SELECT dp_tier('inner', 0.001, 1e15, 0.5, 'rdp', 0.1)")

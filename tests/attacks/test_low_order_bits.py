@@ -30,7 +30,7 @@ def could_be(value, answer):
 @alarm(1e-21)
 def test_naive_values_tell_which_neighbour_they_come_from():
     """The test makes 500 values, each for the answer 0 or 1. About six in ten are impossible for the other answer.
-    (Fewer than 200 are impossible with probability 1e-21.)"""
+    (The probability that fewer than 200 are impossible is 1e-21.)"""
     rng = random.Random()
     certain = 0
     for _ in range(500):
@@ -93,7 +93,7 @@ def test_low_order_bits_say_nothing(call, tmp_path):
 @alarm(1e-30)
 def test_that_comparison_finds_naive_noise():
     """The same comparison of 800 naive values for the answer 1, on a grid of 2^-53, gives a chi-squared of 670 with a standard
-    deviation of 50. It is below 79 with probability 1e-30."""
+    deviation of 50. The probability that such a chi-squared is below 79 is 1e-30."""
     rng = random.Random()
     count = low_bits(numpy.array([math.ldexp(naive(1, rng), 53) % 2**40 for _ in range(800)]))
     assert stats.chisquare(count).pvalue < 1e-10

@@ -22,8 +22,9 @@ def test_a_nan_shows_through_naive_noise():
     assert math.isnan(naive([0.5, NAN], rng)) and math.isfinite(naive([0.5, 0.5], rng))
 
 
-def test_the_least_integer_is_larger_than_no_clip_to_naive_sql():
-    """abs(-2^63) is an error in SQL and negative in C, so the condition abs(x) <= clip accepts -2^63."""
+def test_the_least_integer_passes_a_naive_check_of_its_absolute_value():
+    """In SQL, abs(-2^63) is an error. In 64-bit arithmetic that wraps round, as in numpy, it is negative, so the condition abs(x)
+    <= clip accepts -2^63."""
     with pytest.raises(Exception, match="integer overflow"):
         one(connect(), "SELECT sum(CASE WHEN abs(x) <= 1 THEN x ELSE 1 END) FROM (SELECT -9223372036854775807 - 1 AS x)")
     with numpy.errstate(all="ignore"):

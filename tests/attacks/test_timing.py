@@ -58,7 +58,7 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
     """The sampler picks the noise from 32 draws that it makes together. The remaining correlation between the time and the
     noise is 0.01, so the time explains a hundredth of a percent of the variance. The test fails at a correlation above 0.08,
-    which is six standard errors more."""
+    which is seven standard errors above 0.01."""
     db = system(tiers={"inner": 1.0}, rows=[(1, "", 1, "")])
     execute = db.cursor().execute
     rows = timed(lambda: execute(sql).fetchall()[0][0], RELEASES)

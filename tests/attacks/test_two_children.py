@@ -2,7 +2,7 @@
 averages them, or sees that they agree, and learns more than was charged.
 
 In diffuse each step outward begins at the last point or symbol of its path. All values at outer tiers can therefore be computed
-from a tier's own value and fresh randomness. No second symbol is ever drawn from the same symbol.
+from a tier's own value and fresh randomness. At most one further symbol is ever drawn from a symbol.
 """
 
 import json
@@ -132,7 +132,7 @@ def test_steps_that_agree_say_nothing():
     scale = {tier: one(db, "SELECT DISTINCT stddev FROM dp_value WHERE tier = ?", tier) / math.sqrt(2) for tier in values}
     agree = values["middle"] == values["outer"]
     sizes = abs(values["middle"][agree] - 20) / scale["middle"]
-    law = stats.gamma(len(sizes))  # law of the sum of the sizes; the noise of the secret point would give 0.4 times this sum
+    law = stats.gamma(len(sizes))  # the law of sum(sizes); with the noise of the secret point, the sum would be 0.4 times as large
     assert len(sizes) > 100
     assert min(law.cdf(sum(sizes)), law.sf(sum(sizes))) > LEVEL
     assert scale["secret"] < 0.45 * scale["middle"]

@@ -12,10 +12,10 @@ tier sees.
 
 The audit detects a build whose noise is too small by a fifth; the last test makes such a build.
 
-False alarms: each bound on an error rate is wrong with probability 1e-9. The bound on mu is wrong only if both of its bounds on
-error rates are wrong, or one of them is wrong by a large amount. This has probability 1e-17 even if the attacker uses all of the
-charged epsilon. Power: the bound falls below half of epsilon only if an estimate is off by 20 standard errors. The test with the
-wrong noise makes more releases and misses the defect with probability 3e-13.
+False alarms: each bound on an error rate is wrong with probability 1e-9. The bound on mu is wrong only if both bounds on error
+rates are wrong, or one of these bounds is wrong by a large amount. This has probability 1e-17 even if the attacker uses all of
+the charged epsilon. Power: the bound falls below half of epsilon only if an estimate is off by 20 standard errors. The test with
+the wrong noise makes more releases and misses the defect with probability 3e-13.
 """
 
 import os

@@ -282,7 +282,7 @@ def test_shards_of_several_machines(host, native, tmp_path):
     """A unit with rows in several shards is one unit, even if the states were made and merged on different platforms. If such
     units counted twice, they would add 3,000."""
     states = []
-    for maker, first in ((host, 1), (native, 301)):  # patients 301 to 500 are in both
+    for maker, first in ((host, 1), (native, 301)):  # patients 301 to 500 are in both shards
         states += maker.sql(tmp_path / f"shard{first}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
                             f"WITH n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n LIMIT 500)"
                             " INSERT INTO visits SELECT 'patient ' || i, i % 60 FROM n;",

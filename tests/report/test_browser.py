@@ -64,7 +64,7 @@ def test_every_screen_and_paper(browser, pages, name):
         assert (min(seen["found"][0]["behind"]) < 60) == (dark and media == "screen")
         assert not faults(seen), (name, width, dark, media, faults(seen)[:10])
         if name == "hospital-owner" and width < 700 and media == "screen":
-            assert len(seen["labels"]) > 20  # labels with the numbers of the tiers
+            assert len(seen["labels"]) > 20  # each figure has a label with its tier's number
 
 
 @pytest.mark.parametrize("spoil,fault", [

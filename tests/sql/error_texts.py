@@ -8,10 +8,10 @@ LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 # The functions that report an error, and calls that write its text. The text is their first argument with a literal.
 REPORTERS = r"\b(?:error_set|ledger_fail|ledger_discrepancy|function_error|fail_load|fail)\("
 MESSAGES = r"(?:return fail\w*\([^;\"]*|(?:\*error|\*message|zErrMsg|denied)\s*=\s*(?:api->)?)(?:sqlite3_)?mprintf\("
-# A text of an error that takes its end from elsewhere, as "tier '…' …" does, and a text that is a part of others.
+# Texts that are only a part of an error, such as the end of "tier '…' …".
 REASONS = rf'({LITERAL}(?:\s*{LITERAL})*)'
 IS_REASON = re.compile(r"^(?:has .* \(nothing was charged or read|has .*; nothing was charged or read\)|is .*\(dp_mix\)$)")
-NO_ERRORS = {"os/lock_file.c", "query/scan.c"}  # their fail() takes a number, or SQL
+NO_ERRORS = {"os/lock_file.c", "query/scan.c"}  # the fail() of these files takes a number, or SQL
 NOT_SENTENCES = {"ok", " (let dp_release use them)"}  # the result of dp_verify(), and an addition to a message of SQLite
 
 

@@ -191,20 +191,21 @@ MIDDLE = 256  # the bin of 0 among the bins of bounds
 
 
 def exponent_bin(x):
-    """The bin of a number by sign and binary exponent: 2^-128 and less is 0, and 2^128 stands for all larger numbers."""
+    """Returns the bin of a number, which depends on its sign and binary exponent. Numbers of size 2^-128 or less are in the bin
+    of 0. All numbers above 2^127 are in the last bin, and all numbers below -2^127 are in the first bin."""
     exponents = [e for e in range(-127, 129) if abs(x) > 2.0 ** (e - 1)]
     return MIDDLE + len(exponents) * (1 if x > 0 else -1)
 
 
 def exponent_ends(i):
-    """The ends of a bin: 0, or powers of two with a sign."""
+    """Returns the two ends of a bin. Each is 0 or a power of two with a sign."""
     e = abs(i - MIDDLE) - 128
     ends = (0, 0) if i == MIDDLE else (2.0 ** (e - 1), 2.0**e)
     return ends if i >= MIDDLE else (-ends[1], -ends[0])
 
 
 def bounds_threshold(sigma):
-    """The count that the noise of none of the 513 bins exceeds with probability 0.999."""
+    """Returns the threshold for a count. With probability 0.999, the noise of each of the 513 bins is below the threshold."""
     return sigma * stats.norm.isf(-math.expm1(math.log1p(-1e-3) / 513))
 
 
@@ -247,8 +248,8 @@ def count_factor(dim):
 
 
 def shares(kind, x, p):
-    """Returns the numbers that one row of an average or a spread adds under Laplace noise. They are not negative, and their sum
-    is 1."""
+    """Returns what one row adds to each component of an average or a spread with Laplace noise. The numbers are not negative, and
+    their sum is 1."""
     w = (1 + centred(number(x), p)) / 2
     return [w, 1 - w] if kind.endswith("avg") else [(1 - w) ** 2, 2 * w * (1 - w), w**2]
 

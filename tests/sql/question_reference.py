@@ -179,7 +179,7 @@ QUESTIONS = [
     ("SELECT count(*) > 2 FROM visit", [V]),
     ("SELECT exists(SELECT 1 FROM visit)", [V]),
     ("SELECT NOT exists(SELECT 1 FROM visit WHERE minutes > 20)", [V]),
-    # joins with oneself
+    # joins of a table with itself
     ("SELECT 1 FROM visit a JOIN visit b", [V]),
     ("SELECT a.minutes FROM visit a JOIN visit b ON a.day = b.day", [V]),
     ("SELECT b.day - a.day FROM visit a JOIN visit b ON b.id > a.id", [V]),

@@ -18,8 +18,8 @@ FORMS = {"dp_release": COUNT, "aggregate": "SELECT dp_count('exact', 1, 1, patie
 
 
 def ignoring(db, action, word=None):
-    """Sets an authorizer that ignores an action in statements that are compiled from now on. With `word`, it ignores the action
-    only if `word` is one of the arguments."""
+    """Sets an authorizer that returns SQLITE_IGNORE for an action in statements compiled from now on. With `word`, the authorizer
+    does so only if `word` is one of the action's arguments."""
     def authorize(code, first, second, *_):
         hit = code == action and (word is None or word in (first, second))
         return sqlite3.SQLITE_IGNORE if hit else sqlite3.SQLITE_OK
@@ -77,7 +77,8 @@ def test_the_check_of_attached_ledgers_stays_on(path, tmp_path, form, hidden):
 
 
 def test_an_authorizer_that_changes_its_mind_fails_the_release(path):
-    """The authorizer allows dp_collect() when the extension checks it, and ignores dp_collect() in the query itself."""
+    """The authorizer allows dp_collect() when the extension tests whether it may be called, and returns SQLITE_IGNORE for
+    dp_collect() in the query itself."""
     db, asked = create(path, tiers=EXACT), []
 
     def authorize(code, first, second, *_):

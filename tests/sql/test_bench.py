@@ -73,7 +73,7 @@ def test_the_tables_are_as_described(bench, tmp_path):
                       ).fetchone()[0] < 40
     db = sqlite3.connect(bench["generate"].table(tmp_path, "basket", ROWS))
     largest = [n for (n,) in db.execute("SELECT count(*) AS n FROM basket GROUP BY unit ORDER BY n DESC LIMIT 2")]
-    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law, the first key has twice the rows of the next
+    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # Zipf's law: the first key has twice as many rows as the next
 
 
 def test_every_aggregate_is_measured(bench):

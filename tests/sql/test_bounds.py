@@ -1,9 +1,10 @@
-"""Tests dp_bounds(): powers of two that hold nearly all of the data.
+"""Tests dp_bounds(), which returns two numbers between which nearly all of the data lie. Each number is 0 or a power of two with
+a sign.
 
 kinds_reference.py defines the bins and the threshold. The tests read the noisy counts from dp_path, apply this definition and
 compare the answer exactly. By design, noise alone shows a bin in one release of a thousand. Tests of whole answers therefore ask
 SEVERAL times and want a majority: four false ends among seven have probability at most 4e-11. Two-sided comparisons of moments
-allow SEVEN standard errors (at most 1e-11 each), the number of false ends is compared at 1e-10.
+allow SEVEN standard errors (at most 1e-11 each). The number of false ends is compared at 1e-10.
 """
 
 import collections
@@ -154,7 +155,8 @@ def test_ends(xs, wanted):
 
 
 def test_bounds_of_a_persons_total():
-    """In a ledger with a policy the question is evaluated for one person at a time, so that bounds of totals are a clip."""
+    """In a ledger with a policy the question is evaluated for one person at a time, so the published bounds hold for persons'
+    totals and can serve as a clip."""
     db = connect()
     one(db, "SELECT dp_init('{\"unit\":\"patient\"}')")
     db.execute("CREATE TABLE visit(patient INTEGER, minutes REAL)")

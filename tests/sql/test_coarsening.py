@@ -121,7 +121,8 @@ def test_further_out_the_path_goes_on_from_the_point(path):
 
 
 def test_the_noise_of_sums_of_cells():
-    """The error of a coarse cell has the stated variance, and is correlated with the errors of its cells at the inner tier."""
+    """The error of a coarse cell has the stated variance, and is correlated with the errors at the inner tier of the cells that
+    it unites."""
     db = ledger(tiers={"in": 0.5, "out": 0.1})
     inner, outer = [], []
     for i in range(400):

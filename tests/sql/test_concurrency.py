@@ -29,7 +29,7 @@ def in_threads(work, arguments):
     def call(argument):
         try:
             results.append(work(argument))
-        except BaseException as error:  # handed to the test
+        except BaseException as error:  # raised in the thread of the test
             errors.append(error)
 
     threads = [threading.Thread(target=call, args=(argument,)) for argument in arguments]
@@ -271,7 +271,7 @@ def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(path, lock, op
     timer = threading.Timer(0.7, unlock)
     timer.start()
     assert isinstance(one(db, SUM, "a"), float)
-    assert unlocked  # before that the ledger cannot be written
+    assert unlocked  # before unlock() ran, the ledger could not be written
     timer.join()
 
 

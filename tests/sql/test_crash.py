@@ -369,7 +369,7 @@ def test_children_that_fork_before_the_ledger_is_open_have_noise_of_their_own(pa
             children.append(child)
         for child in children: assert os.waitpid(child, 0)[1] == 0
         """, path)
-    assert len(set(output.splitlines())) == 4  # three numbers each: no two lines are equal by chance (1e-18)
+    assert len(set(output.splitlines())) == 4  # a line has three numbers, so no two lines are equal by chance (1e-18)
 
 
 def lose(path, how):
@@ -378,7 +378,7 @@ def lose(path, how):
         os.unlink(ledger)
     elif how == "moved":
         os.rename(ledger, f"{path}-saved")
-    else:  # replaced by an earlier copy of itself
+    else:  # a copy of the ledger replaces it
         shutil.copy(ledger, f"{path}-copy")
         os.rename(f"{path}-copy", ledger)
 

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 
-pytestmark = pytest.mark.plain  # links the static library without the sanitizers' runtime
+pytestmark = pytest.mark.plain  # this file links the static library without the sanitizers' runtime
 
 
 @pytest.fixture(scope="module")

@@ -125,8 +125,9 @@ def test_a_column_that_an_authorizer_hides_from_the_statement(column):
 
 
 def test_values_of_any_length_count_alike_on_every_path():
-    """A question that makes no longer values than it reads has no limit on their length: whether a unit is dropped must not depend
-    on the order in which SQLite evaluates the terms of AND. Other questions drop a unit with a value above 1 MB."""
+    """If a question makes no values that are longer than those that it reads, the length of values has no limit, because whether
+    a unit is dropped must not depend on the order in which SQLite evaluates the terms of AND. Other questions drop a unit with a
+    value above 1 MB."""
     for encoding in ("UTF-8", "UTF-16le"):
         db = connect()
         db.execute(f"PRAGMA encoding = '{encoding}'")

@@ -99,7 +99,7 @@ def spellings(number):
     found = {repr(number), f"{number:.17g}", f"{number:.15g}"}
     decimals = f"{number:.6f}"
     bytes_ = {struct.pack(order + "d", number) for order in "<>"}
-    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # SQLite stores these in 6 bytes
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # SQLite stores such integers in 6 bytes
         bytes_.add(int(number).to_bytes(6, "big", signed=True))
     # A shorter number may occur by chance.
     patterns = {re.escape(s.encode()) for s in found if len(s) >= 9} | {re.escape(b) for b in bytes_}

@@ -1,4 +1,5 @@
-"""Tests how the extension finds the ledger file, the permissions of this file, and connections that can only read."""
+"""Tests how the extension finds the ledger file, which permissions this file has, and what connections can do that can only
+read."""
 
 import contextlib
 import ctypes
@@ -702,7 +703,7 @@ def test_the_databases_own_files_are_no_place_for_the_ledger(path, tmp_path_fact
     elif spelling == "link":
         return
     name = spelling.format(name=path.name + suffix, full=f"{path}{suffix}", parent=path.parent.name, folder=folder)
-    def contents():  # without the index of a WAL, which readers change too
+    def contents():  # leaves out the index of a WAL, which readers change too
         return {f: (path.parent / f).read_bytes() for f in os.listdir(path.parent) if not (path.parent / f).samefile(shm)}
 
     shm = f"{path}-shm" if os.path.exists(f"{path}-shm") else path.parent

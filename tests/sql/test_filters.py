@@ -129,7 +129,7 @@ class Adversary:
         self.truth, self.kinds, self.refused = Truth(path, self.db), {}, 0
 
     def dice(self):
-        """Returns a generator that depends on all published values, so that the requests are adaptive."""
+        """Returns a random number generator whose seed depends on all published values, so that the requests are adaptive."""
         shown = self.db.execute("SELECT value FROM dp_value ORDER BY release_id, tier").fetchall()
         return random.Random(repr((shown, self.random.random())))
 

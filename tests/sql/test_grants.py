@@ -67,7 +67,7 @@ def test_a_grant_pays_for_as_many_questions_as_it_holds(copy):
     with contextlib.closing(guarded(copy, options=ASK)) as visitor:
         assert capacity(visitor) == int(reserved / rate * (1 + 1e-9)) > 5
         assert one(visitor, "SELECT dp_reserve.spent <= reserved FROM dp_reserve") == 1
-    with contextlib.closing(guarded(copy, options=ASK)) as again:  # reconnecting does not renew it
+    with contextlib.closing(guarded(copy, options=ASK)) as again:  # reconnecting does not renew the grant
         assert capacity(again, first=500) == 0
         assert isinstance(ask(again, "question 0"), float)         # a replay is free
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -483,7 +483,7 @@ def asked(path):
         for statement in QUESTIONS + READ + [s for s in REFUSED if "dp_release" not in s and "dp_plan" not in s and "dp_answer" not in s]:
             got = outcome(db, statement)
             noisy = statement.startswith("SELECT dp_release") or "dp_answer" in statement or "dp_value" in statement
-            if noisy and not isinstance(got, str):  # `got` has rows; the text of an error is not changed
+            if noisy and not isinstance(got, str):  # the text of an error is not changed
                 got = [tuple("x" if NUMBER.fullmatch(cell) else cell for cell in row) for row in got]
             seen.append((statement, got))
     return seen

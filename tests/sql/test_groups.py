@@ -1,5 +1,5 @@
-"""Tests groups: the form of public keys, and private keys, which are published if their count reaches a threshold, and
-cost a delta.
+"""Tests groups: the form of public keys, and private keys. A private key is published if its count reaches a threshold. Private
+keys cost a delta.
 
 About 20 shares are compared with exact binomial tails; each comparison has false-alarm probability 2e-10. Other tests state
 their own probability. The false-alarm probabilities of this file add up to 1e-8.
@@ -183,7 +183,7 @@ def test_many_keys():
 
 def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
     """Returns the threshold for a noisy count, in rows. The threshold is the most that one unit may add, plus the amount that the
-    largest noise of max_groups counts exceeds with probability delta."""
+    largest of max_groups noises exceeds with probability delta."""
     clip = parameters.get("clip", 1)
     factor = {"group_sum": clip / 2, "group_avg": 0.5}.get(kind, 1)
     reach = clip * {"group_count": 1, "group_sum": math.sqrt(5) / 2, "group_avg": math.sqrt(5) / 2, "group_var": math.sqrt(3),
@@ -202,7 +202,8 @@ def test_threshold_of_a_plan(kind, rate, delta_keys, more):
     parameters = {**KINDS_OF_GROUPS[kind], **more}
     plan = json.loads(one(db, "SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps(parameters)))
     wanted, sigma = threshold(kind, parameters, rate, parameters.get("key_share", 0.1) * delta_keys)
-    # The lattice has 2^20 steps for the noise, or more; the integer sensitivity is rounded up by sqrt(coordinates).
+    # The standard deviation of the noise is at least 2^20 lattice steps. Rounding adds sqrt(coordinates) to the integer
+    # sensitivity.
     steps = 2.0**20 * math.sqrt(2 * rate)
     assert 0 <= plan["threshold"] - wanted <= wanted * (math.sqrt(2 * parameters.get("max_groups", 4)) + 3) / steps + sigma * 2.0**-17
     assert not charges(db)
@@ -234,9 +235,9 @@ def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects)
 
 
 def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
-    """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. With four keys,
-    each of its counts is clipped to half a row, so the probability is below delta = 0.05. A unit with one key is
-    revealed with probability delta/4. (False alarms: 3e-10 in all.)"""
+    """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. Each count of a
+    unit with four keys is clipped to half a row. The probability that such a unit is revealed is below delta = 0.05. A unit with
+    one key is revealed with probability delta/4. (False alarms: 3e-10 in all.)"""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"{i} {j}", 1, None, i) for i in range(1500) for j in range(4)])
     shown = {key.split()[0] for key, _ in groups(db, tier="t")}
@@ -608,7 +609,7 @@ def test_a_key_is_the_same_whatever_other_keys_there_are():
         (text,) = json.loads(one(db, call))
         assert len(text) <= 1000
         fill_keys(db, [text] * 1000)
-        assert list(json.loads(one(db, call))) == [text]  # a key that is the text of another key has the same text
+        assert list(json.loads(one(db, call))) == [text]  # if the text of a key is itself used as a key, it stays the same
         shown.append(text)
     counts = collections.Counter(shown)
     for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # all keys together, in two orders

@@ -136,7 +136,7 @@ def test_only_functions_of_sqlite_and_ours_are_allowed(copy):
     assert not allowed & {"application", "upper", "total", "load_extension", "changes", "total_changes", "last_insert_rowid",
                           "random", "randomblob", "sqlite_log", "sqlite_offset", "fts3_tokenizer", "fts5", "match", "dp_collect"}
     assert {"lower", "count", "sum", "row_number", "substr", "date", "dp_rate", "dp_kernel_delta"} <= allowed
-    # In SQLite before 3.38, the JSON functions look like functions of an application.
+    # Before SQLite 3.38, the guard cannot tell the JSON functions from functions of the application.
     assert ("json_extract" in allowed) == (sqlite3.sqlite_version_info >= (3, 38))
     assert refused(db, "SELECT name FROM ward WHERE name LIKE 'n%' AND upper(name) = 'NORTH'") == "not authorized to use function: upper"
 
@@ -228,7 +228,7 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
     owner = connect(right)
     release(owner, "clinic", "more")
     release(owner, "clinic", None, "count", clip=3)
-    release(owner, "clinic", "total", refine=True)  # refines a release that the public has seen
+    release(owner, "clinic", "total", refine=True)  # this refines a release that the public has seen
     one(owner, "SELECT dp_discard('inner')")
     release(owner, "clinic", "inner")
     owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()

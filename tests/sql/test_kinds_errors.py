@@ -1,5 +1,5 @@
-"""Every mistake in a parameter of every kind gives an error of one sentence that does not show the value, charges
-nothing and reads nothing. Also tests the calls that SQLite itself refuses, and GROUP BY with a name."""
+"""Every mistake in a parameter of every kind gives an error of one sentence that does not show the value. Nothing is charged or
+read. Also tests the calls that SQLite itself refuses, and GROUP BY with a name."""
 
 import json
 import re
@@ -206,7 +206,7 @@ def test_shrinks(units, kind):
             ({"radius": 1, "centre": "x"}, "centre must be a finite number, not a text"),
             ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
         sql, arguments = by_query(kind, {**p, **more}, True)
-        if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # other kinds are not scaled
+        if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # only linear kinds are scaled
             check(units, message, sql, *arguments)
 
 

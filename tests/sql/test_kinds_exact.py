@@ -20,7 +20,7 @@ RATE = 1e6
 def check(kind, parameters, result, rows, by_unit, adjacency):
     wanted = answer(kind, parameters, rows, by_unit, adjacency, RATE)
     got = numbers(kind, parameters, result)
-    if kind == "bounds":  # they may be wider: in one release of a thousand, the noise of an empty bin is above the threshold
+    if kind == "bounds":  # the published ends may be wider: in one release of a thousand, the noise of an empty bin is above the threshold
         got = got or [(key, component, math.nan) for key, component in wanted]
         wanted = wanted or {("", 0): (-INF, INF), ("", 1): (-INF, INF)} if got else {}
     assert {(key, component) for key, component, _ in got} == set(wanted) and len(got) == len(wanted)

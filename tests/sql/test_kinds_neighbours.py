@@ -19,8 +19,8 @@ from noise_helpers import connect, one, quick_path
 
 RATE, LAPLACE_RATE = 1e6, 1e3
 PAIRS = 14  # number of pairs of neighbours for each combination
-MARGIN = 12  # standard deviations by which the norm of Gaussian noise may exceed sqrt(coordinates); by chance below 1e-30
-SUM_MARGIN = 45  # further scales that a sum of magnitudes of Laplace noise may have; by chance below 1e-18
+MARGIN = 12  # the norm of Gaussian noise exceeds sqrt(coordinates) + MARGIN stddevs with probability below 1e-30
+SUM_MARGIN = 45  # the sizes of n Laplace noises add up to more than n + MARGIN sqrt(n) + SUM_MARGIN scales with probability below 1e-18
 
 PARAMETERS = {
     "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
@@ -156,7 +156,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
         differences = [abs(a.get(c, 0) - b.get(c, 0)) for c in places]
         difference = sum(differences) if laplace else math.hypot(*differences)
         noise = math.sqrt(2 * clock) * (math.sqrt(len(places)) + MARGIN)
-        if laplace:  # each place has the noise of two releases, and magnitudes of Laplace noise are exponential
+        if laplace:  # each place has the noise of two releases, and the size of Laplace noise has an exponential distribution
             draws = 2 * len(places)
             noise = math.sqrt(clock / 2) * (draws + MARGIN * math.sqrt(draws) + SUM_MARGIN)
         assert difference <= s + noise, pair
@@ -192,7 +192,7 @@ def test_sensitivity_is_its_definition(open_points, name):
     counts = base in ("quantile", "median", "histogram", "bounds", "group_count", "ou_group_count")
     radius = clip
     if name.startswith("laplace"):
-        once = 0  # in this part of the radius, two units have the same sign
+        once = 0  # the part of the radius for coordinates that have the same sign in all units
         if kind in ("quantile", "median"):
             radius *= math.ceil(math.log2(p["bins"]) / 4)  # levels
         elif kind == "vec_avg":

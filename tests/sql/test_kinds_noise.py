@@ -3,7 +3,7 @@ of many numbers.
 
 Moments may differ from their expectation by SEVEN standard errors. A false alarm has probability at most 1e-11 for each of
 about 220 comparisons of many numbers, and 6e-11 for each of 27 comparisons of 1200 releases. The distributions of coordinates
-are compared at 1e-10 in 24 places. All together have 7e-9.
+are compared at 1e-10 in 24 places. These probabilities add up to 7e-9.
 """
 
 import json
@@ -265,7 +265,7 @@ def values_of(kind, p, x, sigma):
     return centre + a * (x - centre), a
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bounds"])  # test_bounds.py has them
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bounds"])  # test_bounds.py tests this kind
 def test_values_are_made_from_the_point(path, kind):
     """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
@@ -294,7 +294,8 @@ def test_values_are_made_from_the_point(path, kind):
 @pytest.mark.parametrize("kind", MONTE_CARLO)
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 1200 releases have the standard deviation `stddev`. (`stddev` is a first-order approximation, and the noise
-    is 1% of the number of rows, so the test allows 2% more.) 95% of the intervals contain the value without noise."""
+    is 1% of the number of rows, so the test allows 2% in addition to the sampling error.) 95% of the intervals contain the value
+    without noise."""
     db = open_ledger({"inner": 0.5, "exact": 1e6})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(300)])
     sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "exact")
@@ -397,7 +398,8 @@ def test_replay_diffuse_refine(kind):
     for tier, rate, clock in db.execute("SELECT tier, rate, clock FROM dp_publication"):
         assert math.isclose(rate, sensitivity**2 / (2 * clock), rel_tol=1e-9) and rate <= TIERS[tier]
     assert one(db, "SELECT dp_verify()") == "ok"
-    # There is noise between the tiers. Two values are equal by chance with probability 4e-7, but not three times.
+    # The values of two tiers differ, because there is noise between the tiers. One pair of values is equal by chance with
+    # probability 4e-7, so not all three pairs are equal.
     if kind == "bounds":  # noisy or not, ends are powers of two
         return
     pairs = [(ask("middle", "query", name=f"r{i}"), one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")) for i in range(2)]

@@ -73,7 +73,7 @@ CALLS = {
     "count_distinct": "SELECT dp_count_distinct(?, unit, ?) FROM t",
     "sum": "SELECT dp_sum(?, x, 2.5, unit, ?) FROM t",
 }
-SENSITIVITY = {"count": 3, "count_distinct": 1, "sum": 2.5}  # "add-remove"; "replace" doubles it for sums of signed x
+SENSITIVITY = {"count": 3, "count_distinct": 1, "sum": 2.5}  # under "add-remove"; under "replace", twice as much for signed sums
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -411,7 +411,7 @@ def test_rates_at_the_bounds():
     assert not charges(db)
     values = [one(db, sql, tier, json.dumps({"weight": weight, "name": tier, **LAPLACE}))
               for tier, weight in (("over", 0.999), ("most", 1), ("least", 1))]
-    assert abs(values[0] - TRUTH) < 0.1 and abs(values[1] - TRUTH) < 0.1  # scale 0.002: e^-48
+    assert abs(values[0] - TRUTH) < 0.1 and abs(values[1] - TRUTH) < 0.1  # scale 0.002, so false alarm e^-48
     rows = db.execute("SELECT sensitivity, clock FROM dp_release r JOIN dp_publication p ON p.release_id = r.id").fetchall()
     for (s, clock), rate in zip(rows, (1001 * 0.999, 1000, 1e-12)):
         scale = scale_of(clock)
@@ -424,7 +424,7 @@ def test_rates_at_the_bounds():
 
 @pytest.mark.parametrize("gap", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
 def test_close_tiers(gap):
-    """The scales of neighbouring tiers differ by at least one, so that their points differ."""
+    """The scales of neighbouring tiers are integers that differ by at least one, so that the points of the tiers differ."""
     db = ledger(tiers={"in": 0.1, "out": 0.1 * (1 - gap) if gap > 1e-15 else math.nextafter(0.1, 0), "last": 0.09})
     release(db, "in")
     diffuse(db, "last")

@@ -205,8 +205,8 @@ def law_cases():
 @pytest.mark.parametrize("case", law_cases(), ids=lambda case: case[0])
 def test_coordinates_walk_on_their_own(path, case):
     """Tests the noise of the coordinates: the frequencies of 32 equally likely cells, the mean size, and how often a step to an
-    outer tier is 0. Neighbouring coordinates are not correlated, and neither are the noise and the step of a coordinate, or their
-    sizes."""
+    outer tier is 0. Also tests that there is no correlation between neighbouring coordinates, between the noise and the step of a
+    coordinate, or between the sizes of this noise and step."""
     kind, parameters, rows, exact = case
     releases = 10 if kind == "vec_sum" else 3
     db = open_ledger(TIERS, path=path)
@@ -289,7 +289,7 @@ def pooled(y):
     return numpy.array([max(min(means[a][b] for b in range(i, n)) for a in range(i + 1)) for i in range(n)])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LINEAR_KINDS if kind != "bounds"])  # test_bounds.py has them
+@pytest.mark.parametrize("kind", [kind for kind in LINEAR_KINDS if kind != "bounds"])  # test_bounds.py tests this kind
 def test_values_are_made_from_the_point(path, kind):
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
     fill(db, few_rows())
@@ -323,8 +323,8 @@ def test_values_are_made_from_the_point(path, kind):
 @pytest.mark.parametrize("kind", [kind for kind in MONTE_CARLO if not kind.startswith("ou_")])
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 700 releases have the standard deviation `stddev`, and 95% of the intervals or slightly more contain the
-    exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% more.
-    The standard error uses that sums of Laplace noise have an excess kurtosis of at most 3."""
+    exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% in
+    addition to the sampling error. The standard error uses that sums of Laplace noise have an excess kurtosis of at most 3."""
     db = open_ledger({"inner": 0.5, "exact": RATE})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(600)])
     p, runs = {**MONTE_CARLO[kind], **LAPLACE}, 700

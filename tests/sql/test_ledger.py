@@ -647,7 +647,7 @@ def history(db, path):
     one(db, "SELECT dp_diffuse('a', 'public')")
     one(db, SUM, "b")
     one(db, "SELECT dp_sum('region', minutes, 10, patient, 'c') FROM visits")
-    assert charges(db) == 6  # a: clinic, region, public; b: clinic; c: clinic, region
+    assert charges(db) == 6  # a is charged at clinic, region and public, b at clinic, and c at clinic and region
     db.close()
     return path
 
@@ -1051,8 +1051,8 @@ def test_a_thousand_tiny_charges_do_not_vanish(path):
 
 
 def test_discarding_frees_the_name_and_keeps_the_charge(db):
-    """After dp_discard(), the name stands for a new release with fresh noise, and the old charge stays. (Two fresh numbers both
-    equal the old numbers with probability 1.6e-13.)"""
+    """After dp_discard(), the name stands for a new release with fresh noise, and the old charge stays. (The probability that two
+    fresh numbers both equal the old numbers is 1.6e-13.)"""
     values = [one(db, SUM, name) for name in "ab"]
     for name in "ab":
         assert one(db, f"SELECT dp_discard('{name}')") == name

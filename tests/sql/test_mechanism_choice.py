@@ -62,7 +62,7 @@ def test_states_keep_their_mechanism_at_a_pure_tier():
     db = ledger(("pure", 0.001, 1, 0, "pure"))
     state = one(db, "SELECT dp_partial('avg', x, unit, '{\"lo\":0,\"hi\":5}') FROM t")
     assert "has a budget of pure differential privacy" in error_of(db, "SELECT dp_merge('pure', ?)", state)
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":5}') FROM t")  # states of one number fit both mechanisms
+    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":5}') FROM t")  # a state with a single number fits both mechanisms
     one(db, "SELECT dp_merge('pure', ?)", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 

@@ -18,7 +18,7 @@ INFINITY = float("inf")
 SCALES = [1, 2, 5, 37, 1000, 2**20, 1500001, 2**30]
 SOME_ORDERS = [1 + 2.0**-8, 1.05, 1.5, 2.0, 5.0, 30.0, 1000.0, 2.0**20, INFINITY]
 
-pytestmark = pytest.mark.plain  # links the static library without the sanitizers' runtime
+pytestmark = pytest.mark.plain  # this file links the static library without the sanitizers' runtime
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +175,8 @@ def test_kernels_whose_rows_sum_to_one_exactly(evaluate):
 
 
 def test_no_pair_of_inputs_beats_the_worst_of_a_kernel(evaluate):
-    """Random epsilon-DP pairs of distributions on the states have outputs whose divergence is never above the worst case. A pair
-    on two states attains the worst case."""
+    """For random epsilon-DP pairs of distributions on the states, the divergence of the kernel's outputs is never above the worst
+    case. A pair on two states attains the worst case."""
     rng = random.Random(11)
     requests, pairs = [], []
     with mp.workdps(40):

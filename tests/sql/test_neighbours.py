@@ -10,7 +10,7 @@ from noise_helpers import fill, one, open_ledger, record
 
 RATE = 1e6
 TABLES = 25  # pairs of neighbours for each combination
-MARGIN = 12 * math.sqrt(2)  # a difference exceeds MARGIN standard deviations of one noise with probability 1e-32
+MARGIN = 12 * math.sqrt(2)  # the difference of two noises exceeds MARGIN times the stddev of one noise with probability 1e-32
 
 KINDS = {  # kind: (the call, its clip)
     "count": ("dp_count('exact', x, 3{unit})", 3.0),

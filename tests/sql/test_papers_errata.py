@@ -39,7 +39,8 @@ def test_e1():
 
 
 def test_e2():
-    """Theorem 13 with gamma = 1: the printed epsilon' is never below epsilon, so the printed bound is too small."""
+    """Theorem 13 with gamma = 1: the printed epsilon' is never below epsilon, and the divergence falls as epsilon grows, so the
+    printed bound is too small."""
     mu, nu, epsilon = np.array([0.9, 0.1]), np.array([0.5, 0.5]), 0.2
     delta = stick(epsilon, mu, nu)
     assert delta == pytest.approx(0.2893, abs=5e-5)

@@ -141,7 +141,7 @@ def test_every_erratum_is_in_the_table():
     assert set(entries) == {number for row in items() for number in re.findall(r"E\d+", row[4])}
 
 
-if __name__ == "__main__":  # prints a page with the output of its statements, for people who edit the page
+if __name__ == "__main__":  # run as a program, this file prints a page with the output of its statements, for people who edit the page
     import sys
 
     db, text = connect(), (SQL / sys.argv[1]).read_text()

@@ -176,7 +176,7 @@ def test_theorem_6_with_brownian_motion_and_ou_as_its_cases():
 
 
 def circle(s, x, terms=16):
-    """The density at x, and its derivative, of Brownian motion of variance 2s on the circle."""
+    """Returns the density at x of Brownian motion of variance 2s on the circle, and the derivative of this density."""
     k = np.arange(1, terms)
     decay = np.exp(-k * k * s)
     angles = np.multiply.outer(x, k)
@@ -186,8 +186,8 @@ def circle(s, x, terms=16):
 
 def test_theorem_6_for_brownian_motion_on_the_circle():
     """Tests a diffusion that is neither Brownian motion on the line nor OU: the heat kernel of the circle, whose carre du champ
-    is f'^2. The Renyi divergences of the mechanism, by quadrature, are at most alpha times the rate. At late times they are
-    about half of this, because the theorem bounds a mean by a maximum."""
+    is f'^2. The Renyi divergences of the mechanism, by quadrature, are at most alpha times the rate. At late times they are about
+    half of this bound, because the theorem bounds a mean by a maximum."""
     y = np.linspace(0, 2 * math.pi, 400, endpoint=False)
     for shift, t, ratio in ((2.0, 0.3, 0), (0.4, 0.25, 0), (2.0, 4.0, 0.4)):
         times = t * (12 / t) ** np.linspace(0, 1, 300)

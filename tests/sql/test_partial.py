@@ -207,8 +207,9 @@ def test_neighbours_after_merging(protects, whole, adjacency):
 
 
 def test_units_that_span_shards_are_bounded_once():
-    """Without whole_units, dp_merge() bounds a unit whose rows are in several shards once. With the option, the owner promises
-    that each unit is in one shard. If the promise is false, the unit counts once for each shard that has its rows."""
+    """Without whole_units, dp_merge() adds up the rows of a unit over all shards before it bounds the unit. With the option, the
+    owner promises that each unit is in one shard. If the promise is false, the unit counts once for each shard that has its
+    rows."""
     db = open_ledger({"exact": 1e6})
     shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
     for whole, total in ((False, 1.0), (True, 4.0)):
@@ -447,7 +448,7 @@ def test_numbers_of_states(shard, ledger, kind, parameters, whole):
     honest = partial(shard, kind, parameters, whole=whole)
 
     def with_number(number):
-        """Returns the state with this last number and another serial number."""
+        """Returns the correct state with `number` as its last number and with a new serial number."""
         body = honest[:32] + os.urandom(16) + honest[48:-48] + number.to_bytes(16, "little", signed=True)
         return signed(body)
 

@@ -67,7 +67,7 @@ def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio
     planned = plan(db, kind, {**options, "rows": ROWS})["half_width"]
     for got in half_widths(db, kind, query, options)[:1 if kind == "vec_avg" else None]:
         assert planned >= got * 0.98
-        if ratio and (ratio == 1 or mechanism == "gaussian"):  # `ratio` inside the range is for Gaussian noise
+        if ratio and (ratio == 1 or mechanism == "gaussian"):  # a `ratio` other than 1 holds for Gaussian noise only
             assert planned == pytest.approx(ratio * got, rel=0.02)
 
 

@@ -1,5 +1,5 @@
-"""Compares the planning functions with the printed formulas, evaluated with 70 digits in mpmath. A cost is never below its
-true value and an allowance never above, and both differ from it by at most 1e-12."""
+"""Compares the planning functions with the printed formulas, evaluated with 70 digits in mpmath. A cost is never below its true
+value, and an allowance is never above its true value. Both differ from the true value by at most 1e-12."""
 
 import itertools
 import os

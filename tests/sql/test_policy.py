@@ -158,7 +158,7 @@ def every_release(by_unit, replace):
     yield f"SELECT dp_merge('clinic', state) FROM ({state})", []
     kernel = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
     yield f"SELECT dp_choice('clinic', k, '[\"a\",\"b\"]'{unit}) FROM t", []
-    if not replace:  # responses and models need a ledger of rows that are replaced
+    if not replace:  # responses and models need the adjacency "replace"
         return
     yield f"SELECT dp_response_count('clinic', k, '{kernel}', '{{\"n\":1,\"otherwise\":\"a\"}}') FROM t", []
     yield "SELECT dp_sgd('clinic', x, v, 'logistic', '{\"dim\":3,\"n\":1,\"clip\":1,\"radius\":1}') FROM t", []

@@ -205,8 +205,8 @@ def test_the_same_tier_again():
 
 
 def test_one_path_through_all_accountants():
-    """One release is published at pure tiers and rdp tiers, and each tier pays by its own accountant. A gdp tier would
-    refuse the release, because the gdp tier would see the release."""
+    """One release is published at pure tiers and rdp tiers, and each tier pays by its own accountant. The release has Laplace
+    noise, so it cannot be published at a gdp tier."""
     db = ledger(("rdp in", 2.0, 50.0, 1e-6, "rdp"), ("pure in", 1.0, 50.0), ("rdp out", 0.5, 50.0, 1e-6, "rdp"), ("pure out", 0.1, 50.0),
                 ("gdp", 0.01, 5.0, 1e-6, "gdp"))
     release(db, "rdp in", "r")

@@ -67,8 +67,8 @@ def test_the_error_in_rank_is_that_of_least_squares(errors):
 
 
 def test_stated_figures_are_those_of_least_squares(errors):
-    """stddev is the standard deviation of the rank times the width of a row, and the intervals contain the quantiles as often as
-    stated."""
+    """stddev is the standard deviation of the rank divided by the rows in a leaf of width 1, and the intervals contain the
+    quantiles as often as stated."""
     _, sigma, stated = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place)) / PER_LEAF

@@ -20,7 +20,7 @@ SCHEMA = ["CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INT, n INT)", "CRE
           "CREATE TABLE ward(n INT, beds INT)", "INSERT INTO ward VALUES (0, 3), (1, 5), (1, 7)"]
 POLICY = ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')", "SELECT dp_protect('exam', 'visit', 'visit')",
           "SELECT dp_public('ward')", "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
-OWN = "(SELECT min(patient) FROM visit)"  # in a question: the unit that it is evaluated for
+OWN = "(SELECT min(patient) FROM visit)"  # in a question, this is the unit for which the question is evaluated
 
 # Each query returns the columns key and x. If a query ran once over the whole table, most of these queries would mix
 # people.

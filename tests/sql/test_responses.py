@@ -98,7 +98,7 @@ def test_of_too_many_rows_some_are_chosen(path):
 
 
 def test_steps_of_the_kernel(path):
-    """The kernel may have `steps`, and is then a power."""
+    """If the kernel has `steps`, it is this power of the matrix in `cells`."""
     walk = [["a", "a", 0.9], ["a", "b", 0.1], ["b", "b", 0.8], ["b", "a", 0.2]]
     db = ledger(["a"] * 20000, path)
     one(db, CALL, json.dumps({"steps": 3, "cells": walk}), '{"n":20000,"otherwise":"a"}')

@@ -288,8 +288,8 @@ def hockey_stick(epsilon, distance):
 
 
 def test_charge_of_a_random_stop():
-    """A random stop is charged a curve of pure DP whose zCDP rate is the rate of the tier. It is also charged a delta, the given
-    share of delta_keys. This is the delta of Theorem 5 of Asoodeh et al. for the first row."""
+    """A model with a random stop is charged a curve of pure DP whose zCDP rate is the rate of the tier. The model is also charged
+    a delta, the given share of delta_keys. This is the delta of Theorem 5 of Asoodeh et al. for the first row."""
     db = open_stop_ledger()
     train(db, n=50, dim=1, clip=1, radius=0.4, eta=1.0, stop="random", key_share=0.2, name="m")
     model, granularity, _ = model_of(db)

@@ -144,7 +144,7 @@ def test_profile_is_the_recursion(options, mechanism):
             if entry["index"] % 4 and entry["index"] < options["n"] - 3:
                 continue
             want = model.least_epsilon(entry["index"], mp.mpf(8e-6))
-            if mechanism == "gaussian":  # the path to the last step, too
+            if mechanism == "gaussian":  # the profile may also use the path to the last step
                 path = one(db, "SELECT dp_epsilon(?, 8e-6)", entry["rate"])
                 assert entry["epsilon"] == pytest.approx(min(float(want), path), rel=1e-4, abs=1e-9)
             else:
@@ -462,7 +462,8 @@ def test_laplace_noise_on_top():
     assert spent[INFINITY] == pytest.approx(model.sensitivity / wide, rel=1e-9)
     laws, rng = Laws(model), random.Random(2)
     scale = model.deviation_of(4)
-    deviations = [scale, scale, scale, wide * model.unit]  # the last noise and the additional noise
+    # the last entry: the noise of the last step together with the noise that dp_diffuse() added
+    deviations = [scale, scale, scale, wide * model.unit]
     model.deviation_of = lambda i: deviations[i - 1]
     for index in range(4):
         for a, b in neighbours(rng, model, index, 4, 9):
@@ -509,7 +510,7 @@ def test_the_descent_has_falling_learning_rates(schedule, decay):
     model = Model(db)
     sigma = math.sqrt(sum((model.eta_of(i) / model.eta_of(40))**2 for i in range(1, 41)) * model.variance) * model.unit
     assert sigma < 0.02
-    assert numpy.abs(got - w).max() < 10 * sigma  # 1e-21 for each coordinate, even if the noise of all steps added up
+    assert numpy.abs(got - w).max() < 10 * sigma  # false alarm 1e-21 for each coordinate, even if the noise of all steps added up
     assert numpy.abs(got - w).max() > 0
 
 
@@ -535,7 +536,7 @@ def test_charge_of_falling_learning_rates(options):
         rates = rates[::-1][:model.n]
         for entry, want in zip(entries, rates):
             assert entry["rate"] <= float(want) * (1 + 1e-6)
-            assert entry["rate"] >= float(want) * (1 - 1e-3)  # a path to an earlier step than the last may be a little better
+            assert entry["rate"] >= float(want) * (1 - 1e-3)  # a path that ends before the last step may be a little better
         charged = max(rates)
     spent = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'inner' AND alpha = 2") / 2
     assert spent == pytest.approx(float(charged), rel=1e-5) and spent <= 0.4 * (1 + 1e-9)

@@ -90,8 +90,8 @@ def counts_of(rows, candidates, by_unit=True):
 @pytest.mark.parametrize("options", ["{}", '{"protects":"row"}'], ids=["units", "rows"])
 def test_counts_are_exact(options):
     """The rows have units with many rows and keys, NULLs, keys of all types, and keys that are no candidates. The test adds units
-    with the candidate 'rung'. A candidate that `count` units have wins against count - 1 such units, and loses against count +
-    1."""
+    with the candidate 'rung'. A candidate that `count` units have wins if count - 1 units have 'rung', and loses if count + 1
+    units have 'rung'."""
     rng = random.Random(5)
     db = ledger(tiers={"sure": SURE}, options=options)
     by_unit = options == "{}"

@@ -448,7 +448,8 @@ def test_a_statement_that_reads_is_read_as_it_is(tmp_path):
 
 
 def test_dirty_reads_are_the_hosts(tmp_path):
-    """With a shared cache, the host may read rows that another connection has not committed. The sum is that of the host."""
+    """With a shared cache, the host may read rows that another connection has not committed. The sum is over the rows that the
+    host reads."""
     make(tmp_path / "data.db").close()
     name = f"file:{tmp_path}/data.db?cache=shared"
     other = sqlite3.connect(name, uri=True, isolation_level=None)

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 from conftest import connect, INIT, ledger_of, one, refused
 from truth import log_odds, newton, true_delta
 
-SLACK = mpf("0.0035") / mpf(2) ** 80  # total variation slack of one coordinate at variance 2^40, the least
+SLACK = mpf("0.0035") / mpf(2) ** 80  # total variation slack of one coordinate at variance 2^40, the least variance
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +204,7 @@ def test_accountants_without_a_mechanism_in_common(db):
     one(other, INIT)
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
-    one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # admits releases of both kinds; the refusals below stay the same
+    one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # admits both kinds of releases; the refusals below still occur
     for epsilon in (8.0, 0.01):  # the same error for the larger and the smaller budget
         message = refused(other, "SELECT dp_tier('pure', 0.003, ?, 0, 'pure')", epsilon)
         assert "would refuse everything that tier 'gdp' outside it may publish" in message
@@ -239,7 +239,7 @@ def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
     assert [tier["name"] for tier in json.loads(one(db, "SELECT dp_certificate()"))["tiers"]] == ["out"]
     assert one(db, "SELECT dp_verify()") == "ok"
     assert refused(db, "SELECT dp_drop_tier('typo')").startswith("dp_drop_tier: unknown tier")
-    for rate, epsilon in ((0.002, 3.0), (0.005, 8.0)):  # the same parameters, and others
+    for rate, epsilon in ((0.002, 3.0), (0.005, 8.0)):  # the parameters of the dropped tier, and other parameters
         assert "was dropped (the name of a tier is never used again" in refused(
             db, "SELECT dp_tier('typo', ?, ?, 1e-6)", rate, epsilon)
     one(db, "SELECT dp_tier('in', 0.002, 8.0, 1e-6)")  # another tier may have the rate of the dropped tier

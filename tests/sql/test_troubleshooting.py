@@ -48,7 +48,8 @@ def test_collected_texts_occur_in_the_extension():
 
 
 def test_errors_of_the_documents_are_listed():
-    """Every error of diffuse that another page shows is listed here, so the collector overlooks no way to report an error."""
+    """sql/troubleshooting.md lists every error of diffuse that another page shows. If the collector overlooked a way to report
+    errors, such errors would be missing."""
     # A text may be the end of an error, such as "has exact Gaussian accounting, ..." after "tier 'public'".
     texts = [re.compile(".*".join(map(re.escape, text.split("…"))), re.S) for listed, _, _ in rows() for text in listed
              if len(text.replace("…", "").split()) > 2]

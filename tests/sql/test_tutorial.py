@@ -104,7 +104,8 @@ LANGUAGES = {"sql": ("-- ", is_complete_sql, run_sql), "sh": ("# ", is_complete_
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """Runs the page. Returns its folder and, for each block, its language, its lines, and (command, shown, printed) of its commands."""
+    """Runs the page in a temporary folder. Returns this folder and a list of blocks. A block is (language, lines, commands). A
+    command is (lines, output in the page, actual output)."""
     folder = tmp_path_factory.mktemp("tutorial")
     (folder / "build").mkdir()
     shutil.copy(BUILD / "fixed.so", folder / "build" / "diffuse.so")

@@ -183,9 +183,9 @@ def test_dim_1(db):
 @pytest.mark.parametrize("protects", ["unit", "row"])
 @pytest.mark.parametrize("big", [1e300, 1e308, 1e160])
 def test_vectors_of_any_length_are_clipped(protects, big):
-    """One unit has a thousand rows of norm 1e300. If units are protected, all rows together are scaled to the norm clip, and if
-    rows are protected, each row is. The directions stay the same. (The noise of the average of two units has standard deviation
-    0.0039, and the test allows eleven of these.)"""
+    """One unit has a thousand rows of norm 1e300. If units are protected, the sum of all rows of the unit is scaled to the norm
+    `clip`. If rows are protected, each row is scaled to this norm. The directions stay the same. (The noise of the average of two
+    units has standard deviation 0.0039, and the test allows eleven of these.)"""
     db = open_ledger({"exact": 1e6}, f'{{"protects":"{protects}"}}')
     fill(db, [Row(None, None, json.dumps([big, 0, -big]), "whale")] * 1000 + [Row(None, None, "[0,1,0]", "a")])
     unit = "unit" if protects == "unit" else "NULL"

@@ -75,7 +75,7 @@ def true_zcdp_epsilon(rate, delta):
 
 
 def accurate(got, published, where):
-    """Checks that the formula is accurate without the margin."""
+    """Checks that `got` equals `published`, the true value with the margin, up to the accuracy of the formula."""
     assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
 
 

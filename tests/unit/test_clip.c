@@ -306,7 +306,7 @@ static void nothing_is_wasted(void) {
     int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
     struct layout shape = one_block(1, reach);
     int fitted = norm_fits(&matrix, 0, 1, reach);
-    long double cells = (long double)matrix.cells; /* values lose less than a step, twice */
+    long double cells = (long double)matrix.cells; /* values lose less than a step, at most twice */
     long double slack = 2 * (is_l1 ? cells : sqrtl(cells)) + (long double)reach * 0x1p-39L;
     clip_vector(&shape, matrix.values, matrix.cells, 1);
     CHECK(fitted || norm_of(&matrix, 0, 1) >= (long double)reach - slack, "run %d", run);

@@ -118,7 +118,7 @@ static void variances_out_of_range_are_refused(void) {
 }
 
 int main(void) {
-  alarm(600); /* ends this program if a loop goes on forever after a failure */
+  alarm(600); /* if a loop goes on forever after a failure, the alarm ends this program */
   RUN(failure_gives_zeros);
   RUN(success_wipes_its_bytes);
   RUN(no_state_survives_a_call);

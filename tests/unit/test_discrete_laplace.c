@@ -4,10 +4,10 @@
 ** false alarms. The sampler makes a batch of draws and picks one of them. Some tests examine the
 ** distribution of the draws in a batch, and other tests examine which draw is picked.
 **
-** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. They
-** detect these errors: a scale that is off by 6% (see the control), a probability stay_chance() of
-** a step that is off by 2%, a moment of a large scale that is off by 5%, and a probability of a
-** residue mod 64 that is off by 20%.
+** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. The
+** tests detect a scale that is off by 6% (see the control), a stay_chance() that is off by 2%, a
+** moment at a large scale that is off by 5%, and a frequency of a residue mod 64 that is off by
+** 20%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -127,7 +127,7 @@ static void the_kernel_closes_the_family(void) {
   }
 }
 
-/* Draws noise of the inner scale and adds a step from it. */
+/* Draws noise of the inner scale and adds a step to the outer scale. */
 static void walk(uint64_t seed, uint64_t from, uint64_t to) {
   source_start(seed, 0);
   draw_steps(0, from, draws);

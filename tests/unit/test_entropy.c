@@ -29,8 +29,8 @@ static int all_equal(const unsigned char *bytes, size_t count, unsigned char val
 }
 
 /*
-** Even if fills are correct, the first byte of the buffer stays unchanged in all 16 fills with
-** probability 2^-128. The same holds for the last byte.
+** If fills are correct, the probability that the first byte of the buffer stays unchanged in all 16
+** fills is 2^-128. The same holds for the last byte.
 */
 static void fill_writes_exactly_what_was_asked(void) {
   const size_t counts[] = {0, 1, 2, 7, 255, 256, 257, 512, 1000, 4096};

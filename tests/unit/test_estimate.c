@@ -718,7 +718,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
 
 /*
 ** One unit has four keys and adds the largest possible count to each. The test checks that at least
-** one of them is shown with probability delta = 0.05.
+** one of these keys is shown with probability delta = 0.05.
 */
 static void check_lone_keys(enum number family) {
   static struct read read;

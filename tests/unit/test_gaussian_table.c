@@ -114,7 +114,7 @@ static void a_wrong_table_is_seen(void) {
 
 /*
 ** If a digit is computed with too little precision, its lower and its upper bound must differ, so
-** that the code notices it.
+** that the code notices the lack of precision.
 */
 static void want_of_digits_is_noticed(void) {
   struct digit digit;
@@ -261,8 +261,8 @@ static void excess_is_refused(void) {
 }
 
 /*
-** The trial at an edge continues if 32 bits are below the first digit of the fraction. If they are
-** equal, the next digits decide.
+** The trial at an edge continues if 32 bits are below the first digit of the fraction. If these
+** bits equal the digit, the next digits decide.
 */
 static void edges_are_compared_digit_by_digit(void) {
   uint64_t edge = word_of(100, 0, 0, 255, PLACE(1));

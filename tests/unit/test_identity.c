@@ -57,8 +57,9 @@ static uint64_t word_at(const unsigned char *bytes, size_t size) {
 }
 
 /*
-** Returns the word of a text of fewer than 8 bytes: its first and last four bytes, or three of its
-** bytes.
+** Returns the word of a text of fewer than 8 bytes. For 4 to 7 bytes, the word consists of the
+** first four and the last four bytes. For 1 to 3 bytes, the word consists of the first, the middle
+** and the last byte.
 */
 static uint64_t short_word_of(const unsigned char *bytes, size_t size) {
   if (size >= 4) return word_at(bytes, 4) << 32 | word_at(bytes + size - 4, 4);

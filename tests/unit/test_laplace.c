@@ -99,9 +99,9 @@ static void sums_of_noise_in_closed_form(void) {
 /* ---- vectors ------------------------------------------------------------------------------- */
 
 /*
-** Parameters of a Renyi divergence: of independent discrete Laplace noise on several coordinates,
-** from the same noise after an integer shift. The test adds up all outcomes in a box. The outcomes
-** outside the box would add less than 1e-12.
+** The parameters of a Renyi divergence, namely that of independent discrete Laplace noise on
+** several coordinates from the same noise after an integer shift. The test adds up all outcomes in
+** a box. The outcomes outside the box would add less than 1e-12.
 */
 struct box {
   int dimension, scale, side;
@@ -146,8 +146,8 @@ static double check_shift(struct box *box, const int *shift) {
 
 /*
 ** Tests all integer shifts whose sum of magnitudes is at most `most`. If a shift moves one
-** coordinate only, its divergence must equal the charged curve. If it moves more, its divergence
-** must be smaller.
+** coordinate only, its divergence must equal the charged curve. If a shift moves several
+** coordinates, its divergence must be smaller.
 */
 static void check_shifts(int dimension, int scale, int most) {
   static const double orders[] = {1.03125, 1.5, 2, 8, 64};

@@ -325,8 +325,8 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
 }
 
 /*
-** The allowed number of standard errors. A million draws exceed this number by chance with
-** probability 2.6e-12, for each of 14 moments of two different paths.
+** The allowed number of standard errors. Each of 14 moments of two different paths, estimated from
+** a million draws, exceeds this number by chance with probability 2.6e-12.
 */
 #define SIGMAS 7
 

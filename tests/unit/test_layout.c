@@ -92,7 +92,7 @@ struct ideal {
   long double norm[2];        /* norms of the blocks */
   long double spread[2];      /* largest distance of two units, divided by the norm */
   int irrational;             /* 1: the norm is irrational, and reaches are two steps larger */
-  int clip_is_rows, is_whole; /* flags: the count is the lead; the reach is the clip */
+  int clip_is_rows, is_whole; /* 1: the clip counts rows; 1: the reach equals the clip */
 };
 
 static struct ideal ideal_of(const struct contribution *question) {

@@ -130,7 +130,10 @@ static int same(const struct bounds *bounds, const struct row *rows, int count, 
   return total_of(bounds, rows, count, by_unit) == reference(bounds, rows, count, by_unit);
 }
 
-/* Clips with few significant bits, clips with 53 bits, and the smallest and the largest clip. */
+/*
+** The clips to test: some have few significant bits, some have 53 bits, and two are the smallest
+** and the largest clip.
+*/
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 

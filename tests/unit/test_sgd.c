@@ -139,10 +139,7 @@ static long double slope(const struct descent *descent, long double margin, doub
 }
 
 struct reference {
-  /*
-  ** Computes the point M after a step without noise (`next`) from the coefficients before the step
-  ** (`w`).
-  */
+  /* `w`: the coefficients before a step. `next`: those after the step, without noise. */
   long double w[MOST_DIM], next[MOST_DIM];
 };
 
@@ -518,7 +515,7 @@ static void noise_on_top(void) {
 ** Every row moves the point by one step of eta C, and there is no noise, so the final point M shows
 ** how many rows were used. The 8 possible numbers of rows are equally likely. The test trains
 ** 80,000 models, so each count has a standard deviation of 93.5. The test allows six standard
-** deviations, which has probability 2e-9 for each count.
+** deviations, which each count exceeds with probability 2e-9.
 */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
@@ -589,7 +586,8 @@ static void stop_delta(void) {
       power *= stick(epsilon, moved, slack);
       printed += power;
       long double now = log1pl(expm1l(epsilon) / d);
-      d *= now < 500 ? fminl(stick(now, moved, slack), 1) : 0; /* too small for a long double */
+      /* From now = 500 on, d is below 1e-214 and adds nothing to the sum. */
+      d *= now < 500 ? fminl(stick(now, moved, slack), 1) : 0;
       distance = contraction * distance + 2.5L * root;
       variances = contraction * contraction * variances + 1;
       d = fminl(d, stick(epsilon, distance / (sigma * sqrtl(variances)), slack * (k + 1)));

@@ -47,7 +47,7 @@ static void a_million_tiny_terms(void) {
   CHECK(below == 0, "%d sums below the truth", below);
   CHECK(total_up(total) >= 0.5 + 1e-11, "got %.17g", total_up(total));
   CHECK_CLOSE(total_up(total), 0.5 + 1e-11, 1e-15);
-  /* Each addition loses at most one unit in the last place of `low`, which is below 2^-53. */
+  /* `low` is below 2^-53, and each addition loses at most one unit in the last place of `low`. */
   CHECK(excess(total, exact) <= ldexpl(1e6L, FIXED_BITS - 105), "%Lg too much",
         excess(total, exact));
 }

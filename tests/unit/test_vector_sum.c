@@ -353,7 +353,7 @@ static void floats_the_short_way(void) {
 
 /*
 ** The norms of the rows are within a few units in the last place of the clip, or of the slightly
-** smaller limit that means use.
+** smaller limit for averages of vectors.
 */
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
@@ -586,7 +586,7 @@ static void totals_are_not_consumed(void) {
 
 /*
 ** If a new row gives a unit a key that comes earlier in its order, the unit drops a later key. If
-** no other unit has this later key, it is no longer a coordinate.
+** no other unit has this later key, the key is no longer a coordinate.
 */
 static void private_keys_are_chosen_again(void) {
   struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
