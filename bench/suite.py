@@ -32,6 +32,7 @@ MEMORY = "/dev/shm"  # a file system in memory, if the system has one
 # name: (arguments of the aggregate, columns for dp_release, its options, SQLite's counterpart, table)
 AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
 SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
+BY_KEY = "SELECT sum(x) FROM (SELECT x, row_number() OVER (PARTITION BY key ORDER BY x) AS n FROM {table}) WHERE n = 1"
 VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
 MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected; neighbours replace a row
 # The kernel is so noisy that its cost is within the rate of the tier.
@@ -60,6 +61,12 @@ AGGREGATES = {
                   "SELECT sum(n) FROM (SELECT avg(x * x) - avg(x) * avg(x) AS n FROM {table} GROUP BY key)", "basket"),
     "group_stddev": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000',
                      "SELECT sum(n) FROM (SELECT sqrt(avg(x * x) - avg(x) * avg(x)) AS n FROM {table} GROUP BY key)", "basket"),
+    "group_count_distinct": ("key", "key", '"clip":2',
+                             "SELECT sum(n) FROM (SELECT count(DISTINCT unit) AS n FROM {table} GROUP BY key)", "basket"),
+    "group_histogram": ("key, x, 0, 1000, 10", "key, x", '"lo":0,"hi":1000,"bins":10',
+                        "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key, CAST(x / 100 AS INTEGER))", "basket"),
+    "group_quantile": ("key, x, 0.9, 0, 1000", "key, x", '"q":0.9,"lo":0,"hi":1000,"bins":64', BY_KEY, "basket"),
+    "group_median": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000,"bins":64', BY_KEY, "basket"),
     "choice": (f"key, '{KEYS}'", "key", f'"candidates":{KEYS}',
                "SELECT key FROM {table} GROUP BY key ORDER BY count(DISTINCT unit) DESC LIMIT 1", "basket"),
     "response_count": (f"key % 4, '{KERNEL}', " + repr(REPORTS), "key % 4", f'"kernel":{KERNEL},' + REPORTS[1:-1],
@@ -85,6 +92,12 @@ AGGREGATES = {
                      "SELECT sum(n) FROM (SELECT avg(x * x) - avg(x) * avg(x) AS n FROM {table} GROUP BY key)", "basket"),
     "ou_group_stddev": ("key, x, 0, 1000, 500", "key, x", '"lo":0,"hi":1000,"radius":500',
                         "SELECT sum(n) FROM (SELECT sqrt(avg(x * x) - avg(x) * avg(x)) AS n FROM {table} GROUP BY key)", "basket"),
+    "ou_group_count_distinct": ("key, 1e7", "key", '"radius":1e7',
+                                "SELECT sum(n) FROM (SELECT count(DISTINCT unit) AS n FROM {table} GROUP BY key)", "basket"),
+    "ou_group_histogram": ("key, x, 0, 1000, 10, 1e7", "key, x", '"lo":0,"hi":1000,"bins":10,"radius":1e7',
+                           "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key, CAST(x / 100 AS INTEGER))", "basket"),
+    "ou_group_quantile": ("key, x, 0.9, 0, 1000, 500", "key, x", '"q":0.9,"lo":0,"hi":1000,"radius":500,"bins":64', BY_KEY, "basket"),
+    "ou_group_median": ("key, x, 0, 1000, 500", "key, x", '"lo":0,"hi":1000,"radius":500,"bins":64', BY_KEY, "basket"),
     "ou_vec_sum": ("v, 32, 10, 1e6", "v", '"dim":32,"clip":10,"radius":1e6', VECTORS, "track"),
     "ou_group_count": ("key, 1e7, 10", "key", '"radius":1e7,"clip":10',
                        "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key)", "basket"),

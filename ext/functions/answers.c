@@ -134,7 +134,7 @@ static int read_rows(struct answer_cursor *cursor, struct session *session,
   cursor->release = sqlite3_mprintf("%s", definition->release.name);
   cursor->tier = sqlite3_mprintf("%s", tier);
   cursor->is_array = form == FORM_ARRAY || (quantiles && *quantiles == '[');
-  cursor->has_keys = form == FORM_OBJECT || form == FORM_SYMBOL;
+  cursor->has_keys = form == FORM_OBJECT || form == FORM_ARRAYS || form == FORM_SYMBOL;
   if (!cursor->release || !cursor->tier) return error_set_memory(&session->error);
   int read = ledger_resume(session->ledger) && pending_begin_reading(session) &&
              ledger_values(session->ledger, definition->release.id, tier, take_value, cursor);

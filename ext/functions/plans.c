@@ -391,18 +391,19 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 }
 
 /*
-** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
+** dp_interval(name, tier, key, confidence [, component]) -> TEXT, a JSON array [low, high]
 ** Returns the central interval around a published value that covers the noise of the value with
 ** this confidence, in (0, 1). Both ends are rounded outward. `key` is NULL for a release of one
-** number, the index of a component (from 0) for an array, and the text of a key for groups.
+** number, the index of a component (from 0) for an array, and the text of a key for groups. For
+** groups of arrays, `component` is the index in the array of the key (default 0).
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
-  int64_t number = key_type == SQLITE_INTEGER ? sqlite3_value_int64(argv[2]) : 0;
+  sqlite3_value *index = argc > 4 ? argv[4] : argv[2];
+  int64_t number = sqlite3_value_type(index) == SQLITE_INTEGER ? sqlite3_value_int64(index) : 0;
   /* No release has the component -1. */
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
   const char *key =
@@ -412,6 +413,10 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   if (!key) {
     function_error(context, "key must be a text, the number of a component, or NULL%s",
                    not_a(argv[2], SQLITE_TEXT));
+    return;
+  }
+  if (argc > 4 && (!*key || sqlite3_value_type(index) != SQLITE_INTEGER)) {
+    function_error(context, "component must be the number of a component, after the text of a key");
     return;
   }
   if (ledger_ready(ledger) && pending_begin_reading(&host_of(context)->session)) {
@@ -435,7 +440,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
 static const struct scalar functions[] = {
     {"dp_plan", 1, 1, PRIVATE_FUNCTION, dp_plan},
     {"dp_plan", 3, 4, PRIVATE_FUNCTION, dp_plan},
-    {"dp_interval", 4, 4, PRIVATE_FUNCTION, dp_interval},
+    {"dp_interval", 4, 5, PRIVATE_FUNCTION, dp_interval},
 };
 
 int plans_register(sqlite3 *db, struct host *host) {

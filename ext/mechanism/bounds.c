@@ -12,7 +12,7 @@
 ** BOUNDS_ALARM. Two steps cover the tails of the discrete distribution (noise_law.h).
 */
 double estimate_bounds_threshold(const struct reading *reading) {
-  double tail = -expm1(log1p(-BOUNDS_ALARM) / reading->shape->cells);
+  double tail = -expm1(log1p(-BOUNDS_ALARM) / reading->shape->bins);
   double noise = reading->view.noise->tail(reading->view.clock, 1, tail);
   return ceil(noise * (1 + 0x1p-40)) + 2;
 }
@@ -24,7 +24,7 @@ static struct estimate end(int component, double value) {
 
 int estimate_bounds(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double threshold = estimate_bounds_threshold(reading);
-  int first = 0, last = reading->cells - 1;
+  int first = 0, last = reading->shape->bins - 1;
   while (first <= last && !((double)values[first] > threshold)) first++;
   while (first <= last && !((double)values[last] > threshold)) last--;
   if (first > last) return 0;

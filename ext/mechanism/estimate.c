@@ -35,7 +35,7 @@ double estimate_stddev(const struct view *view) {
 /* Returns a coordinate of the point, as a number instead of lattice steps. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,
                          int component) {
-  int64_t steps = values[(int64_t)cell * reading->shape->components + component];
+  int64_t steps = values[(int64_t)cell * reading->shape->width + component];
   return ldexp((double)steps, reading->view.granularity);
 }
 
@@ -113,24 +113,12 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
 }
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  int first =
-      /* The count that selects private keys is not published as an estimate. */
-      reading->shape->components > 1 && reading->shape->counts;
-  int used = 0, per_cell = reading->shape->components - first;
+  int first = reading->shape->selects; /* the count that selects private keys is not an estimate */
+  int used = 0, per_cell = reading->shape->width - first;
   reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
   for (int cell = 0; cell < reading->cells; cell++) {
     for (int j = 0; j < per_cell; j++)
       estimates[used++] = shown_sum(reading, values, cell, first + j, j);
-  }
-  return used;
-}
-
-/* In the layout each bin is a cell. In the answer each bin is a component of an array. */
-int estimate_bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  int used = estimate_sums(reading, values, estimates);
-  for (int i = 0; i < used; i++) {
-    estimates[i].component = estimates[i].cell;
-    estimates[i].cell = 0;
   }
   return used;
 }
@@ -358,23 +346,39 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   return reading->quantile_count;
 }
 
+/* Buffers for the tree of one cell. */
+struct tree_buffers {
+  double *nodes, *leaves, *totals;
+};
+
+/* Computes the quantiles of one cell. Returns their number, or -1 after a failure. */
+static int cell_quantiles(struct reading *reading, const int64_t *values, int cell,
+                          const struct tree_buffers *tree, struct estimate *estimates) {
+  const struct layout *shape = reading->shape;
+  for (int i = shape->selects; i < shape->width; i++)
+    tree->nodes[i - shape->selects] = coordinate(reading, values, cell, i);
+  struct ranks ranks = ranks_of(reading, tree->totals, shape->bins);
+  if (!tree_leaves(tree->nodes, shape->tree, tree->leaves) ||
+      !tree_running(tree->leaves, shape->bins, tree->totals))
+    return -1;
+  int used = quantiles_of(&ranks, estimates);
+  for (int i = 0; i < used; i++) estimates[i].cell = cell;
+  return used;
+}
+
 int estimate_quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  struct tree tree = reading->shape->tree;
-  int count = 1 << tree.bits, used = -1;
-  int coordinates = reading->shape->coordinates;
-  double *nodes = malloc(sizeof *nodes * (size_t)coordinates);
-  double *leaves = malloc(sizeof *leaves * (size_t)count);
-  double *totals = malloc(sizeof *totals * (size_t)(count + 1));
-  if (nodes && leaves && totals) {
-    for (int i = 0; i < coordinates; i++)
-      nodes[i] = ldexp((double)values[i], reading->view.granularity);
-    struct ranks ranks = ranks_of(reading, totals, count);
-    if (tree_leaves(nodes, tree, leaves) && tree_running(leaves, count, totals))
-      used = quantiles_of(&ranks, estimates);
+  size_t width = (size_t)reading->shape->width, count = (size_t)reading->shape->bins;
+  struct tree_buffers tree = {malloc(sizeof *tree.nodes * width),
+                              malloc(sizeof *tree.leaves * count),
+                              malloc(sizeof *tree.totals * (count + 1))};
+  int used = tree.nodes && tree.leaves && tree.totals ? 0 : -1;
+  for (int cell = 0; cell < reading->cells && used >= 0; cell++) {
+    int more = cell_quantiles(reading, values, cell, &tree, &estimates[used]);
+    used = more < 0 ? -1 : used + more;
   }
-  free(nodes);
-  free(leaves);
-  free(totals);
+  free(tree.nodes);
+  free(tree.leaves);
+  free(tree.totals);
   return used;
 }
 
@@ -494,13 +498,15 @@ double estimate_half_width(const struct reading *reading, double rows, double co
 }
 
 int estimate_room(const struct reading *reading) {
-  if (reading->shape->tree.levels) return reading->quantile_count;
-  return reading->cells * reading->shape->components;
+  int is_tree = reading->shape->family->is_tree;
+  return reading->cells * (is_tree ? reading->quantile_count : reading->shape->width);
 }
 
 double estimate_threshold(const struct reading *reading) {
   const struct layout *shape = reading->shape;
-  double reach = ldexp((double)shape->blocks[0].lead_reach, -reading->view.shift);
+  int64_t most = shape->blocks[0].lead_reach;
+  if (shape->each && shape->each < most) most = shape->each;
+  double reach = ldexp((double)most, -reading->view.shift);
   double tail = -expm1(log1p(-reading->selection_delta) / shape->max_groups);
   double noise = reading->view.noise->tail(reading->view.clock, shape->counted, tail);
   return ceil((reach + noise) * (1 + 0x1p-40)) + 2 * shape->counted;
@@ -559,7 +565,7 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
   if (!shape->max_groups) return used;
   double threshold = estimate_threshold(reading);
   for (int i = 0; i < used; i++) {
-    const int64_t *cell = &values[(int64_t)estimates[i].cell * shape->components];
+    const int64_t *cell = &values[(int64_t)estimates[i].cell * shape->width];
     double count = 0;
     for (int j = 0; j < shape->counted; j++) count += (double)cell[j];
     if (count >= threshold) estimates[kept++] = estimates[i];

@@ -93,9 +93,9 @@ int estimate_room(const struct reading *reading);
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
 /* The families' estimators, for sums and for statistics computed from sums. */
-estimate_values estimate_sums, estimate_bins, estimate_means, estimate_paired_means,
-    estimate_vector_means, estimate_spreads, estimate_tripled_spreads, estimate_quantiles,
-    estimate_coefficients, estimate_bounds;
+estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
+    estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_coefficients,
+    estimate_bounds;
 
 /* The functions that estimate_total_stddev() calls, one for each sort of family. */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,

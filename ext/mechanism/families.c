@@ -81,25 +81,34 @@ const struct family family_vector_mean = {VECTOR_MEAN, .count_factor = HALF, .ro
 /* ---- bins and trees -------------------------------------------------------------------------- */
 
 #define CELLS                                                                                      \
-  .statistic = STATISTIC_VECTOR, .has_bins = 1, .components = 1, .counts = 1, .count_factor = 1,   \
-  .add = vector_sum_add_bin, .has_states = 1
-#define BINS     CELLS, .is_linear = 1, .estimate = estimate_bins, .stddev = estimate_sum_stddev
+  .statistic = STATISTIC_VECTOR, .has_bins = 1, .components = 1, .add = vector_sum_add_bin,        \
+  .has_states = 1
+#define BINS     CELLS, LINEAR
 #define TREE     CELLS, .is_tree = 1, .estimate = estimate_quantiles, .stddev = estimate_rank_stddev
 #define L2_COUNT .row_norm = 1, .spread = COUNT_SPREAD
 
-static const struct family family_bins_l1 = {BINS, L1};
-const struct family family_bins = {BINS, L2_COUNT, .l1 = &family_bins_l1};
+/* With private keys, a further coordinate of each key counts units (layout.h). */
+#define CELLS_OF_KEYS    .has_keys = 1, .counts_if_private = 1, .count_in_clips = 1
+#define L1_CELLS_OF_KEYS L1, CELLS_OF_KEYS, .count_factor = QUARTER
+#define L2_CELLS_OF_KEYS L2_COUNT, CELLS_OF_KEYS, .count_factor = HALF
+
+static const struct family family_bins_l1 = {BINS, L1, .count_factor = 1};
+const struct family family_bins = {BINS, L2_COUNT, .count_factor = 1, .l1 = &family_bins_l1};
+static const struct family family_key_bins_l1 = {BINS, L1_CELLS_OF_KEYS};
+const struct family family_key_bins = {BINS, L2_CELLS_OF_KEYS, .l1 = &family_key_bins_l1};
 
 #define EXPONENTS                                                                                  \
-  .statistic = STATISTIC_VECTOR, .has_bins = 1, .by_exponent = 1, .components = 1, .counts = 1,    \
+  .statistic = STATISTIC_VECTOR, .has_bins = 1, .by_exponent = 1, .components = 1,                 \
   .count_factor = 1, .add = vector_sum_add_exponent, .has_states = 1, .estimate = estimate_bounds, \
   .stddev = estimate_sum_stddev
 
 static const struct family family_bounds_l1 = {EXPONENTS, L1};
 const struct family family_bounds = {EXPONENTS, L2_COUNT, .l1 = &family_bounds_l1};
 
-static const struct family family_tree_l1 = {TREE, L1};
-const struct family family_tree = {TREE, L2_COUNT, .l1 = &family_tree_l1};
+static const struct family family_tree_l1 = {TREE, L1, .count_factor = 1};
+const struct family family_tree = {TREE, L2_COUNT, .count_factor = 1, .l1 = &family_tree_l1};
+static const struct family family_key_tree_l1 = {TREE, L1_CELLS_OF_KEYS};
+const struct family family_key_tree = {TREE, L2_CELLS_OF_KEYS, .l1 = &family_key_tree_l1};
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -112,6 +121,10 @@ const struct family family_tree = {TREE, L2_COUNT, .l1 = &family_tree_l1};
 
 static const struct family family_key_count_l1 = {KEY_COUNT, L1};
 const struct family family_key_count = {KEY_COUNT, L2_COUNT, .l1 = &family_key_count_l1};
+
+/* Each unit counts at most 1 in each key. */
+static const struct family family_key_units_l1 = {KEY_COUNT, L1, .each = 1};
+const struct family family_key_units = {KEY_COUNT, L2_COUNT, .each = 1, .l1 = &family_key_units_l1};
 
 static const struct family family_key_sum_l1 = {KEY_SUM, L1, .count_factor = QUARTER};
 const struct family family_key_sum = {KEY_SUM, .count_factor = HALF, .row_norm = 1, .spread = 2,

@@ -241,8 +241,8 @@ void rows_close(struct rows *rows) {
 
 /* ---- sums from elsewhere --------------------------------------------------------------------- */
 
-int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values) {
-  return rows->vectors ? vector_sum_add_record(rows->vectors, unit, cell, values)
+int rows_add_record(struct rows *rows, struct identity unit, uint32_t slot, const int128 *values) {
+  return rows->vectors ? vector_sum_add_record(rows->vectors, unit, slot, values)
                        : scalar_sum_add_steps(&rows->numbers, unit, *values);
 }
 
@@ -250,6 +250,11 @@ int rows_add_totals(struct rows *rows, int cell, const int128 *values) {
   if (rows->vectors) return vector_sum_add_totals(rows->vectors, cell, values);
   scalar_sum_add_total(&rows->numbers, *values);
   return 1;
+}
+
+uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot) {
+  uint32_t bins = (uint32_t)vector_sum_shape(rows->vectors)->bins;
+  return (uint32_t)cells[slot / bins] * bins + slot % bins;
 }
 
 int rows_name_cell(struct rows *rows, const char *name) {
@@ -271,10 +276,11 @@ struct joining {
   int *cells;
 };
 
-static int join_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+static int join_record(void *context, struct identity unit, uint32_t slot, const int128 *values) {
   const struct joining *joining = context;
-  return rows_add_record(joining->rows, unit, joining->cells ? joining->cells[cell] : (int)cell,
-                         values);
+  uint32_t place = slot;
+  if (joining->cells) place = rows_slot(joining->rows, joining->cells, slot);
+  return rows_add_record(joining->rows, unit, place, values);
 }
 
 static int join_units(struct rows *rows, struct rows *others) {
@@ -300,11 +306,11 @@ static int join_totals(struct rows *rows, struct rows *others) {
     return scalar_sum_total(&others->numbers, &total) && rows_add_totals(rows, 0, &total);
   int128 *totals = vector_sum_totals(others->vectors, &cells, &keys);
   if (!totals) return 0;
-  size_t components = (size_t)vector_sum_shape(others->vectors)->components;
+  size_t width = (size_t)vector_sum_shape(others->vectors)->width;
   if (!keys) going = rows_add_totals(rows, 0, totals);
   for (int i = 0; keys && i < cells && going; i++) {
     int cell = rows_name_cell(rows, keys[i]);
-    going = cell != CELL_FAILED && rows_add_totals(rows, cell, &totals[(size_t)i * components]);
+    going = cell != CELL_FAILED && rows_add_totals(rows, cell, &totals[(size_t)i * width]);
   }
   free(totals);
   free(keys);

@@ -71,12 +71,15 @@ static inline int rows_add(struct rows *rows, sqlite3_value **row) {
 
 /*
 ** Add sums of a shard (sums/scalar_sum.h, sums/vector_sum.h). rows_add_record() adds the sum of a
-** unit in one cell, and rows_add_totals() adds totals. Both return 1, or 0 when out of memory.
-** rows_name_cell() returns the cell of a key's text, or CELL_FAILED when out of memory.
+** unit in one slot (sums/layout.h), and rows_add_totals() adds totals. Both return 1, or 0 when out
+** of memory. rows_name_cell() returns the cell of a key's text, or CELL_FAILED when out of memory.
 */
-int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values);
+int rows_add_record(struct rows *rows, struct identity unit, uint32_t slot, const int128 *values);
 int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
+
+/* Returns the slot in `rows` for a slot of rows whose cells `cells` maps to those of `rows`. */
+uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot);
 
 /*
 ** Passes the sum of every unit in every cell to `take` (sums/partitioned_sums.h). Returns 1, or 0

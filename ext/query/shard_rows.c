@@ -58,8 +58,8 @@ static int is_private(const struct rows *rows) {
 static size_t numbers_of(const struct rows *rows) {
   const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
   if (!shape) return 1;
-  int by_cell = rows->for_state || is_private(rows);
-  return (size_t)(by_cell ? shape->components : shape->coordinates);
+  if (rows->for_state) return (size_t)shape->components;
+  return (size_t)(is_private(rows) ? shape->width : shape->coordinates);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -169,17 +169,17 @@ static const char *add_keys(struct rows *rows, struct shard_state *state, int *c
 static const char *add_entry(struct rows *rows, struct shard_state *state, uint64_t entry,
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};
-  uint32_t cell = cells ? (uint32_t)entry : 0;
-  if (rows->for_state) unit = shard_state_unit(state, &cell);
-  uint32_t end = cells           ? state->keys
-                 : rows->vectors ? (uint32_t)vector_sum_shape(rows->vectors)->cells
-                                 : 1;
-  if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
+  const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
+  uint32_t slot = 0;
+  if (rows->for_state) unit = shard_state_unit(state, &slot);
+  uint64_t count = cells ? state->keys : shape ? (uint64_t)shape->cells : 1;
+  uint64_t end = count * (shape ? (uint64_t)shape->bins : 1);
+  if ((rows->for_state && !identity_is_somebody(unit)) || slot >= end)
     return "the state is malformed";
   if (!shard_state_numbers(state, numbers, numbers_of(rows))) return "the state is malformed";
-  int place = cells ? cells[cell] : (int)cell;
-  int added = rows->for_state ? rows_add_record(rows, unit, place, numbers)
-                              : rows_add_totals(rows, place, numbers);
+  if (cells && rows->for_state) slot = rows_slot(rows, cells, slot);
+  int added = rows->for_state ? rows_add_record(rows, unit, slot, numbers)
+                              : rows_add_totals(rows, cells ? cells[entry] : 0, numbers);
   return added ? 0 : "out of memory";
 }
 

@@ -77,15 +77,16 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
 
 int definition_keys(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  int components = aggregate && aggregate->family->has_keys ? aggregate->family->components : 1;
-  return release->keys ? release->dimension / components : 0;
+  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  int width = mechanism && aggregate->family->has_keys
+                  ? layout_width(mechanism_family(mechanism, aggregate->family), release->size, 0)
+                  : 1;
+  return release->keys && width ? release->dimension / width : 0;
 }
 
 struct ledger_grid definition_grid(const struct publication *publication) {
   const struct layout *shape = &publication->definition.layout;
-  if (publication->definition.contribution.keys)
-    return (struct ledger_grid){0, shape->cells, shape->components};
-  return (struct ledger_grid){0, 1, shape->coordinates};
+  return (struct ledger_grid){0, shape->cells, shape->width};
 }
 
 /* Returns the view of the release with the clock of the publication's tier. */

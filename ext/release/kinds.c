@@ -50,7 +50,7 @@ const struct aggregate aggregates[] = {
    .grouped = "dp_group_count"},
   /* dp_count_distinct(tier, unit [, name]): the number of units */
   {"dp_count_distinct", "count_distinct", &family_sum, FORM_NUMBER, 2, 3,
-   {.unit = 1, .name = 2}, 0, 1, COUNTS, .grouped = "dp_group_count"},
+   {.unit = 1, .name = 2}, 0, 1, COUNTS, .grouped = "dp_group_count_distinct"},
   /*
   ** dp_sum(tier, x, clip [, unit [, name]]): the sum of x; the total of each unit is clipped to
   ** [-clip, clip]
@@ -73,14 +73,14 @@ const struct aggregate aggregates[] = {
   */
   {"dp_quantile", "quantile", &family_tree, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | Q | LEAVES, 1, COUNTS},
+   CLIP | RANGE | Q | LEAVES, 1, COUNTS, .grouped = "dp_group_quantile"},
   {"dp_median", "median", &family_tree, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE | LEAVES, 1,
-   COUNTS},
+   COUNTS, .grouped = "dp_group_median"},
   /* dp_histogram(tier, x, lo, hi, bins [, unit [, name]]) */
   {"dp_histogram", "histogram", &family_bins, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | BINS, 1, COUNTS},
+   CLIP | RANGE | BINS, 1, COUNTS, .grouped = "dp_group_histogram"},
   /*
   ** dp_bounds(tier, x [, unit [, name]]): powers of two that hold nearly all x; each unit's vector
   ** of counts has a norm of at most 1
@@ -109,6 +109,22 @@ const struct aggregate aggregates[] = {
   {"dp_group_stddev", "group_stddev", &family_key_spread, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | GROUPS, 1, .root = 1},
+  /* dp_group_count_distinct(tier, key, unit [, name]): the number of units in each group */
+  {"dp_group_count_distinct", "group_count_distinct", &family_key_units, FORM_OBJECT, 3, 4,
+   {.key = 1, .unit = 2, .name = 3}, CLIP | GROUPS, 1, COUNTS},
+  /*
+  ** dp_group_histogram(tier, key, x, lo, hi, bins [, unit [, name]]), dp_group_quantile(tier, key,
+  ** x, q, lo, hi [, unit [, name]]), dp_group_median(tier, key, x, lo, hi [, unit [, name]])
+  */
+  {"dp_group_histogram", "group_histogram", &family_key_bins, FORM_ARRAYS, 6, 8,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(BINS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | BINS | GROUPS, 1, COUNTS},
+  {"dp_group_quantile", "group_quantile", &family_key_tree, FORM_ARRAYS, 6, 8,
+   {.key = 1, .value = 2, PLACE(Q, 3), PLACE(LO, 4), PLACE(HI, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | Q | LEAVES | GROUPS, 1, COUNTS},
+  {"dp_group_median", "group_median", &family_key_tree, FORM_OBJECT, 5, 7,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | LEAVES | GROUPS, 1, COUNTS},
   /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
   {"dp_choice", "choice", &family_choice, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
@@ -126,7 +142,7 @@ const struct aggregate aggregates[] = {
   /* dp_ou_count_distinct(tier, radius, unit [, name]) */
   {"dp_ou_count_distinct", "ou_count_distinct", &family_sum, FORM_NUMBER, 3, 4,
    {PLACE(RADIUS, 1), .unit = 2, .name = 3}, OU, 1, COUNTS, SHRUNK,
-   .grouped = "dp_ou_group_count"},
+   .grouped = "dp_ou_group_count_distinct"},
   /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
   {"dp_ou_sum", "ou_sum", &family_sum, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK,
@@ -148,15 +164,15 @@ const struct aggregate aggregates[] = {
   */
   {"dp_ou_quantile", "ou_quantile", &family_tree, FORM_ARRAY, 6, 8,
    {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | Q | BINS | OU, 1, COUNTS, SHRUNK},
+   CLIP | RANGE | Q | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_quantile"},
   {"dp_ou_median", "ou_median", &family_tree, FORM_NUMBER, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK},
+   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_median"},
   /* dp_ou_histogram(tier, x, lo, hi, bins, radius [, unit [, name]]) */
   {"dp_ou_histogram", "ou_histogram", &family_bins, FORM_ARRAY, 6, 8,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), PLACE(RADIUS, 5), .unit = 6,
     .name = 7},
-   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK},
+   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_histogram"},
   /* dp_ou_vec_sum(tier, v, dim, clip, radius [, unit [, name]]) */
   {"dp_ou_vec_sum", "ou_vec_sum", &family_vector, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
@@ -185,6 +201,25 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_stddev", "ou_group_stddev", &family_key_spread, FORM_OBJECT, 6, 8,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
    CLIP | RANGE | KEYS | OU, 1, SHRUNK, .root = 1},
+  /* dp_ou_group_count_distinct(tier, key, radius, unit [, name]) */
+  {"dp_ou_group_count_distinct", "ou_group_count_distinct", &family_key_units, FORM_OBJECT, 4, 5,
+   {.key = 1, PLACE(RADIUS, 2), .unit = 3, .name = 4}, CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
+  /*
+  ** dp_ou_group_histogram(tier, key, x, lo, hi, bins, radius [, unit [, name]]),
+  ** dp_ou_group_quantile(tier, key, x, q, lo, hi, radius [, unit [, name]]),
+  ** dp_ou_group_median(tier, key, x, lo, hi, radius [, unit [, name]])
+  */
+  {"dp_ou_group_histogram", "ou_group_histogram", &family_key_bins, FORM_ARRAYS, 7, 9,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(BINS, 5), PLACE(RADIUS, 6), .unit = 7,
+    .name = 8},
+   CLIP | RANGE | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
+  {"dp_ou_group_quantile", "ou_group_quantile", &family_key_tree, FORM_ARRAYS, 7, 9,
+   {.key = 1, .value = 2, PLACE(Q, 3), PLACE(LO, 4), PLACE(HI, 5), PLACE(RADIUS, 6), .unit = 7,
+    .name = 8},
+   CLIP | RANGE | Q | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
+  {"dp_ou_group_median", "ou_group_median", &family_key_tree, FORM_OBJECT, 6, 8,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
   /*
   ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
   ** norm of the features of a row

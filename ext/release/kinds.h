@@ -38,8 +38,8 @@ struct places {
   int parameters[PARAMETERS];
 };
 
-/* The form of the published answer. */
-enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_SYMBOL };
+/* The form of the published answer. FORM_ARRAYS is an object with an array for each key. */
+enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_ARRAYS, FORM_SYMBOL };
 
 struct aggregate {
   const char *name; /* the SQL function */
@@ -59,7 +59,7 @@ struct aggregate {
 extern const struct aggregate aggregates[];
 extern const int aggregate_count;
 
-#define MAX_ARGUMENTS 8
+#define MAX_ARGUMENTS 9
 
 /*
 ** Returns whether the numbers of a kind cannot be negative. This holds for counts, and for numbers

@@ -53,7 +53,8 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
 
 int numbers_have_public_sums(const struct publication *publication) {
   const struct family *family = publication->definition.contribution.family;
-  return family->has_keys && family->is_linear && publication->definition.release.keys;
+  return family->has_keys && family->is_linear && publication->definition.release.keys &&
+         publication->definition.layout.width == 1;
 }
 
 int numbers_mixable(const struct publication *publication) {

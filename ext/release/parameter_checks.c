@@ -120,6 +120,19 @@ static int finish_keys(struct request *request, int by_unit, struct error *error
   return 1;
 }
 
+/* Checks that a unit, and a release with public keys, have few enough coordinates. */
+static int finish_coordinates(struct request *request, struct error *error) {
+  const struct family *family = request->aggregate->family;
+  if (!family->has_keys || !family->has_bins) return 1;
+  int is_private = request->max_groups > 0;
+  double keys = is_private ? request->max_groups : request->key_count;
+  double width = layout_width(family, (int)request->size, is_private);
+  return keys * width < LAYOUT_MAX_COORDINATES ||
+         error_set(error, "%s times bins must be below %d%s", is_private ? "max_groups" : "keys",
+                   LAYOUT_MAX_COORDINATES / (family->is_tree ? 2 : 1),
+                   family->is_tree ? " (a tree has two nodes for each bin)" : "");
+}
+
 static int finish_ou(struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   int has_theta = is_given(request->theta), has_rho = is_given(request->rho);
@@ -165,7 +178,8 @@ static int finish_precision(struct request *request, struct error *error) {
       return error_set(error, "half_width of '%s' needs rows (a public guess of their number)",
                        aggregate->kind);
   }
-  if (is_given(request->rows_guess) && aggregate->family->is_ratio && request->max_groups > 0 &&
+  int divides = aggregate->family->is_ratio || aggregate->family->is_tree;
+  if (is_given(request->rows_guess) && divides && request->max_groups > 0 &&
       !is_given(request->key_guess))
     return error_set(error, "rows needs keys (a public guess of the number of groups)");
   if (is_given(request->t) && is_given(request->weight))
@@ -176,10 +190,12 @@ static int finish_precision(struct request *request, struct error *error) {
 
 int request_finish_shape(struct request *request, int by_unit, struct error *error) {
   const struct places *places = &request->aggregate->places;
-  if (!by_unit && places->unit > 0 && !places->key && !places->value)
-    return error_set(error, "the ledger protects rows, and every row is a unit (use dp_count)");
+  if (!by_unit && places->unit > 0 && places->unit < request->aggregate->min_arguments)
+    return error_set(error, "the ledger protects rows, and every row is a unit (use %s)",
+                     places->key ? "dp_group_count" : "dp_count");
   return finish_clip(request, by_unit, error) && finish_range(request, error) &&
-         finish_size(request, error) && finish_keys(request, by_unit, error);
+         finish_size(request, error) && finish_keys(request, by_unit, error) &&
+         finish_coordinates(request, error);
 }
 
 int request_finish(struct request *request, int by_unit, struct error *error) {

@@ -36,20 +36,23 @@ struct rendering {
 
 static enum answer_form form_of(const struct publication *publication) {
   const char *quantiles = publication->definition.release.quantiles;
-  return quantiles && *quantiles != '[' ? FORM_NUMBER : publication->definition.aggregate->form;
+  enum answer_form form = publication->definition.aggregate->form;
+  if (!quantiles || *quantiles == '[') return form;
+  return form == FORM_ARRAYS || form == FORM_OBJECT ? FORM_OBJECT : FORM_NUMBER;
 }
 
 static int render(void *context, const struct ledger_value *value) {
   struct rendering *rendering = context;
-  if (rendering->count++) sqlite3_str_appendall(rendering->json, ",");
+  int ends_array = rendering->form == FORM_ARRAYS && value->component == 0;
+  if (rendering->count++) sqlite3_str_appendall(rendering->json, ends_array ? "]," : ",");
   if (rendering->form == FORM_SYMBOL) {
     sqlite3_str_appendall(rendering->json, value->key);
     return 1;
   }
   rendering->number = value->value;
-  if (rendering->form == FORM_OBJECT) {
+  if (rendering->form == FORM_OBJECT || ends_array) {
     json_append_string(rendering->json, value->key);
-    sqlite3_str_appendall(rendering->json, ":");
+    sqlite3_str_appendall(rendering->json, ends_array ? ":[" : ":");
   }
   sqlite3_str_appendf(rendering->json, "%!.17g", value->value);
   return 1;
@@ -58,13 +61,15 @@ static int render(void *context, const struct ledger_value *value) {
 int values_read(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->session->ledger;
   struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
-  int is_object = rendering.form == FORM_OBJECT;
+  int is_object = rendering.form == FORM_OBJECT || rendering.form == FORM_ARRAYS;
   static const char *const brackets[][2] = {[FORM_NUMBER] = {"[", "]"},
                                             [FORM_ARRAY] = {"[", "]"},
                                             [FORM_OBJECT] = {"{", "}"},
+                                            [FORM_ARRAYS] = {"{", "}"},
                                             [FORM_SYMBOL] = {"", ""}};
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][0]);
   int going = ledger_values(ledger, publication->definition.release.id, tier, render, &rendering);
+  if (rendering.form == FORM_ARRAYS && rendering.count) sqlite3_str_appendall(rendering.json, "]");
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
   char *json = sqlite3_str_finish(rendering.json);
   if (going && !json) going = error_set_memory(ledger_error(ledger));

@@ -45,16 +45,16 @@ static const char lines_sql[] =
     "SELECT f.release, d.kind, d.day, s.is_group, iif(is_group OR tiers > 1, s.low, NULL), s.high, "
     "f.tier, f.display, f.value, f.low,"
     " f.high, dense_rank() OVER (PARTITION BY f.release ORDER BY f.key + 0, f.key, f.component),"
-    " CASE WHEN f.key <> '' THEN f.key"
-    "  WHEN d.kind = 'histogram' THEN printf('%.6g to %.6g',"
+    " iif(f.key = '', '', f.key || ' ') ||"
+    " CASE WHEN d.kind LIKE '%histogram' THEN printf('%.6g to %.6g',"
     "   json_extract(options, '$.lo') + (json_extract(options, '$.hi') -"
     "    json_extract(options, '$.lo')) * f.component / json_extract(options, '$.bins'),"
     "   json_extract(options, '$.lo') + (json_extract(options, '$.hi') -"
     "    json_extract(options, '$.lo')) * (f.component + 1) / json_extract(options, '$.bins'))"
-    "  WHEN d.kind = 'quantile' THEN printf('%.6g', json_extract(options, '$.q[' || f.component ||"
-    "   ']'))"
+    "  WHEN json_type(options, '$.q') = 'array' THEN printf('%.6g', json_extract(options,"
+    "   '$.q[' || f.component || ']'))"
     "  WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')"
-    "  ELSE f.component + 1 END"
+    "  WHEN f.key = '' THEN f.component + 1 ELSE '' END"
     " FROM figure f JOIN described d ON d.release = f.release JOIN shape s ON s.release = f.release"
     " ORDER BY s.is_group, d.day, f.release, 12, f.tier";
 enum {
@@ -95,6 +95,10 @@ static const struct kind {
     {"group_avg", "averages by group", 0},
     {"group_var", "variances by group", 0},
     {"group_stddev", "standard deviations by group", 0},
+    {"group_count_distinct", "counts of units by group", 1},
+    {"group_histogram", "histograms by group", 1},
+    {"group_quantile", "quantiles by group", 0},
+    {"group_median", "medians by group", 0},
     {"choice", "most common category", 0},
     {"response_count", "counts of randomised answers", 1},
     {"sgd", "coefficients of a model", 0},

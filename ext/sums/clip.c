@@ -113,16 +113,19 @@ static void shrink(const struct part *whole, const struct part *lead, int64_t re
     scale(whole, round < MOST_ROUNDS ? (double)reach / norm(lead) * margin : 0);
 }
 
+void clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
+                int components) {
+  struct part whole = {values, cells, components, block->first, block->end, shape->is_l1};
+  struct part lead = whole;
+  lead.end = block->lead_end;
+  shrink(&whole, &lead, block->lead_reach);
+  if (block->lead_end < block->end || block->lead_reach > block->reach)
+    shrink(&whole, &whole, block->reach);
+}
+
 void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components) {
   for (size_t i = 0; shape->each && i < cells * (size_t)components; i++)
     values[i] = lattice_clamp(values[i], -shape->each, shape->each);
-  for (int i = 0; i < shape->block_count; i++) {
-    const struct block *block = &shape->blocks[i];
-    struct part whole = {values, cells, components, block->first, block->end, shape->is_l1};
-    struct part lead = whole;
-    lead.end = block->lead_end;
-    shrink(&whole, &lead, block->lead_reach);
-    if (block->lead_end < block->end || block->lead_reach > block->reach)
-      shrink(&whole, &whole, block->reach);
-  }
+  for (int i = 0; i < shape->block_count; i++)
+    clip_block(shape, &shape->blocks[i], values, cells, components);
 }

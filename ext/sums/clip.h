@@ -22,4 +22,8 @@
 */
 void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 
+/* Clips one block of such a matrix in the same way. */
+void clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
+                int components);
+
 #endif

@@ -63,8 +63,8 @@ struct family {
   int is_l1;
 
   /*
-  ** A unit's vector has one cell for each key, or one for each bin of [low, high], or a single
-  ** cell.
+  ** A unit's vector has one cell for each key, or a single cell. With has_bins, each cell has one
+  ** bin for each part of [low, high].
   */
   int has_keys;
   int has_bins;

@@ -19,10 +19,22 @@ static int is_private(const struct contribution *question) {
   return question->keys == KEYS_PRIVATE;
 }
 
-static int components_of(const struct contribution *question) {
-  const struct family *family = question->family;
-  return family->components + (family->has_vector ? question->size : 0) +
-         (family->counts_if_private && is_private(question));
+int layout_width(const struct family *family, int size, int is_private) {
+  int64_t width = family->components;
+  if (family->has_vector) width += size;
+  if (family->has_bins) width = size;
+  if (family->is_tree) {
+    struct tree tree = tree_make(log2_of(size), family->is_l1);
+    width = tree_level(tree, tree.levels + 1);
+  }
+  width += family->counts_if_private && is_private;
+  return width < LAYOUT_MAX_COORDINATES ? (int)width : 0;
+}
+
+/* Returns the norm of the vector that one row adds to a tree, or 1 without a tree. */
+static double height_of(const struct layout *shape) {
+  if (!shape->tree.levels) return 1;
+  return shape->is_l1 ? shape->tree.levels : sqrt(shape->tree.levels);
 }
 
 /*
@@ -32,9 +44,10 @@ static int components_of(const struct contribution *question) {
 ** at w = d^(-1/3). The function rounds this w to a power of two, which is the same on every
 ** machine.
 */
-static double count_factor_of(const struct contribution *question) {
+static double count_factor_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
-  double factor = family->count_factor * (family->count_in_clips ? question->clip : 1);
+  double factor = family->count_factor;
+  if (family->count_in_clips) factor *= question->clip * height_of(shape);
   double size = question->size,
          bound = 8; /* at this size^2, two powers of 2 are equally near to w */
   for (; family->count_falls && size * size > bound; bound *= 64) factor /= 2;
@@ -47,14 +60,17 @@ static double count_factor_of(const struct contribution *question) {
 */
 static double norm_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
-  double norm = question->clip * family->row_norm;
-  if (shape->tree.levels) norm *= family->is_l1 ? shape->tree.levels : sqrt(shape->tree.levels);
+  double norm = question->clip * family->row_norm * height_of(shape);
+  if (family->each) { /* no cell exceeds 1 */
+    int cells = shape->cells ? shape->cells : shape->max_groups;
+    norm = fmin(norm, shape->is_l1 ? cells : sqrt(cells));
+  }
   return family->is_l1 && family->is_ratio ? norm + shape->count_factor : norm;
 }
 
 static int cells_of(const struct contribution *question) {
-  if (question->family->has_keys) return is_private(question) ? 0 : question->keys;
-  return question->family->has_bins ? question->size : 1;
+  if (!question->family->has_keys) return 1;
+  return is_private(question) ? 0 : question->keys;
 }
 
 /*
@@ -62,11 +78,10 @@ static int cells_of(const struct contribution *question) {
 ** returns the number that two units together can change.
 */
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
-  int64_t one = shape->components; /* the components of one cell */
-  if (shape->tree.levels) {
-    one = by_unit ? shape->coordinates : shape->tree.levels;
-  } else if (by_unit) {
-    one *= shape->cells ? shape->cells : shape->max_groups;
+  int64_t one = (int64_t)shape->width * (shape->cells ? shape->cells : shape->max_groups);
+  if (!by_unit) { /* a row touches one bin, or its leaf and the nodes above the leaf */
+    one = shape->tree.levels ? shape->tree.levels : shape->components;
+    if (shape->family->has_bins) one += shape->selects;
   }
   if (replace) one *= 2;
   return shape->coordinates && one > shape->coordinates ? shape->coordinates : (int)one;
@@ -99,14 +114,14 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     make_ratio_blocks(shape, question);
     return;
   }
-  /* Block 0 is the count that selects keys, block 1 holds the sums. */
-  if (family->counts_if_private && is_private(question)) {
-    add_block(shape, 0, 1, shape->count_factor, family->is_l1 ? 2 : COUNT_SPREAD);
-    add_block(shape, 1, shape->components, question->clip, family->spread);
-  } else {
-    add_block(shape, 0, shape->components, norm_of(shape, question), family->spread);
-  }
-  struct block *block = &shape->blocks[0];
+  /*
+  ** Block 0 is the count that selects keys, and the last block holds the sums. The counts of
+  ** histograms and trees are no component of a bin, so both blocks begin at 0.
+  */
+  if (shape->selects) add_block(shape, 0, 1, shape->count_factor, family->is_l1 ? 2 : COUNT_SPREAD);
+  int first = family->has_bins ? 0 : shape->selects;
+  add_block(shape, first, shape->components, norm_of(shape, question), family->spread);
+  struct block *block = &shape->blocks[shape->block_count - 1];
   if (family->is_ratio) { /* clip_vector() scales the count and the sums by one factor */
     double rows = family->count_in_clips ? 1 : question->clip;
     block->lead_end = 1;
@@ -160,31 +175,33 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace) {
   const struct family *family = question->family;
-  int extra_count = family->counts_if_private && is_private(question);
   *shape = (struct layout){.family = family, .is_l1 = family->is_l1};
+  shape->selects = family->counts_if_private && is_private(question);
   shape->cells = cells_of(question);
-  shape->components = components_of(question);
+  shape->bins = family->has_bins ? question->size : 1;
+  shape->width = layout_width(family, question->size, is_private(question));
+  shape->components = family->has_bins ? 1 : shape->width;
   if (family->is_tree) shape->tree = tree_make(log2_of(question->size), family->is_l1);
   shape->max_groups = is_private(question) ? question->max_groups : 0;
-  shape->coordinates = shape->cells * shape->components;
-  if (shape->tree.levels) shape->coordinates = tree_level(shape->tree, shape->tree.levels + 1);
+  shape->coordinates = shape->cells * shape->width;
   shape->touched = touched_of(shape, by_unit, replace);
-  shape->counts = family->counts || extra_count;
-  shape->counted = shape->counts ? 1 : family->shares;
-  shape->count_factor = count_factor_of(question);
+  shape->counts = !family->has_bins && (family->counts || shape->selects);
+  shape->counted = shape->counts || shape->selects ? 1 : family->shares;
+  shape->count_factor = count_factor_of(shape, question);
   double radius = norm_of(shape, question);
-  if (extra_count)
+  if (shape->selects)
     radius = family->is_l1 ? radius + shape->count_factor : hypot(radius, shape->count_factor);
   int exponent;
   frexp(radius, &exponent);
   shape->fine_exponent = exponent - RADIUS_BITS;
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
+  if (family->has_bins)
+    shape->bin_steps = (int64_t)shape->scale; /* an integer: clip is at most 1e9 */
   make_blocks(shape, question);
-  if (family->each) {
-    shape->each = shape->count_steps;
+  if (family->each) shape->each = shape->count_steps;
+  if (family->each && family->statistic != STATISTIC_VECTOR)
     shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
-  }
   if (family->statistic == STATISTIC_NUMBER && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
 }

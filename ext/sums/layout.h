@@ -1,12 +1,18 @@
 /*
 ** layout.h: the layout of one privacy unit's vector, and the bounds that the vector must meet.
 **
-** A release is a vector of coordinates. Each row belongs to one cell: a group key, a bin of a
-** histogram, a leaf of a tree, or the only cell. Each cell has components: a count, sums, or both.
-** A row adds a number to each component of its cell. The rows of a unit thus make a sparse matrix
-** of exact integers, with cells times components entries. Before the matrices of all units are
-** added up, each matrix is scaled down to fit a ball. The radius of the ball bounds the sensitivity
-** of the sum. The layout depends only on the public parameters.
+** A release is a vector of coordinates. Each row belongs to one cell: a group key, or the only
+** cell. A cell of a histogram is divided into bins, and a cell of a tree into leaves. Each row then
+** belongs to one slot: slot = cell * bins + bin. In all other families a slot is a cell. Each slot
+** has components: a count, sums, or both. A row adds a number to each component of its slot. The
+** rows of a unit thus make a sparse matrix of exact integers, with slots times components entries.
+** Before the matrices of all units are added up, each matrix is scaled down to fit a ball. The
+** radius of the ball bounds the sensitivity of the sum. The layout depends only on the public
+** parameters.
+**
+** Each cell has `width` consecutive coordinates: its components, its bins, or the nodes of its tree
+** level by level (tree.h). Private keys of histograms and trees have one more coordinate, the
+** first: each unit adds 1 to this count for every key that it keeps (`selects`).
 **
 ** Component j of a row is the integer round(value * factor_j * scale), a number of fine steps.
 ** `scale` is a power of two for which the radius of the ball is an integer of 53 bits. factor_j is
@@ -52,6 +58,8 @@ struct contribution {
 #define LAYOUT_MAX_GRID   0x1p40 /* values of a grid; doubles up to 2^40 are exact to 2^-12 */
 #define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
+/* Limit of the number of coordinates of all keys, or of the private keys of a unit. */
+#define LAYOUT_MAX_COORDINATES (1 << 22)
 
 /*
 ** Consecutive components that are clipped together, in the norm of the family. If the norm of the
@@ -70,10 +78,13 @@ struct layout {
   const struct family *family;
   int is_l1;           /* norms are sums of magnitudes (family.h) */
   int cells;           /* 0 with private keys, which are unknown until rows are read */
-  int components;      /* number of components of each cell */
+  int components;      /* number of components of each cell, or of each bin */
+  int bins;            /* number of bins of each cell; 1 for families without bins */
+  int selects;         /* coordinate 0 of each cell is a count that only selects private keys */
+  int width;           /* number of coordinates of each cell */
   int coordinates;     /* number of coordinates of the release; 0 with private keys */
   int counts;          /* component 0 counts rows */
-  int counted;         /* components 0 .. counted - 1 add up to the count; 0: none do */
+  int counted;         /* coordinates 0 .. counted - 1 of a cell add up to a count; 0: none do */
   int touched;         /* the largest number of coordinates in which two neighbours differ */
   int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
   int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
@@ -82,6 +93,7 @@ struct layout {
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */
   int64_t count_steps; /* number of steps that one row adds to component 0, if component 0 counts */
+  int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   int block_count;
   struct block blocks[2];
@@ -120,6 +132,12 @@ struct layout {
 */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);
+
+/*
+** Returns the number of coordinates of one cell. `size` is the number of bins or the dimension of
+** vectors. The result is 0 if it would exceed LAYOUT_MAX_COORDINATES.
+*/
+int layout_width(const struct family *family, int size, int is_private);
 
 /*
 ** Sets the reach and the distance of a model's layout to the values for a smaller clip. The lattice

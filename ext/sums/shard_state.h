@@ -16,8 +16,8 @@
 **     16     serial number: random bits, to detect a state that is merged twice
 **     ...    the parameters, a text that only the caller interprets
 **     ...    keys: size (4) and text of each
-**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
-**            integers
+**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a slot (4;
+**            layout.h) and integers
 **     32     SHA-256 of all that precedes
 **
 ** The SHA-256 detects damage. It is not a signature. The functions that read a state only check

@@ -21,16 +21,18 @@
 */
 #define SHORTS 512
 
-/* A record of the unit whose matrix is being made. `order` is the key for sorting. */
+/* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
 struct item {
   uint64_t order;
+  uint32_t slot;
   const record_word *record;
 };
 
 /* Room for the matrix of one unit. */
 struct scratch {
   struct item *items;
-  uint32_t *cells; /* cells of the matrix; for a tree, climb() changes them to coordinates */
+  uint32_t *slots; /* slots of the records */
+  size_t *places;  /* coordinates of the values */
   int128 *values;
   size_t room; /* number of records for which the arrays have room */
 };
@@ -56,22 +58,27 @@ struct vector_sum {
 /* ---- one unit's matrix into the totals ------------------------------------------------------- */
 
 static int by_order(const void *a, const void *b) {
-  uint64_t x = ((const struct item *)a)->order, y = ((const struct item *)b)->order;
-  return (x > y) - (x < y);
+  const struct item *x = a, *y = b;
+  if (x->order != y->order) return x->order < y->order ? -1 : 1;
+  return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
 static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   struct scratch *scratch = &vectors->scratch;
   if (records <= scratch->room) return 1;
   size_t room = records + scratch->room;
-  size_t cells = room * (size_t)(vectors->shape->tree.levels ? vectors->shape->tree.levels : 1);
+  const struct layout *shape = vectors->shape;
+  size_t places = room * (size_t)(shape->tree.levels ? shape->tree.levels : 1);
+  if (shape->selects) places += room; /* the counts of the unit's keys */
   struct item *items = realloc(scratch->items, sizeof *items * room);
   if (items) scratch->items = items;
-  uint32_t *numbers = realloc(scratch->cells, sizeof *numbers * cells);
-  if (numbers) scratch->cells = numbers;
-  int128 *values = realloc(scratch->values, sizeof *values * cells * (size_t)vectors->components);
+  uint32_t *slots = realloc(scratch->slots, sizeof *slots * room);
+  if (slots) scratch->slots = slots;
+  size_t *numbers = realloc(scratch->places, sizeof *numbers * places);
+  if (numbers) scratch->places = numbers;
+  int128 *values = realloc(scratch->values, sizeof *values * places * (size_t)vectors->components);
   if (values) scratch->values = values;
-  if (!items || !numbers || !values) return 0;
+  if (!items || !slots || !numbers || !values) return 0;
   scratch->room = room;
   return 1;
 }
@@ -92,11 +99,25 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 }
 
 /*
-** Computes the counts of the inner nodes above the `count` leaves of one unit. The cells and counts
-** of the leaves are in the scratch, sorted by cell, so leaves with the same parent are neighbours.
-** Afterwards the scratch contains the coordinates and counts of leaves and inner nodes, leaves
-** first. Returns the number of these coordinates. The additions saturate. Sums of rows are far from
-** the limit, but sums that were read from a state can reach it.
+** Changes the slots [start, end) of the scratch to coordinates. The slots are the nodes of a level
+** of the trees, or bins, or cells: `bins` is the number of such nodes in each cell, and `first` is
+** the coordinate of a cell's first node.
+*/
+static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
+                   size_t first) {
+  size_t *places = vectors->scratch.places, width = (size_t)vectors->shape->width;
+  for (size_t i = start; i < end && bins == 1; i++) places[i] = places[i] * width + first;
+  for (size_t i = start; i < end && bins > 1; i++)
+    places[i] = places[i] / bins * width + first + places[i] % bins;
+}
+
+/*
+** Computes the counts of the inner nodes above the `count` leaves of one unit. The slots and counts
+** of the leaves are in the scratch, sorted by slot, so leaves with the same parent are neighbours.
+** The parent of a node is found by a shift, and this also holds across cells, because the number of
+** leaves of a cell is a power of two. Afterwards the scratch contains the coordinates and counts of
+** leaves and inner nodes, leaves first. Returns the number of these coordinates. The additions
+** saturate. Sums of rows are far from the limit, but sums that were read from a state can reach it.
 */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -105,49 +126,99 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
   for (int level = tree.levels; level >= 1; level--) {
     int bits = tree_bits(tree, level) - tree_bits(tree, level - 1), first = tree_level(tree, level);
     for (size_t i = start; i < end && level > 1; i++) {
-      uint32_t parent = scratch->cells[i] >> bits;
-      size_t last = count - 1;
-      if (count > end && scratch->cells[last] == parent) {
+      size_t parent = scratch->places[i] >> bits, last = count - 1;
+      if (count > end && scratch->places[last] == parent) {
         scratch->values[last] = lattice_add(scratch->values[last], scratch->values[i]);
       } else {
-        scratch->cells[count] = parent;
+        scratch->places[count] = parent;
         scratch->values[count++] = scratch->values[i];
       }
     }
-    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)first;
+    locate(vectors, start, end, 1u << tree_bits(tree, level),
+           (size_t)(vectors->shape->selects + first));
     start = end;
     end = count;
   }
   return count;
 }
 
-/* Clips the matrix of `count` cells in the scratch and adds the matrix to the totals (V1). */
-static void add_matrix(struct vector_sum *vectors, size_t count) {
+/*
+** Marks the cells of the unit as kept. If the layout has counts that only select keys, adds the
+** unit's counts to the scratch: 1 for each cell of its `count` slots, which are sorted. Returns the
+** number of these counts. They begin at `end` in the scratch.
+*/
+static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
+  const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components;
-  if (vectors->shape->tree.levels) count = climb(vectors, count);
-  clip_vector(vectors->shape, scratch->values, count, vectors->components);
-  for (size_t i = 0; i < count; i++) {
-    if (vectors->cells) group_keys_keep(vectors->cells, (int)scratch->cells[i]);
-    int128 *total = &vectors->totals[scratch->cells[i] * components];
+  size_t bins = (size_t)shape->bins, last = SIZE_MAX, used = 0;
+  int has_counts = shape->selects && shape->family->has_bins;
+  for (size_t i = 0; i < count && vectors->cells; i++) {
+    size_t cell = scratch->slots[i] / bins;
+    group_keys_keep(vectors->cells, (int)cell);
+    if (has_counts && cell != last) {
+      scratch->places[end + used] = cell * (size_t)shape->width;
+      scratch->values[end + used++] = shape->count_steps;
+    }
+    last = cell;
+  }
+  return used;
+}
+
+/* Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). */
+static void add_matrix(struct vector_sum *vectors, size_t count) {
+  const struct layout *shape = vectors->shape;
+  struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components, end = count;
+  for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i];
+  if (shape->tree.levels) {
+    end = climb(vectors, count);
+  } else {
+    locate(vectors, 0, count, (uint32_t)shape->bins, shape->family->has_bins && shape->selects);
+  }
+  size_t counts = keep_cells(vectors, count, end);
+  if (counts) {
+    clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
+    clip_block(shape, &shape->blocks[1], scratch->values, end, 1);
+  } else {
+    clip_vector(shape, scratch->values, end, vectors->components);
+  }
+  for (size_t i = 0; i < end + counts; i++) {
+    int128 *total = &vectors->totals[scratch->places[i]];
     for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
   }
 }
 
+static size_t cell_of(const struct vector_sum *vectors, const struct item *item) {
+  return item->slot / (size_t)vectors->shape->bins;
+}
+
+static void sort(struct item *items, size_t count) {
+  qsort(items, count, sizeof *items, by_order);
+}
+
 /*
-** Chooses the private keys that a unit keeps (V3). The function moves the records of these keys to
-** the front of the items and returns their number.
+** Chooses the private keys that a unit keeps (V3). The records are sorted by slot if cells have
+** bins. The function moves the records of the chosen keys to the front, in the same order, and
+** returns their number.
 */
 static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
-  size_t most = (size_t)vectors->shape->max_groups;
+  size_t most = (size_t)vectors->shape->max_groups, keys = 1, kept = 0;
   struct item *items = vectors->scratch.items;
-  if (!most || count <= most) return count;
+  for (size_t i = 1; i < count; i++)
+    keys += cell_of(vectors, &items[i]) != cell_of(vectors, &items[i - 1]);
+  if (!most || keys <= most) return count;
   for (size_t i = 0; i < count; i++) {
-    int cell = (int)record_cell(vectors->records, items[i].record);
-    items[i].order = identity_mix(&vectors->secret, unit, group_keys_hash(vectors->cells, cell));
+    uint64_t key = group_keys_hash(vectors->cells, (int)cell_of(vectors, &items[i]));
+    items[i].order = identity_mix(&vectors->secret, unit, key);
   }
-  qsort(items, count, sizeof *items, by_order);
-  return most;
+  sort(items, count);
+  for (keys = 0; kept < count; kept++) {
+    keys += kept == 0 || cell_of(vectors, &items[kept]) != cell_of(vectors, &items[kept - 1]);
+    if (keys > most) break;
+  }
+  for (size_t i = 0; i < kept; i++) items[i].order = 0;
+  if (vectors->shape->bins > 1) sort(items, kept);
+  return kept;
 }
 
 /* Adds the records of a unit to the totals. Returns 0 when out of memory. */
@@ -157,13 +228,12 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
   for (size_t i = 0; i < count; i++)
-    scratch->items[i] = (struct item){record_cell(vectors->records, list[i]), list[i]};
-  if (vectors->shape->tree.levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
+    scratch->items[i] = (struct item){0, record_cell(vectors->records, list[i]), list[i]};
+  if (vectors->shape->bins > 1) sort(scratch->items, count);
   count = keep_first(vectors, record_unit(list[0]), count);
   for (size_t i = 0; i < count; i++) {
-    const record_word *record = scratch->items[i].record;
-    scratch->cells[i] = record_cell(vectors->records, record);
-    record_values(vectors->records, record, &scratch->values[i * components]);
+    scratch->slots[i] = scratch->items[i].slot;
+    record_values(vectors->records, scratch->items[i].record, &scratch->values[i * components]);
   }
   add_matrix(vectors, count);
   return 1;
@@ -175,10 +245,9 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
 ** Adds vectors->row to the records of the unit or, if rows are protected, to the totals. Returns 1,
 ** or 0 if memory runs out.
 */
-static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
-  if (vectors->by_unit)
-    return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
-  vectors->scratch.cells[0] = (uint32_t)cell; /* one row alone (V2) */
+static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t slot) {
+  if (vectors->by_unit) return partitioned_sums_add(vectors->records, unit, slot, vectors->row);
+  vectors->scratch.slots[0] = slot; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
   add_matrix(vectors, 1);
   return 1;
@@ -191,8 +260,7 @@ static int take_row(struct vector_sum *vectors, struct identity unit, int cell) 
 static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int128 *row = vectors->row;
-  if (shape->max_groups &&
-      !totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
+  if (shape->max_groups && !totals_reserve(vectors, ((size_t)cell + 1) * (size_t)shape->width))
     return 0;
   if (shape->counts) *row++ = shape->count_steps;
   return row;
@@ -204,21 +272,21 @@ static inline double centred(const struct vector_sum *vectors, double x) {
 
 int vector_sum_add_one(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   (void)x;
-  return begin_row(vectors, cell) && take_row(vectors, unit, cell);
+  return begin_row(vectors, cell) && take_row(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
   if (!row) return 0;
   *row = fine_steps(x, vectors->shape->scale);
-  return take_row(vectors, unit, cell);
+  return take_row(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_centred(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
   if (!row) return 0;
   *row = fine_steps(centred(vectors, x), vectors->shape->scale);
-  return take_row(vectors, unit, cell);
+  return take_row(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int cell, double x) {
@@ -227,7 +295,7 @@ int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int c
   if (!row) return 0;
   row[0] = fine_steps(u, scale);
   row[1] = fine_steps(2 * u * u - 1, scale);
-  return take_row(vectors, unit, cell);
+  return take_row(vectors, unit, (uint32_t)cell);
 }
 
 /* The number 1 is count_steps steps. */
@@ -237,7 +305,7 @@ int vector_sum_add_pair(struct vector_sum *vectors, struct identity unit, int ce
   if (!row) return 0;
   row[0] = llrint((1 + centred(vectors, x)) / 2 * (double)all);
   row[1] = all - row[0];
-  return take_row(vectors, unit, cell);
+  return take_row(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_triple(struct vector_sum *vectors, struct identity unit, int cell, double x) {
@@ -248,17 +316,23 @@ int vector_sum_add_triple(struct vector_sum *vectors, struct identity unit, int 
   row[2] = llrint(w * w * (double)all);
   row[0] = lattice_clamp(llrint((1 - w) * (1 - w) * (double)all), 0, all - row[2]);
   row[1] = all - row[0] - row[2];
-  return take_row(vectors, unit, cell);
+  return take_row(vectors, unit, (uint32_t)cell);
+}
+
+static int add_to_bin(struct vector_sum *vectors, struct identity unit, int cell, int bin) {
+  int128 *row = begin_row(vectors, cell);
+  uint64_t slot = (uint64_t)cell * (uint64_t)vectors->shape->bins + (uint64_t)bin;
+  if (!row || slot > UINT32_MAX) return 0;
+  *row = vectors->shape->bin_steps;
+  return take_row(vectors, unit, (uint32_t)slot);
 }
 
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int bin = layout_leaf(&vectors->question, x);
-  return begin_row(vectors, cell) && take_row(vectors, unit, bin);
+  return add_to_bin(vectors, unit, cell, layout_leaf(&vectors->question, x));
 }
 
 int vector_sum_add_exponent(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int bin = layout_exponent_bin(x);
-  return begin_row(vectors, cell) && take_row(vectors, unit, bin);
+  return add_to_bin(vectors, unit, cell, layout_exponent_bin(x));
 }
 
 /*
@@ -352,18 +426,18 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
 
 /* ---- sums from elsewhere --------------------------------------------------------------------- */
 
-int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
+int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint32_t slot,
                           const int128 *values) {
-  size_t components = (size_t)vectors->components;
-  if (vectors->shape->max_groups && !totals_reserve(vectors, (size_t)(cell + 1) * components))
-    return 0;
-  return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, values);
+  const struct layout *shape = vectors->shape;
+  size_t cells = (size_t)slot / (size_t)shape->bins + 1;
+  if (shape->max_groups && !totals_reserve(vectors, cells * (size_t)shape->width)) return 0;
+  return partitioned_sums_add(vectors->records, unit, slot, values);
 }
 
 int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values) {
   int is_private = vectors->shape->cells == 0;
-  size_t first = (size_t)cell * (size_t)vectors->components;
-  size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
+  size_t first = (size_t)cell * (size_t)vectors->shape->width;
+  size_t count = (size_t)(is_private ? vectors->shape->width : vectors->shape->coordinates);
   if (!totals_reserve(vectors, first + count)) return 0;
   if (is_private) group_keys_keep(vectors->cells, cell);
   flush_shorts(vectors); /* short rows must be in the totals before the totals can saturate */
@@ -393,7 +467,8 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
     if (!vectors->cells) return 0;
   }
   if (!vectors->by_unit) return 1;
-  vectors->records = partitioned_sums_open(&vectors->secret, shape->components, shape->cells != 1);
+  int has_slots = shape->cells != 1 || shape->bins != 1;
+  vectors->records = partitioned_sums_open(&vectors->secret, shape->components, has_slots);
   return vectors->records != 0;
 }
 
@@ -415,9 +490,9 @@ void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
   group_keys_close(vectors->cells);
   partitioned_sums_close(vectors->records);
-  void *arrays[] = {vectors->row,           vectors->totals,         vectors->scratch.items,
-                    vectors->scratch.cells, vectors->scratch.values, vectors->steps,
-                    vectors->shorts};
+  const struct scratch *scratch = &vectors->scratch;
+  void *arrays[] = {vectors->row,    vectors->totals, scratch->items, scratch->slots,
+                    scratch->places, scratch->values, vectors->steps, vectors->shorts};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -452,7 +527,7 @@ static int by_text(const void *a, const void *b) {
 ** Returns the number of these keys, or -1 if memory runs out.
 */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
-  size_t components = (size_t)vectors->components;
+  size_t width = (size_t)vectors->shape->width;
   int cells = group_keys_count(vectors->cells), kept = 0;
   struct named *order = malloc(sizeof *order * (size_t)(cells + 1));
   if (!order) return -1;
@@ -463,8 +538,8 @@ static int sort_cells(const struct vector_sum *vectors, int128 *totals, const ch
   qsort(order, (size_t)kept, sizeof *order, by_text);
   for (int i = 0; i < kept; i++) {
     keys[i] = order[i].text;
-    memcpy(&totals[(size_t)i * components], &vectors->totals[(size_t)order[i].cell * components],
-           sizeof *totals * components);
+    memcpy(&totals[(size_t)i * width], &vectors->totals[(size_t)order[i].cell * width],
+           sizeof *totals * width);
   }
   free(order);
   return kept;
@@ -481,7 +556,7 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   if (vectors->by_unit && !partitioned_sums_each_unit(vectors->records, add_unit, vectors))
     return 0;
   int is_private = shape->cells == 0;
-  size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)vectors->components
+  size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)shape->width
                             : (size_t)shape->coordinates;
   int128 *totals = malloc(sizeof *totals * (count + 1));
   if (!totals) return 0;

@@ -64,23 +64,23 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
 
 /*
 ** These functions add sums that another vector has computed. vector_sum_add_record() adds the sums
-** of one unit in one cell. vector_sum_add_totals() adds totals that are not by unit. With public
+** of one unit in one slot. vector_sum_add_totals() adds totals that are not by unit. With public
 ** keys or without keys, these are the totals of all coordinates. With private keys, these are the
 ** totals of one cell whose key some unit has kept. Both functions saturate at +-2^125. Both return
 ** 1, or 0 if memory runs out.
 */
-int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
+int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint32_t slot,
                           const int128 *values);
 int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values);
 
 /*
-** Calls `take` for every record: the sums of one unit in one cell. Returns 1, or 0 if memory ran
-** out or `take` returned 0.
+** Calls `take` for every record: the sums of one unit in one slot (layout.h). Returns 1, or 0 if
+** memory ran out or `take` returned 0.
 */
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context);
 
 /*
-** Returns the exact totals of all coordinates, in the order of cells and components. Sets *cells to
+** Returns the exact totals of all coordinates, cell by cell (layout.h). Sets *cells to
 ** the number of cells. With private keys, the cells are in the order of their texts, and *keys
 ** lists these texts; otherwise *keys is null. The caller calls free() for the totals and for the
 ** list. The texts belong to `vectors`. Returns null if memory ran out.

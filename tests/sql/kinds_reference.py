@@ -38,6 +38,10 @@ KINDS = {
     "group_avg": Kind("k x", "lo hi", "object"),
     "group_var": Kind("k x", "lo hi", "object"),
     "group_stddev": Kind("k x", "lo hi", "object"),
+    "group_count_distinct": Kind("k", "", "object"),
+    "group_histogram": Kind("k x", "lo hi bins", "object"),
+    "group_quantile": Kind("k x", "q lo hi", "object"),
+    "group_median": Kind("k x", "lo hi", "object"),
     "ou_count": Kind("x", "radius clip", "number"),
     "ou_sum": Kind("x", "clip radius", "number"),
     "ou_avg": Kind("x", "lo hi radius", "number"),
@@ -53,10 +57,15 @@ KINDS = {
     "ou_group_avg": Kind("k x", "lo hi radius", "object"),
     "ou_group_var": Kind("k x", "lo hi radius", "object"),
     "ou_group_stddev": Kind("k x", "lo hi radius", "object"),
+    "ou_group_count_distinct": Kind("k", "radius", "object"),
+    "ou_group_histogram": Kind("k x", "lo hi bins radius", "object"),
+    "ou_group_quantile": Kind("k x", "q lo hi radius", "object"),
+    "ou_group_median": Kind("k x", "lo hi radius", "object"),
 }
 LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median", "bounds"))]
 ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # kinds whose clip is a number of rows
-    "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "group_var", "group_stddev")]
+    "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "group_var", "group_stddev",
+    "group_histogram", "group_quantile", "group_median")]
 
 Row = namedtuple("Row", "k x v unit")
 
@@ -105,7 +114,7 @@ def numbers(kind, parameters, result):
         assert isinstance(parsed, list)
         return [("", i, x) for i, x in enumerate(parsed)]
     assert isinstance(parsed, dict)
-    return [(k, 0, x) for k, x in parsed.items()]
+    return [(k, i, x) for k, found in parsed.items() for i, x in enumerate(found if isinstance(found, list) else [found])]
 
 
 # ---- values --------------------------------------------------------------------------------------------------------
@@ -284,9 +293,11 @@ def contribution(kind, p, rows):
         return into_ball(added(((exponent_bin(number(row.x)), 0), 1) for row in rows), 1, p)
     if kind == "histogram":
         return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip, p)
-    if kind in ("quantile", "median"):
-        leaves = [bin_of(number(row.x), p) for row in rows]
-        return into_ball(added(((level, leaf >> (levels(p)[-1] - level)), 1) for leaf in leaves for level in levels(p)),
+    if kind == "group_histogram":
+        return into_ball(added(((key_text(row.k), bin_of(number(row.x), p)), 1) for row in rows), clip, p)
+    if kind.endswith(("quantile", "median")):
+        nodes = [(row, (level, bin_of(number(row.x), p) >> (levels(p)[-1] - level))) for row in rows for level in levels(p)]
+        return into_ball(added(((key_text(row.k), node) if kind.startswith("group") else node, 1) for row, node in nodes),
                          clip * (len(levels(p)) if is_l1(p) else math.sqrt(len(levels(p)))), p)
     if kind in ("vec_sum", "ou_vec_sum"):
         return into_ball(added(((0, j), clamp(value, -far, far)) for row in rows for j, value in enumerate(vector(row.v, p["dim"]))),
@@ -301,6 +312,8 @@ def contribution(kind, p, rows):
             pairs += [((0, 1 + j), value * factor) for j, value in enumerate(v)]
         return scaled(added(pairs), 1 / len(rows))
     counts = added((key_text(row.k), 1) for row in rows)
+    if kind == "group_count_distinct":
+        return into_ball({(k, 0): 1 for k in counts}, clip, p)
     if kind in ("group_count", "ou_group_count"):
         return into_ball({(k, 0): n for k, n in counts.items()}, clip, p)
     if kind in ("group_sum", "ou_group_sum"):
@@ -351,8 +364,10 @@ def reach(kind, parameters, by_unit, adjacency):
     twice = 2 if adjacency == "replace" else 1
     if kind in ("count", "ou_count", "count_distinct"):
         return clip
-    if kind in ("histogram", "bounds", "group_count", "ou_group_count", "quantile", "median"):
-        return clip * math.sqrt(twice) * (math.sqrt(len(levels(p))) if kind in ("quantile", "median") else 1)
+    if kind == "group_count_distinct":
+        return min(clip, math.sqrt(len(p["keys"]))) * math.sqrt(twice)
+    if kind.endswith(("histogram", "bounds", "group_count", "quantile", "median")):
+        return clip * math.sqrt(twice) * (math.sqrt(len(levels(p))) if kind.endswith(("quantile", "median")) else 1)
     if kind in ("var", "stddev"):
         return clip * (2.26818 if adjacency == "replace" else math.sqrt(3))
     if kind in ("group_var", "group_stddev"):
@@ -480,11 +495,17 @@ def answer(kind, parameters, rows, by_unit, adjacency, rate):
         return {("", i): quantile_interval(p, vector, q, width) for i, q in enumerate(p["q"] if isinstance(p["q"], list) else [p["q"]])}
     if "group" in kind:
         keys = [key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k) for k in p["keys"]]
+        if kind in ("group_quantile", "group_median"):
+            trees = {k: {node: n for (key, node), n in vector.items() if key == k} for k in keys}
+            return {(k, i): quantile_interval(p, trees[k], q, width)
+                    for k in keys for i, q in enumerate(p["q"] if isinstance(p["q"], list) else [p["q"]])}
         if kind in ("group_var", "group_stddev"):
             return {(k, 0): spread_interval(kind, p, {(0, j): vector.get((k, j), 0) for j in range(3)}, width) for k in keys}
         if kind == "group_avg":
             return {(k, 0): mean_interval(p, vector.get((k, 0), 0), vector.get((k, 1), 0), width, sigma) for k in keys}
         places = {(k, 0): (k, int(kind.endswith("sum"))) for k in keys}
+        if kind.endswith("histogram"):
+            places = {(k, i): (k, i) for k in keys for i in range(p["bins"])}
     elif kind.endswith("histogram"):
         places = {("", i): (i, 0) for i in range(p["bins"])}
     else:

@@ -33,6 +33,11 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "group_avg": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": 0, "hi": 2, "clip": 2, "keys": KEYS}],
     "group_var": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": -2, "hi": 2, "clip": 3, "keys": KEYS}],
     "group_stddev": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": -1e9, "hi": 1e9, "clip": 0.5, "keys": KEYS}],
+    "group_count_distinct": [{"keys": KEYS}, {"clip": 2, "keys": KEYS}, {"clip": 9, "keys": KEYS}],
+    "group_histogram": [{"lo": -4.25, "hi": 6, "bins": 7, "keys": KEYS}, {"lo": 0, "hi": 2.1, "bins": 1, "clip": 2, "keys": KEYS}],
+    "group_quantile": [{"q": [0, 0.25, 0.5, 0.9, 1], "lo": -4, "hi": 6, "bins": 64, "keys": KEYS}, {"q": 0.3, "lo": 0, "hi": 2, "clip": 2, "keys": KEYS},
+                       {"q": [0.1, 0.8], "lo": -4, "hi": 6.25, "grid": 0.5, "keys": KEYS}],
+    "group_median": [{"lo": -4, "hi": 6, "bins": 32, "keys": KEYS}, {"lo": -4, "hi": 6, "grid": 1, "clip": 2, "keys": KEYS}],
     "ou_count": [{"radius": 50, "clip": 2}, {"radius": 1, "clip": 1, "centre": 30}],
     "ou_sum": [{"clip": 2, "radius": 30}],
     "ou_avg": [{"lo": -3, "hi": 5, "radius": 4}, {"lo": -3, "hi": 5, "radius": 0.01, "centre": -1, "clip": 2}],
@@ -48,6 +53,11 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "ou_group_avg": [{"lo": -3, "hi": 5, "radius": 4, "keys": KEYS}, {"lo": -3, "hi": 5, "radius": 0.5, "centre": 0, "keys": KEYS}],
     "ou_group_var": [{"lo": -3, "hi": 5, "radius": 4, "keys": KEYS}, {"lo": -2, "hi": 2, "radius": 0.5, "centre": 2, "keys": KEYS}],
     "ou_group_stddev": [{"lo": -3, "hi": 5, "radius": 1.5, "keys": KEYS}],
+    "ou_group_count_distinct": [{"radius": 50, "keys": KEYS}, {"radius": 50, "clip": 2, "keys": KEYS, "centre": 3}],
+    "ou_group_histogram": [{"lo": -4.25, "hi": 6, "bins": 7, "radius": 50, "keys": KEYS}],
+    "ou_group_quantile": [{"q": [0.25, 0.5, 0.9], "lo": -4, "hi": 6, "radius": 2, "bins": 64, "keys": KEYS},
+                          {"q": 0.3, "lo": 0, "hi": 2, "bins": 8, "radius": 9, "keys": KEYS}],
+    "ou_group_median": [{"lo": -4, "hi": 6, "radius": 5, "bins": 16, "keys": KEYS}],
 }
 
 
@@ -102,7 +112,7 @@ def fill(db, rows):
 def cases():
     for kind in KINDS:
         for protects in ("unit", "row"):
-            if (kind, protects) != ("count_distinct", "row"):
+            if not kind.endswith("count_distinct") or protects == "unit":
                 yield kind, protects
 
 
@@ -115,6 +125,8 @@ CALLS = {
     "histogram": {"lo": -1, "hi": 5, "bins": 6}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
     "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
     "group_var": {"lo": -1, "hi": 5, "keys": THREE}, "group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "clip": 2},
+    "group_count_distinct": {"keys": THREE, "clip": 1.25}, "group_histogram": {"lo": -1, "hi": 5, "bins": 3, "keys": THREE},
+    "group_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 8, "keys": THREE}, "group_median": {"lo": -1, "hi": 5, "bins": 8, "keys": THREE},
     "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.5},
     "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},
     "ou_group_sum": {"clip": 3, "radius": 20, "keys": THREE, "centre": -1},
@@ -122,7 +134,10 @@ CALLS = {
     "ou_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16, "radius": 1}, "ou_median": {"lo": -1, "hi": 5, "bins": 8, "radius": 3},
     "ou_histogram": {"lo": -1, "hi": 5, "bins": 6, "radius": 40}, "ou_vec_avg": {"dim": 3, "clip": 4, "radius": 0.5},
     "ou_group_avg": {"lo": -1, "hi": 5, "keys": THREE, "radius": 0.1}, "ou_group_var": {"lo": -1, "hi": 5, "keys": THREE, "radius": 4},
-    "ou_group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "radius": 2},
+    "ou_group_stddev": {"lo": -1, "hi": 5, "keys": THREE, "radius": 2}, "ou_group_count_distinct": {"keys": THREE, "radius": 20},
+    "ou_group_histogram": {"lo": -1, "hi": 5, "bins": 3, "keys": THREE, "radius": 30},
+    "ou_group_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 8, "keys": THREE, "radius": 1},
+    "ou_group_median": {"lo": -1, "hi": 5, "bins": 8, "keys": THREE, "radius": 0.25},
 }
 
 

@@ -8,7 +8,7 @@ import struct
 
 class Decoded:
     """The content of a state: its parameters, serial number and keys, and its sums. The sums are either `units`, a list
-    of (kind, low, cell, numbers), or `totals`, a list of numbers."""
+    of (kind, low, slot, numbers), or `totals`, a list of numbers."""
 
     def __init__(self, state):
         assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
@@ -33,7 +33,8 @@ class Decoded:
     def by_name(self):
         """Returns the sums without their order: {(unit and key or cell) or key: numbers}."""
         if hasattr(self, "units"):
-            return {(kind, low, self.keys[cell] if self.keys else cell): n for kind, low, cell, n in self.units}
+            bins = self.parameters.get("bins") or 1  # a slot is a bin of a key
+            return {(kind, low, (self.keys[slot // bins], slot % bins) if self.keys else slot): n for kind, low, slot, n in self.units}
         return {self.keys[i] if self.keys else "": n for i, n in enumerate(self.totals)}
 
 

@@ -82,8 +82,8 @@ def is_noisy(value):
     """Returns whether a value is a finite number, or JSON of finite numbers."""
     if isinstance(value, str):
         value = json.loads(value)
-    numbers = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    return all(math.isfinite(number) for number in numbers)
+    numbers = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return all(map(is_noisy, numbers)) if numbers is not None else math.isfinite(value)
 
 
 def run_statement(db, statement, expected):

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from conftest import INIT, unchecked
-from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, totals
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, quantile_interval, totals
 from kinds_tables import fill
 from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
 
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.alarm(1e-8)
 
 EXACT = 1e6
 KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}, "group_var": {"lo": -1, "hi": 3},
-                   "group_stddev": {"lo": -1, "hi": 3}}
+                   "group_stddev": {"lo": -1, "hi": 3}, "group_count_distinct": {}, "group_histogram": {"lo": -1, "hi": 3, "bins": 4},
+                   "group_quantile": {"q": 0.5, "lo": -1, "hi": 3, "bins": 16}, "group_median": {"lo": -1, "hi": 3, "bins": 8}}
+WEIGHED = ("group_sum", "group_histogram", "group_quantile", "group_median")  # with private keys, these have a count of units beside them
 HUGE = 1e15
 
 
@@ -153,8 +155,9 @@ def test_every_public_key_is_there(kind, rows):
     sql, arguments = by_query(kind, parameters, True)
     got = json.loads(one(db, sql, *arguments), object_pairs_hook=list)
     assert [key for key, _ in got] == ["10", "2", "9", "B", "a", "b", "é"]
-    assert db.execute("SELECT key, component, value FROM dp_value ORDER BY rowid").fetchall() == [(k, 0, v) for k, v in got]
-    assert one(db, "SELECT dimension FROM dp_release") == 7 * {"group_avg": 2, "group_var": 3, "group_stddev": 3}.get(kind, 1)
+    flat = [(k, i, x) for k, v in got for i, x in enumerate(v if isinstance(v, list) else [v])]
+    assert db.execute("SELECT key, component, value FROM dp_value ORDER BY rowid").fetchall() == flat
+    assert one(db, "SELECT dimension FROM dp_release") == 7 * width_of(kind)
 
 
 @pytest.mark.parametrize("keys,message", [
@@ -181,17 +184,34 @@ def test_many_keys():
 # ---- private keys: which are shown ---------------------------------------------------------------------------------
 
 
+def width_of(kind):
+    """Returns the number of coordinates of a public key, with the parameters of KINDS_OF_GROUPS."""
+    return {"group_avg": 2, "group_var": 3, "group_stddev": 3, "group_histogram": 4, "group_quantile": 30, "group_median": 14}.get(kind, 1)
+
+
+def levels_of(kind, parameters):
+    return math.log2(parameters["bins"]) if kind in ("group_quantile", "group_median") else 1
+
+
+def weight_of(kind, parameters):
+    """Returns the factor of the count that selects keys."""
+    if kind in WEIGHED:
+        return parameters.get("clip", 1) * math.sqrt(levels_of(kind, parameters)) / 2
+    return 0.5 if kind == "group_avg" else 1
+
+
 def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
     """Returns the threshold for a noisy count, in rows. The threshold is the most that one unit may add, plus the amount that the
     largest of max_groups noises exceeds with probability delta."""
     clip = parameters.get("clip", 1)
-    factor = {"group_sum": clip / 2, "group_avg": 0.5}.get(kind, 1)
-    reach = clip * {"group_count": 1, "group_sum": math.sqrt(5) / 2, "group_avg": math.sqrt(5) / 2, "group_var": math.sqrt(3),
-                    "group_stddev": math.sqrt(3)}[kind]
-    sigma = twice * reach / math.sqrt(2 * rate) / factor
+    levels, factor = levels_of(kind, parameters), weight_of(kind, parameters)
     groups = parameters.get("max_groups", 4) if by_unit else 1
+    reach = clip * {"group_count": 1, "group_var": math.sqrt(3), "group_stddev": math.sqrt(3)}.get(kind, math.sqrt(5 * levels) / 2)
+    if kind == "group_count_distinct":
+        reach = min(clip, math.sqrt(groups))
+    sigma = twice * reach / math.sqrt(2 * rate) / factor
     tail = -math.expm1(math.log1p(-delta) / groups)  # 1 - (1 - delta)^(1/groups)
-    return (1 if kind == "group_sum" else clip) + sigma * stats.norm.isf(tail), sigma
+    return (1 if kind in WEIGHED else min(1, clip) if kind == "group_count_distinct" else clip) + sigma * stats.norm.isf(tail), sigma
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
@@ -205,7 +225,7 @@ def test_threshold_of_a_plan(kind, rate, delta_keys, more):
     # The standard deviation of the noise is at least 2^20 lattice steps. Rounding adds sqrt(coordinates) to the integer
     # sensitivity.
     steps = 2.0**20 * math.sqrt(2 * rate)
-    assert 0 <= plan["threshold"] - wanted <= wanted * (math.sqrt(2 * parameters.get("max_groups", 4)) + 3) / steps + sigma * 2.0**-17
+    assert 0 <= plan["threshold"] - wanted <= wanted * (math.sqrt((width_of(kind) + 1) * parameters.get("max_groups", 4)) + 3) / steps + sigma * 2.0**-17
     assert not charges(db)
 
 
@@ -225,6 +245,8 @@ def test_thresholds_of_rows_and_of_replacement():
 def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects):
     """With 6000 units that have one key each and max_groups 1, a key is shown with probability exactly delta = 0.05. The share of
     shown keys must be between 0.033 and 0.068 (false alarm 2e-10), so the test detects half or twice the probability."""
+    if kind == "group_count_distinct" and protects == "row":
+        pytest.skip("every row is a unit")
     db = make(("t", 1.0, 0.5), options=json.dumps({"protects": protects}))
     count = 6000
     fill(db, [Row(f"k{i}", 1, None, i) for i in range(count)])
@@ -261,6 +283,8 @@ def test_heavy_units_hide_their_keys_as_well(kind):
 @pytest.mark.parametrize("protects", ["unit", "row"])
 def test_values_of_private_keys(kind, protects):
     """With almost no noise, keys of many units are shown with their correct values, and a key of a single unit is never shown."""
+    if kind == "group_count_distinct" and protects == "row":
+        pytest.skip("every row is a unit")
     db = make(("exact", EXACT, 1e-9), options=json.dumps({"protects": protects}))
     by_unit = protects == "unit"
     rows = [Row(["a", "b", None, 7][i % 4], i % 5 - 1, None, i % 40) for i in range(200)]
@@ -272,10 +296,19 @@ def test_values_of_private_keys(kind, protects):
     got = json.loads(one(db, f"SELECT {call} FROM t", *arguments))
     assert set(got) >= {"a", "b", "null", "7"} and "mine alone" not in got
     for key, value in got.items():
+        if kind == "group_histogram":
+            assert value == pytest.approx([vector.get((key, i), 0) for i in range(4)], abs=0.03)
+            continue
+        if kind in ("group_quantile", "group_median"):
+            tree = {node: n for (k, node), n in vector.items() if k == key}
+            low, high = quantile_interval({**parameters, "q": 0.5}, tree, 0.5, 0.03)
+            assert low <= value <= high
+            continue
         part = [vector.get((key, j), 0) for j in range(3)]
         n = max(part[0], 1)
         variance = 4 * ((part[2] / n + 1) / 2 - (part[1] / n) ** 2)
-        wanted = {"group_count": part[0], "group_sum": part[1], "group_avg": 1 + 2 * part[1] / max(2 * part[0], 1)}.get(kind, variance)
+        wanted = {"group_count": part[0], "group_sum": part[1], "group_avg": 1 + 2 * part[1] / max(2 * part[0], 1),
+                  "group_count_distinct": part[0]}.get(kind, variance)
         assert abs((value**2 if kind == "group_stddev" else value) - wanted) <= 0.03
 
 
@@ -306,7 +339,7 @@ def test_every_tier_selects_by_its_own_noise(path, kind):
     assert set(inner) - set(outer) and set(outer) - set(inner)
     ledger = books(path)
     granularity = one(ledger, "SELECT granularity FROM dp_release")
-    factor = {"group_avg": 0.5}.get(kind, 1)
+    factor = weight_of(kind, parameters)
     for (tier, rate, delta_keys), shown in zip(tiers, (inner, middle, outer)):
         counts = dict(ledger.execute("SELECT key, value FROM dp_path WHERE tier = ? AND component = 0", (tier,)))
         assert len(counts) == 700
@@ -481,7 +514,7 @@ TAMPERED = [
     "DELETE FROM dp_path WHERE tier = 'out'", "DELETE FROM dp_path WHERE component = -1 AND tier = 'in'",
     "UPDATE dp_path SET clock = clock + 1 WHERE key = 'b' AND tier = 'in'", "UPDATE dp_publication SET delta = delta * 1.01",
     "UPDATE dp_publication SET curve = x'00'", "UPDATE dp_release SET mechanism = 'none'",
-    "INSERT INTO dp_value SELECT release_id, release, tier, 'k1', 0, value, stddev, low, high FROM dp_value WHERE key = 'a'"]
+    "INSERT INTO dp_value SELECT release_id, release, tier, 'k1', component, value, stddev, low, high FROM dp_value WHERE key = 'a'"]
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
@@ -528,7 +561,7 @@ def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
             kept.setdefault(key.split()[0], []).append(value * 2.0**granularity)
     ledger.close()
     assert len(kept) == 20
-    factor = {"group_avg": 0.5}.get(kind, 1)
+    factor = weight_of(kind, KINDS_OF_GROUPS[kind])
     for counts in kept.values():
         assert len(counts) == most and counts == pytest.approx([factor / math.sqrt(most)] * most, abs=0.02)
 

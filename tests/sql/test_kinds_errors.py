@@ -109,7 +109,8 @@ def test_options_of_a_query(units, kind):
 
 ALSO = {kind: set() for kind in KINDS}
 for _kind in KINDS:
-    if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "group_var", "group_stddev"):
+    if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "group_var", "group_stddev",
+                                      "group_count_distinct", "group_histogram", "group_quantile", "group_median"):
         ALSO[_kind] |= {"clip"}
     if _kind.endswith(("quantile", "median")):
         ALSO[_kind] |= {"bins"} if _kind.startswith("ou_") else {"bins", "grid"}
@@ -153,9 +154,13 @@ def test_ranges(units, kind):
 def test_missing_units_and_units_too_many(units, rows, kind):
     """A unit is required if the ledger protects units, and refused if it protects rows."""
     p = PARAMETERS[kind][0]
-    if kind == "count_distinct":
-        check(rows, "the ledger protects rows, and every row is a unit (use dp_count)", "SELECT dp_count_distinct('exact', unit) FROM t")
-        check(rows, "the ledger protects rows", "SELECT dp_release('exact', 'count_distinct', 'SELECT 1')")
+    if kind.endswith("count_distinct"):
+        call, arguments = aggregate(kind, p, True)
+        instead = "dp_group_count" if "group" in kind else "dp_count"
+        check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
+        check(rows, f"the ledger protects rows, and every row is a unit (use {instead})", f"SELECT {call.replace('unit', 'NULL')} FROM t", *arguments)
+        sql, arguments = by_query(kind, p, True)
+        check(rows, "the ledger protects rows, and every row is a unit", sql, *arguments)
     else:
         bounds = KINDS[kind].bounds.split()
         arguments = [argument(p, b) for b in bounds]
@@ -233,7 +238,7 @@ def test_numbers_of_arguments(units, kind):
     call, _ = aggregate(kind, PARAMETERS[kind][0], True)
     most = 3 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
     optional = kind in ("count", "ou_count", "group_count", "ou_group_count")
-    least = most - 2 - optional if kind != "count_distinct" else 2
+    least = most - 2 - optional if not kind.endswith("count_distinct") else most - 1
     for count in (0, 1, least - 1, most + 1):
         with pytest.raises(sqlite3.OperationalError, match=f"wrong number of arguments to function dp_{kind}"):
             units.execute(f"SELECT dp_{kind}({', '.join(['1'] * count)}) FROM t").fetchall()

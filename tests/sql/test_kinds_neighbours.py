@@ -28,17 +28,26 @@ PARAMETERS = {
     "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "bounds": {}, "vec_sum": {"dim": 3, "clip": 2.5},
     "vec_avg": {"dim": 3, "clip": 2.5}, "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 2.7, "keys": KEYS},
     "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "group_var": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5},
-    "group_stddev": {"lo": -3, "hi": 5, "keys": KEYS}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
+    "group_stddev": {"lo": -3, "hi": 5, "keys": KEYS}, "group_count_distinct": {"keys": KEYS},
+    "group_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "keys": KEYS},
+    "group_quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16, "keys": KEYS},
+    "group_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "keys": KEYS}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
     "ou_avg": {"lo": -3, "hi": 5, "radius": 2}, "ou_vec_sum": {"dim": 3, "clip": 2.5, "radius": 9},
     "ou_group_count": {"clip": 2, "radius": 9, "keys": KEYS}, "ou_group_sum": {"clip": 2.7, "radius": 9, "keys": KEYS},
     "ou_var": {"lo": -3, "hi": 5, "clip": 1.5, "radius": 2}, "ou_stddev": {"lo": -3, "hi": 5, "radius": 2},
     "ou_quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16, "radius": 2}, "ou_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "radius": 2},
     "ou_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "radius": 9}, "ou_vec_avg": {"dim": 3, "clip": 2.5, "radius": 2},
     "ou_group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5, "radius": 2}, "ou_group_var": {"lo": -3, "hi": 5, "keys": KEYS, "radius": 2},
-    "ou_group_stddev": {"lo": -3, "hi": 5, "keys": KEYS, "radius": 2},
+    "ou_group_stddev": {"lo": -3, "hi": 5, "keys": KEYS, "radius": 2}, "ou_group_count_distinct": {"keys": KEYS, "radius": 9},
+    "ou_group_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "keys": KEYS, "radius": 9},
+    "ou_group_quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16, "keys": KEYS, "radius": 2},
+    "ou_group_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "keys": KEYS, "radius": 2},
     "private group_count": {"clip": 2, "max_groups": 3}, "private group_sum": {"clip": 2.7, "max_groups": 3},
     "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3}, "private group_var": {"lo": -3, "hi": 5, "max_groups": 3},
-    "private group_stddev": {"lo": -3, "hi": 5, "max_groups": 3, "clip": 2},
+    "private group_stddev": {"lo": -3, "hi": 5, "max_groups": 3, "clip": 2}, "private group_count_distinct": {"max_groups": 3, "clip": 1.2},
+    "private group_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "max_groups": 3},
+    "private group_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "max_groups": 3},
+    "private group_quantile": {"q": 0.5, "lo": -4, "hi": 6, "bins": 16, "max_groups": 3},
 }
 PARAMETERS |= {"laplace " + name: {**p, "mechanism": "laplace"} for name, p in PARAMETERS.items() if "ou_" not in name}
 
@@ -80,7 +89,7 @@ def extremes(kind, by_unit, replace):
         many, few = (94, 10) if by_unit else (1, 0)
         a = [Row("a", -3, None, "new")] * many + [Row("b", 1 + 4 * 0.234, None, "new")] * few
         return a, [row._replace(k={"a": "b", "b": "a"}[row.k]) for row in a] if replace else []
-    keys = ("a", "b") if kind.endswith("count") else ("a", "a")
+    keys = ("a", "b") if kind.endswith(("count", "group_count_distinct")) else ("a", "a")
     a = [Row(keys[0], pair[0], "[1e9,0,0]", "new")] * times
     b = [Row(keys[1], pair[1], "[-1e9,0,0]", "new")] * times
     return a, b if replace and kind.split()[-1] not in ("count", "ou_count", "count_distinct") else []
@@ -130,7 +139,7 @@ def open_points():
 def combinations():
     for name in PARAMETERS:
         for protects in ("unit", "row"):
-            if (name.split()[-1], protects) != ("count_distinct", "row"):
+            if not name.endswith("count_distinct") or protects == "unit":
                 yield name, protects
 
 
@@ -176,7 +185,7 @@ def test_every_kind_is_here():
     assert set(KINDS) <= set(PARAMETERS)
 
 
-@pytest.mark.parametrize("name", [name for name in PARAMETERS if "count_distinct" not in name])
+@pytest.mark.parametrize("name", [name for name in PARAMETERS if name.split()[-1] != "count_distinct"])
 def test_sensitivity_is_its_definition(open_points, name):
     """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate.
     Under 'replace', the sensitivity is at most twice as large, and sqrt(2) times as large for counts."""
@@ -189,25 +198,27 @@ def test_sensitivity_is_its_definition(open_points, name):
         _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
     clip = p.get("clip", 1)
-    counts = base in ("quantile", "median", "histogram", "bounds", "group_count", "ou_group_count")
+    counts = base.endswith(("quantile", "median", "histogram", "bounds", "group_count", "group_count_distinct"))
+    selects = name.startswith(("private", "laplace private")) and base in (
+        "group_sum", "group_histogram", "group_quantile", "group_median")  # a count of units beside the vector
     radius = clip
     if name.startswith("laplace"):
         once = 0  # the part of the radius for coordinates that have the same sign in all units
-        if kind in ("quantile", "median"):
+        if kind.endswith(("quantile", "median")):
             radius *= math.ceil(math.log2(p["bins"]) / 4)  # levels
         elif kind == "vec_avg":
             once = clip / 2  # the count (of vectors with three numbers)
-        elif name.endswith("private group_sum"):
+        if selects:
             radius *= 1.25
         twice = 1 if kind == "count" else 2
         assert found["add-remove"] == pytest.approx(radius + once, rel=1e-4) and found["add-remove"] >= radius + once
         assert found["replace"] == pytest.approx(twice * radius + once, rel=1e-4) and found["replace"] >= twice * radius + once
         return
-    if base in ("quantile", "median"):
-        radius *= math.sqrt(math.log2(p["bins"]))
+    if base.endswith(("quantile", "median")):
+        radius *= math.sqrt(math.log2(p["bins"])) * (math.sqrt(5) / 2 if selects else 1)
     elif base.endswith(("var", "stddev")):
         radius *= math.sqrt(3)
-    elif base.endswith("avg") or name == "private group_sum":
+    elif base.endswith("avg") or selects:
         radius *= math.sqrt(5) / 2
     assert found["add-remove"] == pytest.approx(radius, rel=1e-5) and found["add-remove"] >= radius * (1 - 1e-12)
     if kind in ("count", "ou_count"):

@@ -100,6 +100,17 @@ def law_cases():
     rows = key_rows(FEW, [-1, 0.5, 0, 1])
     both = numpy.stack([numbers_of(rows, FEW, lambda row: 0.5), numbers_of(rows, FEW, lambda row: row.x)], axis=1).ravel()
     yield "group_avg", "group_avg", {"keys": keys, "lo": -1, "hi": 1}, rows, both, 1, True
+    some = range(FEW // 4)  # each key has four bins
+    rows = [Row(k, k % 4 + 0.5, None, k) for k in some[::17]]
+    bins = numpy.zeros((len(some), 4))
+    for row in rows:
+        bins[row.k, row.k % 4] = 1
+    four = {"keys": list(some), "lo": 0, "hi": 4, "bins": 4}
+    yield "group_histogram", "group_histogram", four, rows, bins.ravel(), 1, True
+    trees = numpy.concatenate([bins[:, :2].sum(axis=1, keepdims=True), bins[:, 2:].sum(axis=1, keepdims=True), bins], axis=1)
+    yield "group_median", "group_median", four, rows, trees.ravel(), 1, True
+    yield "group_count_distinct", "group_count_distinct", {"keys": keys}, key_rows(FEW, [1, 1]) * 2, numbers_of(
+        key_rows(FEW, [1, 1]), FEW, lambda row: 1), 1, True
     rows = [Row(k, (k % 5) - 2, None, k) for k in keys]
     both = numpy.stack([numpy.full(FEW, 2.0), numpy.array([row.x for row in rows])], axis=1).ravel()
     yield "group_sum of private keys", "group_sum", {"clip": 4}, rows, both, 1, True
@@ -234,6 +245,8 @@ def values_of(kind, p, x, sigma):
         if kind == "ou_vec_avg":
             return centre + (found - centre) * min(1, p["radius"] / numpy.linalg.norm(found - centre)), 1
         return numpy.clip(found, centre - p["radius"], centre + p["radius"]), 1
+    if kind in ("group_quantile", "group_median"):
+        return [y for tree in x.reshape(-1, 2 * p["bins"] - 2) for y in values_of(kind.removeprefix("group_"), p, tree, sigma)[0]], 1
     if kind in ("quantile", "median"):
         running = [0.0, *monotone(numpy.cumsum(consistent(x, levels(p))))]
         step = (p["hi"] - p["lo"]) / p["bins"]

@@ -86,6 +86,9 @@ def place_of(kind, p, coordinate):
     cell, component = coordinate
     if kind in ("quantile", "median"):
         return "", sum(1 << level for level in levels(p) if level < cell) + component
+    if kind in ("group_quantile", "group_median"):
+        bits, node = component
+        return cell, sum(1 << level for level in levels(p) if level < bits) + node
     if kind in ("histogram", "bounds"):
         return "", cell
     if kind == "group_sum":
@@ -200,6 +203,9 @@ def law_cases():
     for row in rows:
         both[row.k] = (1 + row.x) / 2, (1 - row.x) / 2
     yield "group_avg", {"keys": keys, "lo": -1, "hi": 1}, rows, both.ravel()
+    rows = [Row(k // 4, k % 4 + 0.5, None, k) for k in range(0, WIDE, 17)]
+    yield "group_histogram", {"keys": keys[:WIDE // 4], "lo": 0, "hi": 4, "bins": 4}, rows, counts
+    yield "group_count_distinct", {"keys": keys}, [Row(k, None, None, k) for k in range(0, WIDE, 17)] * 2, counts
 
 
 @pytest.mark.parametrize("case", law_cases(), ids=lambda case: case[0])
@@ -268,6 +274,8 @@ def values_of(kind, p, x):
     if kind == "vec_avg":
         n = max(x[0] / (count_factor(p["dim"]) * p["clip"]), 1)
         return [min(max(v / n, -p["clip"]), p["clip"]) for v in x[1:]]
+    if kind in ("group_quantile", "group_median"):
+        return [y for tree in x.reshape(-1, sum(1 << level for level in levels(p))) for y in values_of(kind.removeprefix("group_"), p, tree)]
     if kind in ("quantile", "median"):
         leaves = consistent(x, levels(p))
         running = numpy.maximum(numpy.concatenate([[0], numpy.maximum.accumulate(pooled(numpy.cumsum(leaves)))]), 0)
@@ -389,7 +397,8 @@ def threshold_of(terms, m, delta, reach, scale, g, factor):
 
 @pytest.mark.parametrize("kind,more,terms,reach,factor", [
     ("group_count", {"clip": 3}, 1, 3, 1), ("group_sum", {"clip": 8}, 1, 2, 2), ("group_avg", {"lo": -1, "hi": 5, "clip": 2}, 2, 2, 1),
-    ("group_var", {"lo": -1, "hi": 5, "clip": 2}, 3, 2, 1)])
+    ("group_var", {"lo": -1, "hi": 5, "clip": 2}, 3, 2, 1), ("group_count_distinct", {"clip": 3}, 1, 1, 1),
+    ("group_histogram", {"lo": -1, "hi": 5, "bins": 3, "clip": 8}, 1, 2, 2), ("group_median", {"lo": -1, "hi": 5, "bins": 256, "clip": 4}, 1, 2, 2)])
 def test_thresholds_follow_the_law(path, kind, more, terms, reach, factor):
     db = connect(path)
     one(db, "SELECT dp_init(?)", json.dumps({"unchecked": True, "unit": "unit"}))

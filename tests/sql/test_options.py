@@ -81,7 +81,7 @@ def known_options(kind, protects):
 @pytest.mark.parametrize("protects", ["unit", "row"])
 @pytest.mark.parametrize("kind", BASE)
 def test_no_option_is_ignored(kind, protects):
-    if (kind, protects) == ("count_distinct", "row"):
+    if kind.endswith("count_distinct") and protects == "row":
         pytest.skip("refused as a whole")
     for option in known_options(kind, protects):
         first, second = VALUES[option]

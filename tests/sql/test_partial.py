@@ -87,7 +87,7 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
             states_db.execute("CREATE TABLE s(i, place, state)")
             number = 0
             for kind in KINDS:
-                if (kind, protects) == ("count_distinct", "row"):
+                if kind.endswith("count_distinct") and protects == "row":
                     continue
                 for parameters in EXACT[kind]:
                     number += 1
@@ -173,7 +173,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
         statements, pairs, seen = story(adjacency, protects), [], 0
         with sqlite3.connect(path) as db:
             db.execute("CREATE TABLE s(i, state)")
-            for kind, parameters in [(k, p) for k in KINDS for p in EXACT[k] if (k, protects) != ("count_distinct", "row")]:
+            for kind, parameters in [(k, p) for k in KINDS for p in EXACT[k] if not k.endswith("count_distinct") or protects == "unit"]:
                 for _ in range(2):
                     base = random_table(rng, 5)
                     mine = [r._replace(unit="new") for r in random_table(rng, 3)]

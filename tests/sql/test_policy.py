@@ -145,7 +145,7 @@ def test_a_checked_ledger_stays_checked(clinic):
 def every_release(by_unit, replace):
     """Yields a call of every function that makes a release. The calls are SQL over the table t(unit, x, k, v)."""
     for kind in KINDS:
-        if kind == "count_distinct" and not by_unit:
+        if kind.endswith("count_distinct") and not by_unit:
             continue
         call, arguments = aggregate(kind, PARAMETERS[kind][0], by_unit, "clinic")
         yield f"SELECT {call} FROM t", arguments

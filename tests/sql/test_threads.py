@@ -316,7 +316,7 @@ def test_threads_give_the_same_to_the_last_integer(protects, adjacency):
         statements, number = story(adjacency, protects), 0
         with sqlite3.connect(path + "-alone") as alone:
             for kind in KINDS:
-                if (kind, protects) == ("count_distinct", "row"):
+                if kind.endswith("count_distinct") and protects == "row":
                     continue
                 for parameters in EXACT[kind]:
                     number += 1

@@ -9,7 +9,22 @@
 #include "mechanism/families.h"
 
 /* The families with keys come last. */
-enum number { SUM, MEAN, SPREAD, VECTOR, VECTOR_MEAN, BINS, TREE, KEY_COUNT, KEY_SUM, KEY_MEAN };
+enum number {
+  SUM,
+  MEAN,
+  SPREAD,
+  VECTOR,
+  VECTOR_MEAN,
+  BINS,
+  TREE,
+  KEY_COUNT,
+  KEY_SUM,
+  KEY_MEAN,
+  KEY_SPREAD,
+  KEY_UNITS,
+  KEY_BINS,
+  KEY_TREE
+};
 
 static const struct family *const families[] = {
     [SUM] = &family_sum,
@@ -22,11 +37,15 @@ static const struct family *const families[] = {
     [KEY_COUNT] = &family_key_count,
     [KEY_SUM] = &family_key_sum,
     [KEY_MEAN] = &family_key_mean,
+    [KEY_SPREAD] = &family_key_spread,
+    [KEY_UNITS] = &family_key_units,
+    [KEY_BINS] = &family_key_bins,
+    [KEY_TREE] = &family_key_tree,
 };
 
 static inline enum number number_of(const struct family *family) {
   int i = SUM;
-  while (i < KEY_MEAN && families[i] != family && families[i]->l1 != family) i++;
+  while (i < KEY_TREE && families[i] != family && families[i]->l1 != family) i++;
   return (enum number)i;
 }
 

@@ -146,7 +146,7 @@ static inline int vectors_add(const struct release *release, struct vector_sum *
 */
 static inline size_t totals_count(const struct release *release, int keys) {
   const struct layout *shape = &release->shape;
-  return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->components;
+  return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->width;
 }
 
 /*
@@ -159,11 +159,11 @@ static inline int128 *totals_now(const struct release *release, struct vector_su
   const char **names = 0;
   int128 *values = vector_sum_totals(vectors, &cells, &names);
   if (!values || release->shape.cells) return values;
-  size_t components = (size_t)release->shape.components;
+  size_t width = (size_t)release->shape.width;
   int128 *placed = calloc(totals_count(release, keys) + 1, sizeof *placed);
   for (int i = 0; i < cells; i++)
-    memcpy(&placed[(size_t)atoi(names[i]) * components], &values[(size_t)i * components],
-           sizeof *placed * components);
+    memcpy(&placed[(size_t)atoi(names[i]) * width], &values[(size_t)i * width],
+           sizeof *placed * width);
   free(names);
   free(values);
   return placed;

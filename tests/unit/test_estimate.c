@@ -192,8 +192,7 @@ static void read_start(struct read *read, const struct contribution *question, d
   const struct noise_law *noise = read->shape.is_l1 ? &laplace_noise : &gaussian_noise;
   design_make(&read->design, &read->shape, rate, noise);
   uint64_t clock = noise->clock(read->design.sensitivity, rate);
-  read->coordinates =
-      read->shape.tree.levels ? read->shape.coordinates : cells * read->shape.components;
+  read->coordinates = cells * read->shape.width;
   read->reading =
       (struct reading){.question = &read->question, .shape = &read->shape, .cells = cells};
   read->reading.view = plain_view(clock, read->design.granularity);
@@ -509,7 +508,7 @@ static void quantiles(void) {
       leaves[i] = kind == 0 ? 400 : kind == 1 ? (int)(1000 * uniform()) : kind == 2 ? i * i : 0;
       if (kind == 3 && i % 20 == 7) leaves[i] = 5000;
     }
-    read_start(&read, &question, 0.5, 64);
+    read_start(&read, &question, 0.5, 1);
     read.reading.quantiles = wanted;
     read.reading.quantile_count = 7;
     put_leaves(&read, leaves);
@@ -539,7 +538,7 @@ static void quantiles_of_nothing(void) {
   static struct read read;
   static const double wanted[] = {0, 0.5, 1};
   struct contribution question = {.family = of(TREE), .clip = 1, .low = 0, .high = 8, .size = 16};
-  read_start(&read, &question, 0.5, 16);
+  read_start(&read, &question, 0.5, 1);
   read.reading.quantiles = wanted;
   read.reading.quantile_count = 3;
   for (int negative = 0; negative < 2; negative++) {
@@ -562,7 +561,7 @@ static void coordinates_as_they_are(void) {
     int cells, numbers, first, is_array;
   } cases[] = {
       {{.family = &family_vector, .clip = 2, .size = 5}, 1, 5, 0, 1},
-      {{.family = &family_bins, .clip = 2, .low = 0, .high = 1, .size = 6}, 6, 6, 0, 1},
+      {{.family = &family_bins, .clip = 2, .low = 0, .high = 1, .size = 6}, 1, 6, 0, 1},
       {{.family = &family_key_count, .clip = 2, .keys = 4}, 4, 4, 0, 0},
       {{.family = &family_key_sum, .clip = 2, .keys = 4}, 4, 4, 0, 0},
       {{.family = &family_key_sum, .clip = 2, .keys = KEYS_PRIVATE, .max_groups = 3}, 4, 4, 1, 0},
@@ -613,7 +612,7 @@ static void noise_that_is_known_beforehand(void) {
   static const double median[] = {0.5};
   int leaves[64];
   for (int i = 0; i < 64; i++) leaves[i] = 1000; /* each leaf has width 1 and holds 1000 ranks */
-  read_start(&read, &tree, 0.5, 64);
+  read_start(&read, &tree, 0.5, 1);
   read.reading.quantiles = median;
   read.reading.quantile_count = 1;
   put_leaves(&read, leaves);

@@ -37,17 +37,17 @@ static void sizes(void) {
       {SIZES(&family_vector, 4096, 0, 0, 1, 1), 1, 4096, 4096, 4096, 0, 1, 0},
       {SIZES(&family_vector_mean, 1, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
       {SIZES(&family_vector_mean, 4096, 0, 0, 0, 0), 1, 4097, 4097, 4097, 0, 1, 1},
-      {SIZES(&family_bins, 10, 0, 0, 1, 0), 10, 1, 10, 10, 0, 1, 1},
-      {SIZES(&family_bins, 10, 0, 0, 0, 0), 10, 1, 10, 1, 0, 1, 1},
-      {SIZES(&family_bins, 10, 0, 0, 0, 1), 10, 1, 10, 2, 0, 1, 1},
-      {SIZES(&family_bins, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 1},
-      {SIZES(&family_bins, 65536, 0, 0, 1, 1), 65536, 1, 65536, 65536, 0, 1, 1},
-      {SIZES(&family_tree, 2, 0, 0, 0, 0), 2, 1, 2, 1, 1, 1, 1},
-      {SIZES(&family_tree, 2, 0, 0, 0, 1), 2, 1, 2, 2, 1, 1, 1},
-      {SIZES(&family_tree, 1024, 0, 0, 1, 0), 1024, 1, 2046, 2046, 10, 1, 1},
-      {SIZES(&family_tree, 1024, 0, 0, 0, 0), 1024, 1, 2046, 10, 10, 1, 1},
-      {SIZES(&family_tree, 1024, 0, 0, 0, 1), 1024, 1, 2046, 20, 10, 1, 1},
-      {SIZES(&family_tree, 65536, 0, 0, 1, 1), 65536, 1, 131070, 131070, 16, 1, 1},
+      {SIZES(&family_bins, 10, 0, 0, 1, 0), 1, 1, 10, 10, 0, 1, 0},
+      {SIZES(&family_bins, 10, 0, 0, 0, 0), 1, 1, 10, 1, 0, 1, 0},
+      {SIZES(&family_bins, 10, 0, 0, 0, 1), 1, 1, 10, 2, 0, 1, 0},
+      {SIZES(&family_bins, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(&family_bins, 65536, 0, 0, 1, 1), 1, 1, 65536, 65536, 0, 1, 0},
+      {SIZES(&family_tree, 2, 0, 0, 0, 0), 1, 1, 2, 1, 1, 1, 0},
+      {SIZES(&family_tree, 2, 0, 0, 0, 1), 1, 1, 2, 2, 1, 1, 0},
+      {SIZES(&family_tree, 1024, 0, 0, 1, 0), 1, 1, 2046, 2046, 10, 1, 0},
+      {SIZES(&family_tree, 1024, 0, 0, 0, 0), 1, 1, 2046, 10, 10, 1, 0},
+      {SIZES(&family_tree, 1024, 0, 0, 0, 1), 1, 1, 2046, 20, 10, 1, 0},
+      {SIZES(&family_tree, 65536, 0, 0, 1, 1), 1, 1, 131070, 131070, 16, 1, 0},
       {SIZES(&family_key_count, 0, 7, 0, 1, 0), 7, 1, 7, 7, 0, 1, 1},
       {SIZES(&family_key_count, 0, 7, 0, 0, 1), 7, 1, 7, 2, 0, 1, 1},
       {SIZES(&family_key_count, 0, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 4, 0, 1, 1},
@@ -61,6 +61,16 @@ static void sizes(void) {
       {SIZES(&family_key_mean, 0, 7, 0, 1, 0), 7, 2, 14, 14, 0, 1, 1},
       {SIZES(&family_key_mean, 0, 7, 0, 0, 1), 7, 2, 14, 4, 0, 1, 1},
       {SIZES(&family_key_mean, 0, KEYS_PRIVATE, 4, 1, 1), 0, 2, 0, 16, 0, 1, 1},
+      {SIZES(&family_key_spread, 0, 7, 0, 1, 0), 7, 3, 21, 21, 0, 1, 1},
+      {SIZES(&family_key_units, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 1},
+      {SIZES(&family_key_bins, 10, 7, 0, 1, 0), 7, 1, 70, 70, 0, 1, 0},
+      {SIZES(&family_key_bins, 10, 7, 0, 0, 1), 7, 1, 70, 2, 0, 1, 0},
+      {SIZES(&family_key_bins, 10, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 88, 0, 2, 0},
+      {SIZES(&family_key_bins, 10, KEYS_PRIVATE, 1, 0, 0), 0, 1, 0, 2, 0, 2, 0},
+      {SIZES(&family_key_tree, 1024, 36, 0, 1, 0), 36, 1, 73656, 73656, 10, 1, 0},
+      {SIZES(&family_key_tree, 1024, 36, 0, 0, 1), 36, 1, 73656, 20, 10, 1, 0},
+      {SIZES(&family_key_tree, 16, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 124, 4, 2, 0},
+      {SIZES(&family_key_tree, 16, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 10, 4, 2, 0},
       {SIZES(&family_key_count, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 1, 1 << 20, 1 << 20, 0, 1,
        1},
       {SIZES(&family_key_mean, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 2, 2 << 20, 2 << 20, 0, 1, 1},
@@ -107,8 +117,8 @@ static struct ideal ideal_of(const struct contribution *question) {
   case SPREAD: return (struct ideal){1, {clip * sqrtl(3)}, {spread}, 1, 1, 0};
   case VECTOR: return (struct ideal){0, {clip}, {2}, 0, 0, 1};
   case VECTOR_MEAN: return (struct ideal){clip / 2, {clip * slant}, {mean}, 1, 1, 0};
-  case BINS: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
-  case TREE: return (struct ideal){1, {clip * sqrtl(levels)}, {right}, 1, 0, 0};
+  case BINS: return (struct ideal){0, {clip}, {right}, 0, 0, 1};
+  case TREE: return (struct ideal){0, {clip * sqrtl(levels)}, {right}, 1, 0, 0};
   case KEY_COUNT: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
   default:
     if (question->keys != KEYS_PRIVATE) return (struct ideal){0, {clip}, {2}, 0, 0, 1};

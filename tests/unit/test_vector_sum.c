@@ -29,11 +29,12 @@ static int128 steps_of(double value, double scale) {
   return (int128)x;
 }
 
-static int cell_of(const struct release *release, const struct row *row) {
+/* Returns the bin of a row in the cell of its key, or the cell if there are no bins (layout.h). */
+static int slot_of(const struct release *release, const struct row *row) {
   const struct contribution *question = &release->question;
-  if (question->family->has_bins)
-    return layout_bin(row->x, question->low, question->high, question->size);
-  return question->keys ? row->key : 0;
+  int cell = question->keys ? row->key : 0;
+  if (!question->family->has_bins) return cell;
+  return cell * question->size + layout_bin(row->x, question->low, question->high, question->size);
 }
 
 /*
@@ -68,7 +69,9 @@ static void add_row(const struct release *release, const struct row *row, int128
     return;
   }
   if (release->shape.counts) *cell++ += release->shape.count_steps;
+  if (question->family->has_bins) *cell += steps_of(1, scale);
   switch (number_of(question->family)) {
+  case KEY_SPREAD:
   case SPREAD: cell[1] += steps_of(2 * u * u - 1, scale); /* fall through */
   case MEAN:
   case KEY_MEAN: cell[0] += steps_of(u, scale); break;
@@ -81,26 +84,48 @@ static void add_row(const struct release *release, const struct row *row, int128
   }
 }
 
-/* Clips the leaves or cells of one unit and adds them to the totals. */
+/*
+** Adds one unit's bins to the totals of histograms or trees. With private keys, the first total of
+** a cell counts the units that have a row in this cell.
+*/
+static void add_bins(const struct layout *shape, const int128 *matrix, size_t cells,
+                     int128 *totals) {
+  size_t bins = (size_t)shape->bins, first = (size_t)shape->selects;
+  size_t width = (size_t)shape->width, nodes = width - first;
+  int128 *values = calloc(cells * nodes, sizeof *values), *counts = calloc(cells, sizeof *counts);
+  for (size_t i = 0; i < cells * bins; i++) {
+    size_t cell = i / bins, bin = i % bins;
+    if (matrix[i]) counts[cell] = shape->count_steps;
+    if (!shape->tree.levels) values[cell * nodes + bin] = matrix[i];
+    size_t at = cell * nodes;
+    for (int level = 1; level <= shape->tree.levels; level++) {
+      int bits = level * shape->tree.bits / shape->tree.levels;
+      values[at + (bin >> (shape->tree.bits - bits))] += matrix[i];
+      at += (size_t)1 << bits;
+    }
+  }
+  if (first) clip_block(shape, &shape->blocks[0], counts, cells, 1);
+  clip_block(shape, &shape->blocks[first], values, cells * nodes, 1);
+  for (size_t cell = 0; cell < cells; cell++) {
+    if (first) totals[cell * width] += counts[cell];
+    for (size_t j = 0; j < nodes; j++) totals[cell * width + first + j] += values[cell * nodes + j];
+  }
+  free(values);
+  free(counts);
+}
+
+/* Clips the matrix of one unit and adds it to the totals. */
 static void add_unit(const struct release *release, const int128 *matrix, size_t cells,
                      int128 *totals) {
   const struct layout *shape = &release->shape;
-  size_t count = cells * (size_t)shape->components;
-  if (shape->tree.levels) count = (size_t)shape->coordinates;
-  int128 *values = calloc(count, sizeof *values);
-  if (shape->tree.levels) {
-    for (size_t leaf = 0; leaf < cells; leaf++) {
-      size_t first = 0;
-      for (int level = 1; level <= shape->tree.levels; level++) {
-        int bits = level * shape->tree.bits / shape->tree.levels;
-        values[first + (leaf >> (shape->tree.bits - bits))] += matrix[leaf];
-        first += (size_t)1 << bits;
-      }
-    }
-  } else {
-    memcpy(values, matrix, count * sizeof *values);
+  if (shape->family->has_bins) {
+    add_bins(shape, matrix, cells, totals);
+    return;
   }
-  clip_vector(shape, values, count / (size_t)shape->components, shape->components);
+  size_t count = cells * (size_t)shape->components;
+  int128 *values = malloc(count * sizeof *values);
+  memcpy(values, matrix, count * sizeof *values);
+  clip_vector(shape, values, cells, shape->components);
   for (size_t i = 0; i < count; i++) totals[i] += values[i];
   free(values);
 }
@@ -109,7 +134,8 @@ static int128 *reference(const struct release *release, const struct row *rows, 
                          int keys) {
   const struct layout *shape = &release->shape;
   size_t cells = shape->cells ? (size_t)shape->cells : (size_t)keys;
-  size_t components = (size_t)shape->components, size = cells * components * sizeof(int128);
+  size_t slots = cells * (size_t)shape->bins, components = (size_t)shape->components;
+  size_t size = slots * components * sizeof(int128);
   int128 *totals = calloc(totals_count(release, keys) + 1, sizeof *totals), *matrix = malloc(size);
   char *done = calloc((size_t)count + 1, 1);
   for (int i = 0; i < count; i++) {
@@ -118,8 +144,8 @@ static int128 *reference(const struct release *release, const struct row *rows, 
     for (int j = i; j < count; j++) {
       if (done[j] || (j > i && (!release->by_unit || !same_unit(&rows[i], &rows[j])))) continue;
       done[j] = 1;
-      int cell = cell_of(release, &rows[j]);
-      if ((size_t)cell < cells) add_row(release, &rows[j], &matrix[(size_t)cell * components]);
+      int slot = slot_of(release, &rows[j]);
+      if ((size_t)slot < slots) add_row(release, &rows[j], &matrix[(size_t)slot * components]);
     }
     add_unit(release, matrix, cells, totals);
   }
@@ -169,7 +195,7 @@ static struct contribution random_question(enum number family, int is_l1, int is
   static const double clips[] = {1, 3, 240, 0.1, 1000, 7.7};
   struct contribution question = {
       .family = family_in(family, is_l1), .clip = clips[below(6)], .low = -2, .high = 5};
-  question.size = family == TREE ? 2 << below(7) : 1 + below(MOST_DIMENSION);
+  question.size = question.family->is_tree ? 2 << below(7) : 1 + below(MOST_DIMENSION);
   if (family >= KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(MOST_KEYS);
   question.max_groups = is_private ? MOST_KEYS : 0; /* 0: each unit keeps all its keys */
   return question;
@@ -200,7 +226,7 @@ static void compare(enum number family, int by_unit, int is_private) {
 }
 
 static void like_the_reference(void) {
-  for (int family = MEAN; family <= KEY_MEAN; family++) {
+  for (int family = MEAN; family <= KEY_TREE; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
       compare((enum number)family, by_unit, 0);
       if (family >= KEY_COUNT) compare((enum number)family, by_unit, 1);
@@ -545,7 +571,8 @@ static void huge_leaves_saturate(void) {
   for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
     struct vector_sum *vectors = vectors_start(&release);
     for (int leaf = 0; leaf < 16; leaf++)
-      CHECK(vector_sum_add_record(vectors, identity_integer(7), leaf, &huge[i]), "leaf %d", leaf);
+      CHECK(vector_sum_add_record(vectors, identity_integer(7), (uint32_t)leaf, &huge[i]),
+            "leaf %d", leaf);
     int128 want[30], *totals = totals_now(&release, vectors, 0);
     for (int node = 29; node >= 0; node--)
       want[node] = node < 14 ? lattice_add(want[2 * node + 2], want[2 * node + 3]) : huge[i];
@@ -615,7 +642,7 @@ static void private_keys_are_chosen_again(void) {
 }
 
 static void no_rows(void) {
-  for (int family = MEAN; family <= KEY_MEAN; family++) {
+  for (int family = MEAN; family <= KEY_TREE; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
       struct contribution question = random_question((enum number)family, by_unit, 0);
       struct release release = release_of(&question, by_unit, 0);
