@@ -54,7 +54,7 @@ struct run {
   struct site *site;
   struct publication publication;
   struct rows rows;
-  struct unit_map map;               /* finds the units of rows in a ledger with a policy */
+  struct unit_map map;               /* in a ledger with a policy: the units of the rows */
   struct fixed_arguments parameters; /* A2 */
 };
 

@@ -316,7 +316,7 @@ struct merge {
   struct fixed_arguments constants;
   struct request request;
   struct publication description; /* the definition of the states that are added up */
-  struct publication publication; /* the release of their sum */
+  struct publication publication; /* the release of the sum of all states */
   struct rows rows;
   char *parameters; /* the parameters of the first state; all other states must have the same */
   unsigned char (*serials)[STATE_SERIAL]; /* the serial numbers of the states added so far */

@@ -159,7 +159,7 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
-  double rows = rows_of_value(request); /* needs the keys, which publish_plan() takes over */
+  double rows = rows_of_value(request); /* call this before publish_plan() takes the keys over */
   int planned =
       apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
   if (planned && publication.failed)

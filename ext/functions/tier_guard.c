@@ -125,7 +125,10 @@ static int is_in(const char *const *list, int count, const char *name) {
 
 static int function_admitted(const struct tier_guard *guard, const char *name) {
   if (is_in(planning, COUNT(planning), name)) return 1;
-  /* may_use() checks these functions when they run, because its error can say what is allowed. */
+  /*
+  ** may_use() checks these functions when they run, because the error of may_use() can say what is
+  ** allowed.
+  */
   for (int i = 0; i < COUNT(of_ledger); i++)
     if (sqlite3_stricmp(of_ledger[i].name, name) == 0) return 1;
   /* SQLite before 3.38 lists its own JSON functions as functions of the application. */

@@ -28,10 +28,11 @@ struct accountant {
   ** releases.
   */
   int has_delta;     /* 1: budgets may have a positive delta; 0: delta is 0 */
-  int covers_rates;  /* covers Gaussian noise, whose cost is a zCDP rate */
-  int covers_curves; /* covers noise whose cost has an RDP curve in addition to a rate */
+  int covers_rates;  /* 1: covers Gaussian noise, whose cost is a zCDP rate */
+  int covers_curves; /* 1: covers noise whose cost has an RDP curve in addition to a rate */
   /*
-  ** 1: covers a model to which dp_diffuse() added noise, whose cost is proved for RDP only (sgd.h).
+  ** 1: covers a model to which dp_diffuse() added noise. The cost of such a model is proved for RDP
+  ** only (sgd.h).
   */
   int covers_diffused_models;
   /*

@@ -245,8 +245,8 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 */
 struct ledger_mechanism {
   const char *name, *theorem;
-  int shrinks;  /* published values shrink towards a centre */
-  int has_rate; /* a publication costs the rate of its clock; otherwise it costs a curve */
+  int shrinks;  /* 1: published values shrink towards a centre */
+  int has_rate; /* 1: a publication costs the rate of its clock; 0: a curve */
   /*
   ** Returns the value at alpha of the curve of a publication with this sensitivity and clock. The
   ** pointer is null if the clock does not determine the curve.

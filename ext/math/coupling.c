@@ -51,7 +51,7 @@ struct scaled inverse_geometric(double lipschitz, double terms) {
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
-  if (isinf(alpha)) return INFINITY; /* for every positive ratio, even if it underflows */
+  if (isinf(alpha)) return INFINITY; /* for every ratio > 0, even one that underflows */
   struct scaled ratio = scaled_over(scaled(distance), scaled(sigma));
   ratio = scaled_times(ratio, scaled(lipschitz));
   ratio = scaled_times(ratio, scaled_root(inverse_geometric(lipschitz, steps - 1.0)));
@@ -62,7 +62,7 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
-  if (isinf(alpha)) return INFINITY; /* for every positive ratio, even if it underflows */
+  if (isinf(alpha)) return INFINITY; /* for every ratio > 0, even one that underflows */
   struct scaled square = scaled_square(scaled_over(scaled(distance), scaled(sigma)));
   square = scaled_times(square, scaled_exp((steps + 1.0) * log(lipschitz)));
   square = scaled_over(square, scaled(steps));

@@ -52,7 +52,7 @@ static double segment(double width, double a, double b, enum rate_rule rule) {
 double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
                       enum rate_rule rule) {
   double rate = tail;
-  for (size_t i = count - 1; i > 0; i--) /* adds the small terms first */
+  for (size_t i = count - 1; i > 0; i--) /* the small terms are added first */
     rate += segment(grid[i].s - grid[i - 1].s, grid[i - 1].kappa, grid[i].kappa, rule);
   return rate;
 }

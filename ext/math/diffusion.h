@@ -46,8 +46,8 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
                       enum rate_rule rule);
 
 /*
-** Return kappa at time s: of Brownian motion, sensitivity^2/(4 s^2), and of OU, (theta sensitivity
-** e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
+** These functions return kappa at time s. For Brownian motion it is sensitivity^2/(4 s^2). For OU
+** it is (theta sensitivity e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
 */
 double brownian_gamma(double sensitivity, double s);
 double ou_gamma(double sensitivity, double theta, double rho, double s);

@@ -23,7 +23,7 @@ struct view {
   int granularity, shift;
   uint64_t clock;            /* variance of each coordinate, in lattice steps */
   int is_ou;                 /* 0: shrink is 1 */
-  double centre;             /* does not depend on the data */
+  double centre;             /* a public parameter, never computed from the data */
   double radius, theta, rho; /* NaN if not given */
   int dimension;             /* dimension of the vector that shrinks */
 };
@@ -121,8 +121,9 @@ struct estimate estimate_mixed(const struct view *view, const struct estimate *f
 double estimate_threshold(const struct reading *reading);
 
 /*
-** Returns a count in lattice steps. A bin of bounds shows rows if its noisy count is above it. If
-** no bin has rows, noise exceeds this count in some bin with probability at most BOUNDS_ALARM.
+** Returns a count in lattice steps. A bin of bounds shows rows if its noisy count is above the
+** returned count. If no bin has rows, the probability that the noise of some bin exceeds the
+** returned count is at most BOUNDS_ALARM.
 */
 #define BOUNDS_ALARM 1e-3
 double estimate_bounds_threshold(const struct reading *reading);

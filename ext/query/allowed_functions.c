@@ -14,8 +14,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** SAFE: the function raises no error for any arguments. MAY_FAIL: it may. JSON: a JSON function,
-** which may raise an error, too.
+** SAFE: the function raises no error for any arguments. MAY_FAIL: the function may raise an error.
+** JSON: a JSON function, which may raise an error, too.
 */
 enum { MAY_FAIL, SAFE, JSON };
 

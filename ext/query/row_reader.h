@@ -23,14 +23,14 @@ typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 struct rows {
   add_sql_row *add;
   add_sql_row *add_known; /* adds a row whose unit is known (unit_map.h) */
-  struct unit_map *map;   /* finds the unit of each row, or null */
+  struct unit_map *map;   /* the map from rows to units, or null */
   struct identity given;  /* the unit of the next rows, if columns.unit is -1 */
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
   struct scalar_sum numbers;  /* for releases of one sum */
   struct vector_sum *vectors; /* for all other releases; null for a release of one sum */
-  /* adds the value of a row to its cell; each family has its own function */
+  /* the family's function, which adds the value of a row to its cell */
   add_to_cell *add_to_cell;
   struct training *training; /* for models; null for other kinds */
   struct design design;      /* for models: the lattice */

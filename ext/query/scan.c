@@ -64,7 +64,7 @@ struct scan {
   char *table;         /* the quoted name of the table */
   char *text;          /* the query on a range */
   char *program;       /* the program of that query */
-  sqlite3_stmt *begun; /* keeps the host's transaction open */
+  sqlite3_stmt *begun; /* the statement that keeps the host's transaction open */
   int64_t first;       /* the first rowid of all ranges */
   uint64_t width;      /* the width of a range, in rowids */
   unsigned ranges;

@@ -209,7 +209,7 @@ static int writes(const struct instruction *here, int cell) {
 /*
 ** Among the instructions before `at`, returns the last one that writes the register `cell`. If
 ** there is none, returns the instruction that sets the register to a text at the end of the
-** program, where SQLite sets constants once. Otherwise returns -1.
+** program, where SQLite sets constants once. If there is no such instruction either, returns -1.
 */
 static int writer_of(const struct program *program, int cell, int at) {
   int from = at;

@@ -64,7 +64,7 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
-    publication->grid = path.grid; /* the publication now owns it */
+    publication->grid = path.grid; /* the publication now owns the grid */
     done = definition_same_keys(publication)
                ? path_publish(publication, &path, may_refine)
                : error_set(ledger_error(ledger),

@@ -26,8 +26,8 @@ int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
 /*
-** The part of publish_begin() that runs inside a transaction of the caller, for dp_batch(). Returns
-** 1, or 0 with the error in the session.
+** Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
+** or 0 with the error in the session.
 */
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request);

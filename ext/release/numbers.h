@@ -48,7 +48,8 @@ int numbers_mixable(const struct publication *publication);
 
 /*
 ** Returns the threshold of the publication's tier. A private key is published there if its noisy
-** count is at least the threshold. A bin of bounds shows rows if its noisy count is above it.
+** count is at least the threshold. A bin of bounds shows rows if its noisy count is above the
+** threshold.
 */
 double numbers_threshold(const struct publication *publication);
 

@@ -49,7 +49,7 @@ struct contribution {
 ** release would need too much memory.
 */
 #define LAYOUT_MAX_RANGE  1e100 /* limit of |low| and |high|, whose squares must be finite */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip, if it counts rows and the kind has several sums */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip of kinds with several sums whose clip counts rows */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150

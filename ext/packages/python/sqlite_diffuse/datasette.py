@@ -31,7 +31,7 @@ def _terms(datasette: Any, database: str) -> Optional[Dict[str, str]]:
 
 
 def _no_files(action: int, *_: Any) -> int:
-    """The authorizer of databases in memory, which may not attach the file of another database."""
+    """The authorizer of databases in memory. Such a database may not attach the file of another database."""
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
 
 
