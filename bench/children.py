@@ -24,8 +24,8 @@ CLIP, CONTRIBUTIONS = 1000.0, 10
 
 
 def peak(anew=False):
-    """Returns the peak memory of this process in bytes. On Linux, `anew` first resets the peak. On Linux, the function
-    does not use getrusage(), whose peak includes the memory of the parent process."""
+    """Returns the peak memory of this process in bytes. With `anew`, the function first resets the peak (on Linux only). On
+    Linux, the function does not use getrusage(), whose peak includes the memory of the parent process."""
     try:
         if anew:
             pathlib.Path("/proc/self/clear_refs").write_text("5")

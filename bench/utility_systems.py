@@ -413,7 +413,7 @@ class PipelineDP:
             total.compute_budgets()
             return made._combiners[0]
         key = (noise, share * (2 if metric == p.Metrics.MEAN else 1))
-        if key not in self.deviations:  # every combiner with this number of mechanisms gets the same result
+        if key not in self.deviations:  # the result depends only on the noise and the number of mechanisms
             total = p.PLDBudgetAccountant(EPSILON, DELTA)
             specs = [total.request_budget(noise.convert_to_mechanism_type()) for _ in range(key[1])]
             total.compute_budgets()

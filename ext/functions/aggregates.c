@@ -142,8 +142,8 @@ static int check_proof(struct run *run, const struct loop_proof *proof, char **t
 
 /*
 ** If the ledger has a policy, checks that the statement keeps units apart and passes the unit
-** column of its table to the aggregate. Sets *tables to the tables that the statement reads
-** (ledger/policy.h), or to null if the ledger has no policy.
+** column of the statement's table to the aggregate. Sets *tables to the tables that the statement
+** reads (ledger/policy.h), or to null if the ledger has no policy.
 */
 static int check_apart(struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;

@@ -66,7 +66,7 @@ struct aggregate {
   enum form form;
   int parameters;
   const struct domain *parameter[MAX_PARAMETERS];
-  /* One of these two computes the result. NaN becomes NULL. */
+  /* One of these two functions computes the result, and the other is null. NaN becomes NULL. */
   double (*compute)(const struct given *given, const double *parameter);
   char *(*write)(const struct given *given, const double *parameter);
   int most_states; /* the largest number of states; 0 stands for MAX_STATES */

@@ -91,7 +91,7 @@ static void result_exported(sqlite3_context *context, sqlite3 *facts, const char
 
 /*
 ** dp_export(tier, file) -> TEXT, a sentence that says how much was written
-** Writes everything that the members of a tier may see to a new SQLite file, with the tables value,
+** Makes a new SQLite file with everything that the members of a tier may see, in the tables value,
 ** tier and certificate (report/export.c). Readers of the file need no extension. `file` is a path,
 ** relative to the working directory. The file must not exist yet. It gets the owner and the
 ** permissions of the database. Charges nothing. Fails on connections that cannot write, on guarded

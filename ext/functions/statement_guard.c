@@ -174,7 +174,7 @@ static int is_stopped(const struct guard *guard) {
   if (moment_now(db).statements != guard->statements) return 0;
   int rc = sqlite3_prepare_v2(db, "SELECT 1", -1, &probe, 0);
   if (rc == SQLITE_OK) rc = sqlite3_step(probe);
-  sqlite3_finalize(probe); /* its error is in rc */
+  sqlite3_finalize(probe); /* any error of `probe` is already in rc */
   return (rc & 0xff) == SQLITE_INTERRUPT || (rc & 0xff) == SQLITE_NOMEM;
 }
 

@@ -255,7 +255,7 @@ static int check_idle(sqlite3 *db, struct error *error) {
   int busy = 0;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s))
     busy += sqlite3_stmt_busy(s) != 0;
-  if (busy > 1) /* one of them is the statement that calls dp_guard() */
+  if (busy > 1) /* one busy statement is the caller of dp_guard() */
     return error_set(error, "another statement of this connection is still running (finish or "
                             "reset it, and close blobs)");
   return sqlite3_get_autocommit(db) ||

@@ -132,7 +132,7 @@ struct touched {
 struct ledger {
   sqlite3 *host;       /* the connection that loaded the extension */
   sqlite3 *db;         /* the private connection, or null */
-  struct error *error; /* where errors go; the caller owns it */
+  struct error *error; /* receives all errors; owned by the caller */
   struct json json;
   kind_is_positive *is_positive;
   char *path;              /* path of the ledger file, or MEMORY_PATH */
@@ -425,7 +425,7 @@ int ledger_format(struct ledger *ledger);
 /* Converts an older file to LEDGER_FORMAT, in a transaction of its own. */
 int ledger_migrate(struct ledger *ledger);
 
-/* Creates the tables of sql/ledger.sql. Call it inside a transaction. */
+/* Creates the tables of sql/ledger.sql. Call this function inside a transaction. */
 int ledger_make_schema(struct ledger *ledger);
 
 /*

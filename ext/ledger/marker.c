@@ -340,7 +340,7 @@ int marker_check_attached(struct ledger *ledger) {
 static int is_query_only(struct ledger *ledger) {
   sqlite3_stmt *pragma = 0;
   int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
-  /* If there is no statement, an authorizer of the host ignored the pragma. */
+  /* If there is no statement, an authorizer of the host returned SQLITE_IGNORE for the pragma. */
   if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH;
   int on = rc != SQLITE_ROW || sqlite3_column_int(pragma, 0) != 0;
   if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)

@@ -193,7 +193,7 @@ int ledger_ready(struct ledger *ledger) {
   interrupt_heed(ledger, 1, 0);
   /* The code does not read the marker after a fork(). */
   if (connection_is_inherited(ledger)) return connection_check(ledger);
-  ledger_rollback(ledger); /* ends a transaction that was left open when memory ran out */
+  ledger_rollback(ledger); /* a transaction may be open since memory ran out */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);

@@ -300,6 +300,6 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row) 
       append_field(text, &columns->list[i], member_of(row, &columns->list[i]));
   }
   char *fields = sqlite3_str_finish(text);
-  if (fields) memmove(fields, fields + 1, strlen(fields)); /* removes the first slash */
+  if (fields) memmove(fields, fields + 1, strlen(fields)); /* this removes the first slash */
   return fields;
 }

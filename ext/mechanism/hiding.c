@@ -34,8 +34,8 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 struct noise {
   int laplace;
   double clock; /* variance, or 2 t^2 */
-  double least; /* the least variance of its draws */
-  double slack; /* the lattice slack of all its draws */
+  double least; /* the least variance of the draws that make this noise */
+  double slack; /* the lattice slack of all these draws */
 };
 
 static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {

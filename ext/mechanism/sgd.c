@@ -451,7 +451,7 @@ double descent_slope(const struct descent *descent, double margin, double y) {
 /* Returns an exactly uniform number in 1 .. rows, or 0 if the system provides no random bytes. */
 static double random_stop(double rows) {
   uint32_t count = (uint32_t)rows, bits, limit = UINT32_MAX - UINT32_MAX % count;
-  do { /* the loop rejects `bits` in the incomplete last range; it runs at most twice on average */
+  do { /* the loop rejects `bits` in the incomplete last range. On average it runs at most twice. */
     if (!entropy_fill(&bits, sizeof bits)) return 0;
   } while (bits >= limit);
   uint32_t stop = bits % count + 1;

@@ -53,11 +53,11 @@ struct descent {
   enum loss loss;
   double rows, public_rows; /* whole numbers */
   double dim;
-  double clip;             /* bounds the norm of the features */
+  double clip;             /* a bound on the norm of the features */
   double radius;           /* radius of the ball that contains the coefficients */
   double l2;               /* strong convexity: l2/2 |w|^2 is added to the loss of each row */
   double eta, default_eta; /* learning rate; default_eta is 1 if eta was derived, not given */
-  double bound;            /* bounds |y| */
+  double bound;            /* a bound on |y| */
   double threshold;        /* threshold of the Huber loss */
   double lipschitz, beta;  /* bounds on the gradient and the Hessian (descent_derive) */
   double random_stop;      /* 1: stop after a random number of rows */

@@ -111,7 +111,10 @@ static int64_t draw_around(struct csprng *random, const struct law *law, uint64_
   }
 }
 
-/* The integer k nearest to m a/s, and the rest m a - k s in (-s/2, s/2]. |m a| is below 2^126. */
+/*
+** A centre m a/s: the integer k nearest to the centre, and the rest m a - k s in (-s/2, s/2]. |m a|
+** is below 2^126.
+*/
 struct centre {
   const struct law *law;
   int128 nearest;

@@ -32,9 +32,9 @@ struct question {
   struct ledger_policy policy;
   const char *after; /* the text at the end of error messages: see struct rows_opener */
   struct evaluator *evaluator;
-  sqlite3_stmt *begun;    /* keeps the database in one state (U3) */
-  sqlite3_stmt *probe;    /* shows whether the host is interrupted */
-  sqlite3_stmt *compare;  /* compares two units in the order of the streams */
+  sqlite3_stmt *begun;    /* a statement that keeps the database in one state (U3) */
+  sqlite3_stmt *probe;    /* a statement that shows whether the host is interrupted */
+  sqlite3_stmt *compare;  /* a statement that compares two units in the order of the streams */
   int columns;            /* the number of columns of the question; 0: any number of columns */
   int takes_one;          /* each row of the table gives exactly one result */
   sqlite3_value *nothing; /* the SQL value NULL */

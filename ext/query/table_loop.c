@@ -123,7 +123,7 @@ static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
     const struct program_instruction *before = &program->list[i - 1];
     if (!instruction_writes(before, place)) continue;
-    if (is(before, "RealAffinity")) continue; /* it follows the column in the control query, too */
+    if (is(before, "RealAffinity")) continue; /* it also occurs in the control query */
     if (is(before, "SCopy")) return writer_of(program, before->p1, i - 1);
     if (is(before, "Copy")) return writer_of(program, before->p1 + place - before->p2, i - 1);
     return i - 1;

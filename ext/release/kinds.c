@@ -82,8 +82,8 @@ const struct aggregate aggregates[] = {
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},
    CLIP | RANGE | BINS, 1, COUNTS, .grouped = "dp_group_histogram"},
   /*
-  ** dp_bounds(tier, x [, unit [, name]]): powers of two that hold nearly all x; each unit's vector
-  ** of counts has a norm of at most 1
+  ** dp_bounds(tier, x [, unit [, name]]): the powers of two between which nearly all x lie; each
+  ** unit's vector of counts has a norm of at most 1
   */
   {"dp_bounds", "bounds", &family_bounds, FORM_ARRAY, 2, 4, {.value = 1, .unit = 2, .name = 3}, 0,
    1, COUNTS},

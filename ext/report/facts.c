@@ -126,7 +126,7 @@ static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
 sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error *error) {
   sqlite3 *facts = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
-  const char *vfs = sqlite3_vfs_find(FILE_VFS) ? FILE_VFS : 0; /* opens attached files */
+  const char *vfs = sqlite3_vfs_find(FILE_VFS) ? FILE_VFS : 0; /* the VFS for attached files */
   if (sqlite3_open_v2(":memory:", &facts, flags, vfs) != SQLITE_OK) {
     fail(facts, error);
   } else if (fill(facts, ledger, certificate, error)) {

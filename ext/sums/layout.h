@@ -55,7 +55,7 @@ struct contribution {
 #define LAYOUT_MAX_CLIP   1e150
 #define LAYOUT_MAX_SIZE   4096   /* dimension of a vector */
 #define LAYOUT_MAX_BINS   65536  /* bins of a histogram, or leaves of a tree */
-#define LAYOUT_MAX_GRID   0x1p40 /* values of a grid; doubles up to 2^40 are exact to 2^-12 */
+#define LAYOUT_MAX_GRID   0x1p40 /* most values of a grid; doubles up to 2^40 are exact to 2^-12 */
 #define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
 /* Limit of the number of coordinates of all keys, or of the private keys of a unit. */

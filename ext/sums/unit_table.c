@@ -174,7 +174,7 @@ static int grow(struct unit_table *table) {
   while (table->full) {
     table->full = 0;
     if (!(table->mask + 1 < CHUNK_LINES ? grow_chunk(table) : split(table))) {
-      table->full = 1; /* the chunk is still full */
+      table->full = 1; /* no room was made, so a chunk is still full */
       return 0;
     }
   }

@@ -1,6 +1,6 @@
-"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order of rows, but the noise is
-made for a sum that does not depend on the order. The same rows in two orders are the same table, so their answers must
-have the same distribution."""
+"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order of rows, but the noise is calibrated
+as if the sum did not depend on the order. The same rows in two orders are the same table, so their answers must have the same
+distribution."""
 
 import random
 

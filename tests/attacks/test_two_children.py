@@ -120,8 +120,8 @@ def test_two_naive_steps_that_agree_are_the_inner_point():
 
 @alarm(3e-9)
 def test_steps_that_agree_say_nothing():
-    """In those of 300 releases where the values at two outer tiers agree, the noise is that of the inner one of these two tiers,
-    and not that of the secret point."""
+    """The test makes 300 releases. Where the values at two outer tiers agree, the noise is that of the inner one of these two
+    tiers, and not that of the secret point."""
     db = system(tiers={"secret": 2.0, "middle": 0.5, "outer": 0.4}, rows=[person(i, 1.0) for i in range(20)])
     for i in range(300):
         one(db, "SELECT dp_sum('secret', x, 1.5, unit, ?) FROM people", json.dumps({"name": f"r{i}", "mechanism": "laplace"}))

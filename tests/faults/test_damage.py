@@ -126,7 +126,7 @@ def test_a_small_disk_that_fills_up(tmp_path):
                 answers += 1
         assert answers > 10 and one(db, "SELECT dp_verify()") == "ok"
         assert answers <= one(db, "SELECT count(*) FROM dp_charge") <= answers + 1
-        # The disk may have room for a charge but not for an answer. diffuse stores these answers as soon as there is room.
+        # The disk may have room for a charge but not for an answer. diffuse then stores the answer as soon as there is room.
         released = "SELECT count(*) FROM dp_release WHERE state = 'released'"
         assert answers / 2 < one(db, released) <= answers
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)

@@ -1,4 +1,5 @@
-"""make.py BUILD FORMAT: makes the ledgers of this folder. BUILD has the version of the extension that writes this format.
+"""make.py BUILD FORMAT: makes the ledgers of this folder. BUILD is the build folder of a version of the extension that writes
+this format.
 
 Each ledger has three compressed files: a database, its ledger file, and a list of the statements that made them, with
 their answers. test_migration.py opens these files with the current version. Files of a released format are never made

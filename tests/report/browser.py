@@ -64,7 +64,8 @@ class Browser:
         self.events = [event for event in self.events if event.get("method") != method]
 
     def open(self, file, width, dark=False, media="screen"):
-        """Shows a file at a width. Returns the addresses that the page requested, and the messages of the console."""
+        """Shows a file in a window of this width. Returns the addresses that the page requested, and the messages of the
+        console."""
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)

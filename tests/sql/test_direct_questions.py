@@ -1,5 +1,5 @@
-"""Questions that are evaluated in one statement on the host's connection (ext/query/direct_loop.h): which questions are, and that
-the answer is the one that a loop over the units gives."""
+"""Tests questions that are evaluated in one statement on the host's connection (ext/query/direct_loop.h): which questions are
+evaluated in this way, and that the answer is the one that a loop over the units gives."""
 
 import collections
 import json
@@ -145,7 +145,7 @@ def test_values_of_any_length_count_alike_on_every_path():
 
 
 def test_results_of_any_length_count_alike_on_every_path():
-    """The results of a unit are limited to 64 MiB for each row, and one more time 64 MiB, only where the evaluator must keep them."""
+    """The limit on the results of a unit with r rows, (1 + r) * 64 MiB, holds only where the evaluator must keep the results."""
     db = connect()
     db.execute("CREATE TABLE visit(patient INT, note TEXT)")
     db.executemany("INSERT INTO visit VALUES (?, 'x')", [(i,) for i in range(20)])

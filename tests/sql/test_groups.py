@@ -80,7 +80,8 @@ def test_keys_that_look_alike_are_one_group(key):
 
 
 def test_keys_of_json():
-    """A list of public keys may have every JSON type. Each key counts once, and an array or object stands for its minified text.
+    """The public keys in a list may have any JSON type. Each key counts once, and an array or object stands for its minified
+    text.
     """
     db = make(("exact", EXACT, 0))
     fill_keys(db, thousandfold([None, 3, 2.5, "s", '["a",1]', '{"b":[null,true]}']))

@@ -80,7 +80,7 @@ def extremes(kind, by_unit, replace):
     """Returns the pair of neighbours that is furthest apart, made by hand."""
     times = 5 if by_unit else 1
     if kind.split()[-1] in ("var", "stddev") and "laplace" not in kind:
-        pair = (5, 0.2)  # cones of (1, u, 2u^2 - 1)
+        pair = (5, 0.2)  # far apart in the cone of (1, u, 2u^2 - 1)
     elif "quantile" in kind or "median" in kind or "histogram" in kind:
         pair = (-4, 5.9)
     else:
@@ -229,7 +229,7 @@ def test_sensitivity_is_its_definition(open_points, name):
         v = (math.sqrt(0.5) - 1) / 2
         apart = math.hypot(1 - v, 2 - 2 * v * v) / math.sqrt(3)
         assert apart * radius * (1 - 1e-12) <= found["replace"] <= apart * radius * (1 + 1e-5)
-    elif base in ("group_var", "group_stddev"):  # two units with the numbers of rows (n, m) and (m, n) in two keys, at u = -1 and 0.234
+    elif base in ("group_var", "group_stddev"):  # worst: two units with (n, m) and (m, n) rows in two keys, at u = -1 and u = 0.234
         u = numpy.linspace(-1, 1, 4001)
         q = numpy.stack([numpy.ones_like(u), u, 2 * u * u - 1])
         largest = max(numpy.linalg.eigvalsh([[3, -w], [-w, size]])[1] for w, size in zip(numpy.array([1, -1, 1]) @ q, (q * q).sum(axis=0)) if w < 0)

@@ -411,7 +411,7 @@ def test_rates_at_the_bounds():
     assert not charges(db)
     values = [one(db, sql, tier, json.dumps({"weight": weight, "name": tier, **LAPLACE}))
               for tier, weight in (("over", 0.999), ("most", 1), ("least", 1))]
-    assert abs(values[0] - TRUTH) < 0.1 and abs(values[1] - TRUTH) < 0.1  # scale 0.002, so false alarm e^-48
+    assert abs(values[0] - TRUTH) < 0.1 and abs(values[1] - TRUTH) < 0.1  # the scale is 0.002: a false alarm has probability e^-48
     rows = db.execute("SELECT sensitivity, clock FROM dp_release r JOIN dp_publication p ON p.release_id = r.id").fetchall()
     for (s, clock), rate in zip(rows, (1001 * 0.999, 1000, 1e-12)):
         scale = scale_of(clock)

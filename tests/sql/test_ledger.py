@@ -955,7 +955,7 @@ def test_exact_accounting_is_refused_where_the_lattice_would_take_half_of_delta(
     assert one(db, "SELECT count(*) FROM dp_tier WHERE name = 'huge'") == 0
 
 
-LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the slack has the factor e^epsilon
+LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon is 14.6, so the factor e^epsilon of the slack is large
 
 
 @pytest.mark.parametrize("accountant,function,rate", [(a, f, rate) for a, f in (("rdp", "dp_zcdp_epsilon"), ("gdp", "dp_epsilon"))

@@ -115,8 +115,8 @@ def test_granularity_and_sensitivity_do_not_depend_on_data(function):
 
 def test_no_two_releases_share_their_noise():
     """No two releases have the same noise, in one connection or in two. Two draws with a standard deviation of 724,000 steps are
-    equal with probability 3.9e-7. Among 2000 draws, 0.8 equal pairs are expected; more than 12 have probability 1e-12. No
-    three consecutive draws are repeated elsewhere (1.2e-13)."""
+    equal with probability 3.9e-7. Among 2000 draws, 0.8 equal pairs are expected; the probability of more than 12 equal pairs is
+    1e-12. No sequence of three draws occurs twice (by chance with probability 1.2e-13)."""
     values = []
     for _ in range(2):
         db = open_ledger({"wide": 1e-6})

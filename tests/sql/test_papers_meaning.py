@@ -136,7 +136,8 @@ def test_response_is_the_worst_of_pure_dp():
 @pytest.mark.parametrize("theta", [0, 1e-9, 0.4, 3])
 @pytest.mark.parametrize("t,s", [(0.5, 0.5), (0.01, 2), (3, 1)])
 def test_semigroup(theta, t, s):
-    """The process after time t and then s more is the process after time t + s. The test compares both moments and the rates."""
+    """Running the process for time t and then for time s is the same as running the process for time t + s. The test compares
+    both moments and the rates."""
     rho, d = 0.6, 1.7
     shrink = lambda u: call("dp_ou_shrink", theta, u)
     variance = lambda u: call("dp_ou_variance", theta, rho, u)

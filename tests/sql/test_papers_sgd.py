@@ -125,8 +125,8 @@ def test_gaussian_bounds_hold(setting, n, index, sigma):
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("after", [1, 2, 3, 4, 6])
 def test_deep_bounds_hold(after, sigma):
-    """Tests tiny bounds: they agree with the exact divergence to three digits, even if it is very small. The descent starts from
-    every corner, and the later records pull the point back to the middle."""
+    """Tests tiny bounds: they agree with the exact divergence to three digits, even if this divergence is very small. The descent
+    starts from every corner, and the later records pull the point back to the middle."""
     grid, noise = Grid(1.0, 60), lambda eta: gaussian(eta * sigma)
     up, down, compared = linear(-1), linear(1), 0
     for start, later in itertools.product((0.0, 0.5, 1.0), (linear(0), linear(-0.5), linear(1))):

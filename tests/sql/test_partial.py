@@ -21,7 +21,7 @@ from kinds_tables import cases, fill, random_table
 from noise_helpers import connect, one, open_ledger, quick_path
 from states_reference import Decoded, added
 
-SHAPING = ("clip", "lo", "hi", "dim", "bins", "grid", "keys", "max_groups")  # parameters in a state; dp_merge() gets the others
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "grid", "keys", "max_groups")  # the parameters in a state; dp_merge() gets all others
 
 
 def shape(parameters):

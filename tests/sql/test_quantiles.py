@@ -57,8 +57,8 @@ def errors(request):
 
 
 def test_the_error_in_rank_is_that_of_least_squares(errors):
-    """A leaf has 60 rows, and the noise of a node is 0.2 (or 0.3). The error in rank is therefore proportional to the error in
-    value, up to a curvature of 2%."""
+    """A leaf has 60 rows, and the noise of a node has the standard deviation 0.2 (or 0.3). The error in rank is therefore
+    proportional to the error in value, up to a curvature of 2%."""
     off, sigma, _ = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place))
@@ -79,8 +79,9 @@ def test_stated_figures_are_those_of_least_squares(errors):
 
 @pytest.mark.slow
 def test_a_long_tree_costs_its_levels():
-    """A tree has 1024 leaves of 4 rows each, and the noise of a node is sqrt(10) rows. The median has the error of the
-    least-squares estimate. (The test makes 400 releases and allows 5% for the noise in the leaf of the median.)"""
+    """A tree has 1024 leaves of 4 rows each, and the noise of a node has a standard deviation of sqrt(10) rows. The median has
+    the error of the least-squares estimate. (The test makes 400 releases and allows 5% for the noise in the leaf of the
+    median.)"""
     db = open_ledger({"wide": 200.0})
     fill(db, [(i / 4 + 0.1, i) for i in range(4096)])
     values = numpy.array([quantiles(db, 0.5, 0, 1024, "wide") for _ in range(400)])

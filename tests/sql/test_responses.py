@@ -153,7 +153,7 @@ def test_no_neighbours_are_further_apart_than_the_charge(path):
             assert value <= curves[tier][k] * (1 + 1e-9)
             assert curves[tier][k] == pytest.approx(float(exact), rel=1e-9)
             worst[tier] = float(most[len(ORDERS) - 1] / curves[tier][-1])
-    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # for tables with one row, the divergence is the charge
+    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # for tables with one row, the divergence equals the charge
 
 
 def test_epsilon_of_randomised_response_and_of_a_chain():

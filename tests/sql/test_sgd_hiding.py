@@ -510,7 +510,7 @@ def test_the_descent_has_falling_learning_rates(schedule, decay):
     model = Model(db)
     sigma = math.sqrt(sum((model.eta_of(i) / model.eta_of(40))**2 for i in range(1, 41)) * model.variance) * model.unit
     assert sigma < 0.02
-    assert numpy.abs(got - w).max() < 10 * sigma  # false alarm 1e-21 for each coordinate, even if the noise of all steps added up
+    assert numpy.abs(got - w).max() < 10 * sigma  # false alarm: 1e-21 per coordinate, even if the noise of all steps added up
     assert numpy.abs(got - w).max() > 0
 
 

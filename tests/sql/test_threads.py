@@ -475,8 +475,8 @@ def test_a_file_that_has_been_replaced(tmp_path):
 
 
 def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
-    """Another file has taken the name of the database file, beside the WAL of the old file. A connection that opened both, and
-    was the last to close them, would write this WAL into the wrong file."""
+    """Another file has taken the name of the database file. The WAL of the old file still has its name. A connection that opened
+    both, and was the last to close them, would write this WAL into the wrong file."""
     path = tmp_path / "data.db"
     db = make(path, setup=["PRAGMA journal_mode = wal", "PRAGMA wal_autocheckpoint = 0"])
     db.execute("UPDATE t SET x = 500")
@@ -648,7 +648,7 @@ def test_nothing_is_left_open(tmp_path):
 
 def test_connections_that_cannot_be_closed_hold_no_lock(tmp_path):
     """The host has an automatic extension that keeps a statement of every connection, so the connections of the threads cannot be
-    closed. They must not hold a lock."""
+    closed. These connections must not hold a lock."""
     path = tmp_path / "data.db"
     make(path).close()
     run("""

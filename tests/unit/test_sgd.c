@@ -624,8 +624,8 @@ static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shif
 
 /*
 ** No two neighbours are further apart in the L1 norm than the sensitivity, and rows with equal
-** features come near this distance. For falling learning rates, the ball of each step holds at
-** every step.
+** features come near this distance. For falling learning rates, each step stays within the ball of
+** this step.
 */
 static void sum_sensitivity(void) {
   double largest = 0;
