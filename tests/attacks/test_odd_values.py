@@ -35,6 +35,7 @@ def finite(answer):
     """Returns whether all published values are finite numbers."""
     values = json.loads(answer) if isinstance(answer, str) else [answer]
     values = values.values() if isinstance(values, dict) else values
+    values = [x for value in values for x in (value if isinstance(value, list) else [value])]
     return all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
 
 
