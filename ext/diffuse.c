@@ -69,6 +69,7 @@ static int register_all(sqlite3 *db, struct host *host) {
   if (rc == SQLITE_OK) rc = policies_register(db, host);
   if (rc == SQLITE_OK) rc = guards_register(db, host);
   if (rc == SQLITE_OK) rc = reporting_register(db, host);
+  if (rc == SQLITE_OK) rc = clippings_register(db, host);
   if (rc == SQLITE_OK) rc = batches_register(db, host);
   if (rc == SQLITE_OK) rc = plans_register(db, host);
   if (rc == SQLITE_OK) rc = releases_register(db, host);

@@ -67,6 +67,7 @@ CREATE TABLE dp_release(
   lo          REAL,                  -- range of x, for averages, spreads, quantiles and histograms
   hi          REAL,
   grid        REAL,                  -- quantiles: x counts as the nearest lo + k * grid; NULL: no grid
+  diagnose    INTEGER,               -- 1: two further coordinates count the units that were clipped and the others
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
   quantiles   TEXT,                  -- the requested quantiles: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts
@@ -106,6 +107,9 @@ CREATE TABLE dp_publication(
   curve        BLOB,                 -- RDP in addition to the RDP of the rate, as in dp_charge; NULL: none
   delta        REAL NOT NULL,        -- delta of private key selection
   kernel       TEXT,                 -- the public kernel of dp_mix()
+  clipped      REAL,                 -- diagnose: noisy number of units whose contribution was clipped
+  unclipped    REAL,                 -- diagnose: noisy number of the other units
+  unit_stddev  REAL,                 -- diagnose: standard deviation of the noise in each of these two numbers
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );
@@ -126,7 +130,8 @@ CREATE TABLE dp_value(
 
 -- The path of a release: all its points, published or not, with their clocks. These rows are
 -- confidential. component is the index of the coordinate among the coordinates of its key. If keys are
--- private, each point also has a row with component -1, because a point may have no keys at all.
+-- private, each point also has a row with component -1, because a point may have no keys at all. With the
+-- option diagnose, components -3 and -2 of the key '' count the units that were clipped and the others.
 CREATE TABLE dp_path(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,

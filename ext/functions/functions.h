@@ -79,6 +79,7 @@ int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
 int models_register(sqlite3 *db, struct host *host);
 int reporting_register(sqlite3 *db, struct host *host);
+int clippings_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
 #endif

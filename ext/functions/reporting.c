@@ -3,6 +3,7 @@
 */
 #include <string.h>
 
+#include "functions/clippings.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "release/pending.h"
@@ -41,6 +42,7 @@ static sqlite3 *collect(struct session *session) {
               verified);
   if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
   if (certificate) facts = facts_open(ledger, certificate, &session->error);
+  if (facts) clippings_add(facts, ledger, &session->error);
   sqlite3_free(verified);
   sqlite3_free(certificate);
   return facts;

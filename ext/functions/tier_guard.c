@@ -85,15 +85,14 @@ enum use { TO_ALL, TO_ASK, TO_OWNER };
 static const struct {
   const char *name;
   enum use use;
-} of_ledger[] = {
-    {"dp_answer", TO_ASK},     {"dp_batch", TO_OWNER},       {"dp_certificate", TO_ALL},
-    {"dp_diffuse", TO_OWNER},  {"dp_discard", TO_OWNER},     {"dp_export", TO_OWNER},
-    {"dp_report", TO_ALL},     {"dp_drop_tier", TO_OWNER},   {"dp_exposure", TO_OWNER},
-    {"dp_grant", TO_OWNER},    {"dp_guard", TO_OWNER},       {"dp_init", TO_OWNER},
-    {"dp_interval", TO_OWNER}, {"dp_mix", TO_OWNER},         {"dp_plan", TO_ASK},
-    {"dp_predict", TO_OWNER},  {"dp_protect", TO_OWNER},     {"dp_public", TO_OWNER},
-    {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER}, {"dp_tier", TO_OWNER},
-    {"dp_verify", TO_OWNER}};
+} of_ledger[] = {{"dp_answer", TO_ASK},     {"dp_batch", TO_OWNER},    {"dp_certificate", TO_ALL},
+                 {"dp_clipping", TO_ALL},   {"dp_diffuse", TO_OWNER},  {"dp_discard", TO_OWNER},
+                 {"dp_export", TO_OWNER},   {"dp_report", TO_ALL},     {"dp_drop_tier", TO_OWNER},
+                 {"dp_exposure", TO_OWNER}, {"dp_grant", TO_OWNER},    {"dp_guard", TO_OWNER},
+                 {"dp_init", TO_OWNER},     {"dp_interval", TO_OWNER}, {"dp_mix", TO_OWNER},
+                 {"dp_plan", TO_ASK},       {"dp_predict", TO_OWNER},  {"dp_protect", TO_OWNER},
+                 {"dp_public", TO_OWNER},   {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER},
+                 {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER}};
 
 /*
 ** Virtual tables, which have no file: the tables of this extension, and SQLite's json_each and

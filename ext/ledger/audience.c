@@ -118,6 +118,9 @@ static const struct audience_table audience_tables[] = {
       {"shrink", "p.shrink"},
       {"centre", "p.centre"},
       {"kernel", "p.kernel"},
+      {"clipped", "p.clipped"},
+      {"unclipped", "p.unclipped"},
+      {"unit_stddev", "p.unit_stddev"},
       {"published_at", DAY("p.published_at")}}},
     {"dp_value",
      "dp_value v JOIN shown s ON s.id = v.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
@@ -249,6 +252,9 @@ static const char cut_sql[] =
   "     ELSE " EXACT("json_extract(p.value, '$.rate')") " END, " NUMBER("p.value", "delta")
   "     ," NUMBER("p.value", "shrink") "," NUMBER("p.value", "centre") ","
   "     'curve', json_extract(p.value, '$.curve'), 'kernel', json_extract(p.value, '$.kernel'),"
+  "     'clipped', json_extract(p.value, '$.clipped'),"
+  "     'unclipped', json_extract(p.value, '$.unclipped'),"
+  "     'unit_stddev', json_extract(p.value, '$.unit_stddev'),"
   "     'published_at', json_extract(p.value, '$.published_at')))"
   "     FROM json_each(r.value, '$.publications') p"
   "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"

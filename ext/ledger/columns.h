@@ -101,6 +101,7 @@ struct table_columns {
   X(lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                            \
   X(hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                            \
   X(grid, REAL, 0, GIVEN, SAYS(grid, "0"))                                                         \
+  X(diagnose, COUNT, 0, GIVEN, SAYS(diagnose, "0"))                                                \
   X(key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                              \
   X(size, COUNT, 0, HASHED,                                                                        \
     "ifnull(size, 0) ="                                                                            \
@@ -153,6 +154,9 @@ struct table_columns {
   X(curve, BLOB, 0, PLAIN)                                                                         \
   X(delta, REAL, 0, PLAIN)                                                                         \
   X(kernel, BORROWED, 8, PLAIN)                                                                    \
+  X(clipped, REAL, 10, PLAIN)                                                                      \
+  X(unclipped, REAL, 11, PLAIN)                                                                    \
+  X(unit_stddev, REAL, 12, PLAIN)                                                                  \
   X(published_at, NOW, 9, PLAIN)
 
 #define VALUE_COLUMNS(X)                                                                           \

@@ -311,6 +311,14 @@ int connection_check_terms(struct ledger *ledger) {
                      ledger->path);
 }
 
+char *ledger_unit(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  if (!statement_row(ledger, row)) return 0;
+  char *unit = sqlite3_column_type(row, 3) == SQLITE_NULL ? 0 : column_copy(ledger, row, 3);
+  sqlite3_reset(row);
+  return unit;
+}
+
 int ledger_protects(const struct ledger *ledger) {
   return ledger->protects;
 }

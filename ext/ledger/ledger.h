@@ -67,12 +67,14 @@ struct ledger_point {
 
 /*
 ** Describes the coordinates of a point. A point has `components` numbers for each of `cells` keys,
-** in the order of the keys.
+** in the order of the keys, and then `extra` numbers that belong to no key.
 */
 struct ledger_grid {
   char **keys; /* null: there is one cell, whose key is '' */
   int cells, components;
+  int extra; /* 0, or LEDGER_DIAGNOSES with the option diagnose */
 };
+#define LEDGER_DIAGNOSES 2
 
 /* The points of a release, the innermost (least clock) first. */
 struct ledger_path {
@@ -104,10 +106,13 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
 /*
 ** These functions return terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
-** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE.
+** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE. ledger_unit()
+** returns the name of a unit, or null if it has none. Call ledger_unit() inside a transaction, and
+** free the name with sqlite3_free().
 */
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
+char *ledger_unit(struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
 
 /* Returns the reason why the host's connection can only read (L7), or null if it can write. */
@@ -335,13 +340,19 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** ledger_publication_insert() stores a publication. `kernel` is the Markov kernel that made the
-** publication from the next inner point, or null. ledger_publication_find() sets *clock and returns
-** 1 if the publication exists. Otherwise, or on failure, it returns 0.
+** ledger_publication_insert() stores a publication. `clipping` holds the noisy numbers of units
+** that were clipped and that were not; NaN without the option diagnose. `kernel` is the Markov
+** kernel that made the publication from the next inner point, or null. ledger_publication_find()
+** sets *clock and returns 1 if the publication exists. Otherwise, or on failure, it returns 0.
 */
+struct ledger_clipping {
+  double clipped, unclipped;
+  double stddev; /* of the noise in each of the two numbers */
+};
+#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
-                              double shrink, const char *kernel);
+                              double shrink, struct ledger_clipping clipping, const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 
@@ -414,6 +425,7 @@ struct ledger_publication {
   const char *tier;
   uint64_t clock;
   double shrink, centre, delta;
+  struct ledger_clipping clipping;
   const double *curve; /* values at the stored orders (renyi.h); null: no curve */
 };
 int ledger_publications(struct ledger *ledger,

@@ -206,8 +206,8 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_ANY] = "SELECT 1 FROM dp_path WHERE release_id = ? LIMIT 1",
     [PUBLICATION_FIND] =
         "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
-    [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve"
-                         " FROM dp_publication ORDER BY release_id",
+    [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve,"
+                         " clipped, unclipped, unit_stddev FROM dp_publication ORDER BY release_id",
     [SYMBOL_LIST] = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
                     " JOIN dp_tier t ON t.name = p.tier"
                     " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"

@@ -113,6 +113,9 @@ static int make_room(struct ledger *ledger, void **array, int used, size_t size)
 /* The state of ledger_path_read() while it reads a point. */
 struct point_reading {
   struct ledger_path *path;
+  /* The counts of units, which come before the other rows of a point. */
+  int64_t extra[LEDGER_DIAGNOSES];
+  int extras;     /* number of these counts that have been read for the current point */
   int keyed;      /* 1: the release has keys */
   int is_private; /* 1: keys are private, and each point begins with a row of component -1 */
   int rows;       /* number of rows of the current point that have been read */
@@ -134,7 +137,28 @@ static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite
 /* Returns whether the last point has a value for each coordinate. */
 static int is_complete(const struct point_reading *reading) {
   const struct ledger_grid *grid = &reading->path->grid;
-  return reading->path->count > 0 && reading->rows == grid->cells * grid->components;
+  return reading->path->count > 0 && reading->rows == grid->cells * grid->components &&
+         reading->extras == grid->extra;
+}
+
+/* Ends the last point: checks that it is complete, and puts its extra numbers behind the others. */
+static int end_point(struct ledger *ledger, struct point_reading *reading) {
+  if (!is_complete(reading)) return 0;
+  struct ledger_point *point = &reading->path->points[reading->path->count - 1];
+  for (int i = 0; i < reading->extras; i++) {
+    int at = reading->rows + i;
+    if (!make_room(ledger, (void **)&point->values, at, sizeof *point->values)) return 0;
+    point->values[at] = reading->extra[i];
+  }
+  return 1;
+}
+
+/* Returns whether a row of this component begins a point, or continues one, as it should. */
+static int is_in_place(const struct point_reading *reading, int component, int is_new) {
+  int extra = reading->path->grid.extra;
+  if (component < -1) return component == reading->extras - 1 - extra && is_new == !reading->extras;
+  int is_first = reading->is_private ? component == -1 : reading->rows == 0;
+  return reading->extras == extra && (extra ? !is_new : is_new == is_first);
 }
 
 static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
@@ -145,21 +169,23 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
   int is_new = !path->count || strcmp(path->points[path->count - 1].tier, tier) != 0;
   if (is_new) {
     uint64_t clock = (uint64_t)sqlite3_column_int64(row, 1);
-    if ((path->count && (!is_complete(reading) || clock < path->points[path->count - 1].clock)) ||
+    if ((path->count &&
+         (!end_point(ledger, reading) || clock < path->points[path->count - 1].clock)) ||
         !make_room(ledger, (void **)&path->points, path->count, sizeof *path->points))
       return 0;
     struct ledger_point *point = &path->points[path->count++];
     *point = (struct ledger_point){0, clock, 0};
     point->tier = column_copy(ledger, row, 0);
-    reading->rows = 0;
+    reading->rows = reading->extras = 0;
     if (!point->tier) return 0;
   }
   struct ledger_point *point = &path->points[path->count - 1];
   int64_t value = sqlite3_column_int64(row, 4);
   if ((uint64_t)sqlite3_column_int64(row, 1) != point->clock || value > FARTHEST ||
-      value < -FARTHEST || is_new != (reading->is_private ? component == -1 : reading->rows == 0))
+      value < -FARTHEST || !is_in_place(reading, component, is_new))
     return 0;
-  if (component == -1) return 1;
+  if (component < -1) reading->extra[reading->extras++] = value;
+  if (component < 0) return 1;
   if (component != reading->rows % components || !read_key(ledger, reading, row) ||
       !make_room(ledger, (void **)&point->values, reading->rows, sizeof *point->values))
     return 0;
@@ -170,13 +196,15 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path) {
   int keyed = release->keys || release->dimension == 0, sound = components > 0;
-  *path = (struct ledger_path){{0, keyed ? 0 : 1, components}, 0, 0};
-  struct point_reading reading = {path, keyed, release->dimension == 0, 0};
+  int extra = release->diagnose ? LEDGER_DIAGNOSES : 0;
+  *path = (struct ledger_path){{0, keyed ? 0 : 1, components, extra}, 0, 0};
+  struct point_reading reading = {
+      .path = path, .keyed = keyed, .is_private = release->dimension == 0};
   sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
   if (row) sqlite3_reset(row); /* an error is already recorded */
-  sound =
-      sound && is_complete(&reading) && (!release->dimension || reading.rows == release->dimension);
+  sound = sound && end_point(ledger, &reading) &&
+          (!release->dimension || reading.rows == release->dimension);
   for (int i = 0; i < path->count; i++)
     sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
             path->points[i].clock < (uint64_t)1 << 62;
@@ -195,6 +223,13 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point) {
   const int64_t *value = point->values;
   struct path_row row = {release->id, release->name, point->tier, point->clock, "", -1, 0};
+  for (int i = 0; i < grid->extra; i++) {
+    row.component = i - 1 - grid->extra;
+    row.value = value[grid->cells * grid->components + i];
+    statement_insert(ledger, PATH_INSERT, &row);
+  }
+  row.component = -1;
+  row.value = 0;
   if (release->dimension == 0) statement_insert(ledger, PATH_INSERT, &row);
   for (int cell = 0; cell < grid->cells; cell++) {
     if (grid->keys) row.key = grid->keys[cell];
@@ -207,11 +242,17 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
   return !error_is_set(ledger->error);
 }
 
+/* Returns the number in a column, or NaN for NULL. */
+static double column_number(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
+}
+
 /* ---- publications ---------------------------------------------------------------------------- */
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
-                              double shrink, const char *kernel) {
+                              double shrink, struct ledger_clipping clipping, const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
   struct publication_row row = {.release_id = release->id,
@@ -223,7 +264,10 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                                 .centre = release->centre,
                                 .curve = curve_bytes(&curve, bytes),
                                 .delta = cost->delta,
-                                .kernel = kernel};
+                                .kernel = kernel,
+                                .clipped = clipping.clipped,
+                                .unclipped = clipping.unclipped,
+                                .unit_stddev = clipping.stddev};
   return statement_insert(ledger, PUBLICATION_INSERT, &row);
 }
 
@@ -243,13 +287,15 @@ int ledger_publications(struct ledger *ledger,
   int going = 1;
   while (going && statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 6);
-    struct ledger_publication publication = {sqlite3_column_int64(row, 0),
-                                             (const char *)sqlite3_column_text(row, 1),
-                                             (uint64_t)sqlite3_column_int64(row, 2),
-                                             sqlite3_column_double(row, 3),
-                                             sqlite3_column_double(row, 4),
-                                             sqlite3_column_double(row, 5),
-                                             curve.any ? curve.values : 0};
+    struct ledger_publication publication = {
+        sqlite3_column_int64(row, 0),
+        (const char *)sqlite3_column_text(row, 1),
+        (uint64_t)sqlite3_column_int64(row, 2),
+        sqlite3_column_double(row, 3),
+        sqlite3_column_double(row, 4),
+        sqlite3_column_double(row, 5),
+        {column_number(row, 7), column_number(row, 8), column_number(row, 9)},
+        curve.any ? curve.values : 0};
     going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);
@@ -334,12 +380,6 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                           .low = value->low,
                           .high = value->high};
   return statement_insert(ledger, VALUE_INSERT, &row);
-}
-
-/* Returns the number in a column, or NaN for NULL. */
-static double column_number(sqlite3_stmt *row, int column) {
-  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
-  return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,

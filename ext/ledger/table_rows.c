@@ -242,9 +242,10 @@ void columns_clear(const struct table_columns *columns, void *row) {
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-/* Returns whether a column with the role GIVEN has no value, or an empty text. */
+/* Returns whether a column with the role GIVEN has no value, 0 or an empty text. */
 static int is_empty(const struct column *column, const void *member) {
   if (column->kind == COLUMN_REAL) return isnan(*(const double *)member);
+  if (column->kind == COLUMN_COUNT) return *(const int *)member == 0;
   const char *text = *(const char *const *)member;
   return !text || !*text;
 }

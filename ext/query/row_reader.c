@@ -133,6 +133,16 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
+/* Adds a row to a release of one sum with the option diagnose, which skips NULL. */
+static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
+  if (!counts(rows, row)) return 1;
+  if (rows->columns.unit >= 0 || rows->numbers.units) return add_unit_row(rows, row);
+  double x = rows->aggregate->counts ? 1 : sqlite3_value_double(row[rows->columns.value]);
+  scalar_sum_add_row(&rows->numbers, x);
+  scalar_sum_tally_row(&rows->numbers, x);
+  return 1;
+}
+
 static int add_value(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   if (!counts(rows, row)) return 1;
@@ -195,6 +205,7 @@ static add_sql_row *adder_of(const struct publication *publication) {
   if (family->has_vector) return add_vector;
   if (family->has_keys) return add_keyed;
   if (family->statistic != STATISTIC_NUMBER) return add_value;
+  if (publication->definition.layout.diagnoses) return add_diagnosed;
   if (publication->definition.by_unit) return add_unit_row;
   return publication->definition.aggregate->counts ? add_count : add_number;
 }
@@ -294,6 +305,7 @@ static int join_units(struct rows *rows, struct rows *others) {
     going = joining.cells[i] != CELL_FAILED;
   }
   going = going && rows_records(others, join_record, &joining);
+  if (others->vectors) going = going && vector_sum_join_tally(rows->vectors, others->vectors);
   free(joining.cells);
   return going;
 }
@@ -302,8 +314,11 @@ static int join_totals(struct rows *rows, struct rows *others) {
   int cells, going = 1;
   int128 total;
   const char **keys;
-  if (!others->vectors)
+  if (!others->vectors) {
+    rows->numbers.tally.clipped += others->numbers.tally.clipped;
+    rows->numbers.tally.whole += others->numbers.tally.whole;
     return scalar_sum_total(&others->numbers, &total) && rows_add_totals(rows, 0, &total);
+  }
   int128 *totals = vector_sum_totals(others->vectors, &cells, &keys);
   if (!totals) return 0;
   size_t width = (size_t)vector_sum_shape(others->vectors)->width;
@@ -314,7 +329,7 @@ static int join_totals(struct rows *rows, struct rows *others) {
   }
   free(totals);
   free(keys);
-  return going;
+  return going && vector_sum_join_tally(rows->vectors, others->vectors);
 }
 
 int rows_join(struct rows *rows, struct rows *others) {
@@ -323,11 +338,41 @@ int rows_join(struct rows *rows, struct rows *others) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* The totals of one sum, and of the two counts of units. */
+#define MOST_NUMBERS (1 + DIAGNOSES)
+
+/* Writes the totals of the counts of clipped and of other units. */
+static void write_tally(const struct layout *shape, struct tally tally, int128 *totals) {
+  totals[0] = (int128)tally.clipped * shape->diagnose_steps;
+  totals[1] = (int128)tally.whole * shape->diagnose_steps;
+}
+
+/*
+** Computes the totals of all coordinates of a vector. Sets *grid to their grid, and *keys as
+** vector_sum_totals() does. Returns null when out of memory.
+*/
+static int128 *vector_totals(struct rows *rows, const struct layout *shape,
+                             struct ledger_grid *grid, const char ***keys) {
+  int cells;
+  int128 *totals = vector_sum_totals(rows->vectors, &cells, keys);
+  if (totals && *keys) {
+    grid->keys = (char **)*keys;
+    grid->cells = cells;
+  }
+  if (!totals || !shape->diagnoses) return totals;
+  size_t count = (size_t)grid->cells * (size_t)grid->components;
+  int128 *grown = realloc(totals, sizeof *totals * (count + DIAGNOSES));
+  if (grown) write_tally(shape, vector_sum_tally(rows->vectors), grown + count);
+  if (!grown) free(totals);
+  return grown;
+}
+
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
                  struct error *error) {
-  struct totals totals = {{0, 1, 1}, 0};
+  const struct layout *shape = &publication->definition.layout;
+  struct totals totals = {{0, 1, 1, shape->diagnoses}, 0};
   const char **keys = 0;
-  int128 sum = 0;
+  int128 numbers[MOST_NUMBERS] = {0};
   if (rows->training) {
     totals.grid = publication->grid;
     totals.values = training_totals(rows->training);
@@ -336,15 +381,11 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
       return error_set(error, "the system gave no random bytes (the charge stays)");
     }
   } else if (!rows->vectors) {
-    if (scalar_sum_total(&rows->numbers, &sum)) totals.values = &sum;
+    if (scalar_sum_total(&rows->numbers, numbers)) totals.values = numbers;
+    if (shape->diagnoses) write_tally(shape, rows->numbers.tally, numbers + 1);
   } else {
     totals.grid = publication->grid;
-    int cells;
-    totals.values = vector_sum_totals(rows->vectors, &cells, &keys);
-    if (keys) {
-      totals.grid.keys = (char **)keys;
-      totals.grid.cells = cells;
-    }
+    totals.values = vector_totals(rows, shape, &totals.grid, &keys);
   }
   int going = totals.values ? publish(publication, &totals)
                             : error_set(error, "out of memory (the charge stays)");

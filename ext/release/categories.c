@@ -95,7 +95,7 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->definition.release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->definition.release, tier, 0, &cost, 1,
-                                   kernel) &&
+                                   NO_CLIPPING, kernel) &&
          ledger_value_insert(ledger, &publication->definition.release, tier, &value) &&
          values_read(publication, tier);
 }

@@ -12,6 +12,8 @@
 
 SQLITE_EXTENSION_INIT3
 
+_Static_assert(LEDGER_DIAGNOSES == DIAGNOSES, "the ledger stores the counts of the layout");
+
 /* Checks that the model's text is valid and fits its release. */
 static int describe_model(struct publication *publication) {
   struct descent *descent = &publication->definition.descent;
@@ -36,7 +38,8 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has a mechanism '%s' that this version does not know",
                      release->name ? release->name : "", release->mechanism);
-  if (release->max_groups < 0 || release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
+  if ((release->diagnose && !(aggregate->takes & 1u << P_DIAGNOSE)) || release->max_groups < 0 ||
+      release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
       release->size > LAYOUT_MAX_BINS || release->grid < 0 ||
       (release->grid > 0 &&
        !(release->size > 0 &&
@@ -58,6 +61,7 @@ int definition_describe(struct publication *publication, int keys) {
 void definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
   const struct ledger_release *release = &publication->definition.release;
   const struct aggregate *aggregate = publication->definition.aggregate;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
   publication->definition.by_unit = by_unit;
   publication->definition.contribution =
       (struct contribution){mechanism_family(publication->definition.mechanism, aggregate->family),
@@ -68,7 +72,9 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
                             release->size,
                             release->max_groups > 0 ? KEYS_PRIVATE : keys,
                             release->max_groups,
-                            release->grid > 0 ? release->grid : 0};
+                            release->grid > 0 ? release->grid : 0,
+                            release->diagnose,
+                            noise && noise->in_sum_norm};
   if (aggregate->family->statistic == STATISTIC_MODEL)
     publication->definition.contribution.clip = descent_step(&publication->definition.descent);
   layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,
@@ -86,7 +92,7 @@ int definition_keys(const struct ledger_release *release) {
 
 struct ledger_grid definition_grid(const struct publication *publication) {
   const struct layout *shape = &publication->definition.layout;
-  return (struct ledger_grid){0, shape->cells, shape->width};
+  return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
 }
 
 /* Returns the view of the release with the clock of the publication's tier. */

@@ -8,7 +8,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define CLIP   (1u << P_CLIP)
+/* Every kind with a clip can say how many units it clipped. */
+#define CLIP   (1u << P_CLIP | 1u << P_DIAGNOSE)
 #define RANGE  (1u << P_LO | 1u << P_HI)
 #define Q      (1u << P_Q)
 #define DIM    (1u << P_DIM)
@@ -225,7 +226,7 @@ const struct aggregate aggregates[] = {
   ** norm of the features of a row
   */
   {"dp_sgd", "sgd", &family_sgd, FORM_ARRAY, 5, 5,
-   {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, CLIP | DIM | SGD, 0, GAUSSIAN},
+   {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, 1u << P_CLIP | DIM | SGD, 0, GAUSSIAN},
 };
 /* clang-format on */
 const int aggregate_count = sizeof aggregates / sizeof *aggregates;

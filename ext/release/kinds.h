@@ -17,7 +17,8 @@ enum parameter {
   P_Q,
   P_DIM,
   P_BINS,
-  P_GRID, /* the step of the values of x; always an option */
+  P_GRID,     /* the step of the values of x; always an option */
+  P_DIAGNOSE, /* count clipped units; always an option */
   P_CANDIDATES,
   P_KEYS,   /* public keys */
   P_SELECT, /* how private keys are selected; always an option */

@@ -344,7 +344,7 @@ static int take_private_keys(struct publication *publication, const struct ledge
   if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
   if (!keys) return out_of_memory(publication->session->ledger);
-  publication->grid = (struct ledger_grid){keys, 0, grid->components};
+  publication->grid = (struct ledger_grid){keys, 0, grid->components, grid->extra};
   for (int i = 0; i < grid->cells; i++) {
     keys[i] = sqlite3_mprintf("%s", grid->keys[i]);
     if (!keys[i]) return out_of_memory(publication->session->ledger);
@@ -359,7 +359,7 @@ static int take_private_keys(struct publication *publication, const struct ledge
 static int draw(struct publication *publication, const struct totals *totals) {
   const struct definition *definition = &publication->definition;
   if (!take_private_keys(publication, &totals->grid)) return 0;
-  size_t dimension = (size_t)publication->grid.cells * (size_t)publication->grid.components;
+  size_t dimension = grid_size(&publication->grid);
   int64_t *rounded = sqlite3_malloc64(sizeof *rounded * (dimension + 1));
   if (!rounded) return out_of_memory(publication->session->ledger);
   for (size_t i = 0; i < dimension; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vector_text.h"
+#include "math/rounding.h"
 #include "mechanism/markov_kernel.h"
 #include "release/definition.h"
 #include "release/session.h"
@@ -40,6 +41,18 @@ int numbers_read(const struct publication *publication, double delta, const int6
   sqlite3_free(quantiles);
   return numbers->count >= 0 ||
          error_set(ledger_error(publication->session->ledger), "out of memory");
+}
+
+struct ledger_clipping numbers_clipping(const struct publication *publication,
+                                        const int64_t *values) {
+  const struct layout *shape = &publication->definition.layout;
+  struct view view = definition_view(publication);
+  if (!shape->diagnoses) return NO_CLIPPING;
+  const int64_t *counts = &values[grid_size(&publication->grid) - DIAGNOSES];
+  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent);
+  return (struct ledger_clipping){ldexp((double)counts[0], view.granularity) / unit,
+                                  ldexp((double)counts[1], view.granularity) / unit,
+                                  published_up(sqrt(estimate_variance(&view)) / unit)};
 }
 
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate) {

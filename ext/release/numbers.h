@@ -20,6 +20,13 @@ struct numbers {
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
                  struct numbers *numbers);
 
+/*
+** Returns the noisy numbers of units that were clipped and that were not, from the last coordinates
+** of a point. The numbers are NaN without the option diagnose.
+*/
+struct ledger_clipping numbers_clipping(const struct publication *publication,
+                                        const int64_t *values);
+
 /* Converts one of the numbers to the form that the ledger stores. */
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate);
 

@@ -65,6 +65,7 @@ struct ledger_release request_release(const struct request *request) {
                                  .lo = request->lo,
                                  .hi = request->hi,
                                  .grid = request->grid,
+                                 .diagnose = request->diagnose,
                                  .key_share = request->key_share,
                                  .size = whole(request->size),
                                  .max_groups = whole(request->max_groups)};
@@ -90,6 +91,7 @@ char *request_options(const struct request *request) {
   append_option(json, "lo", request->lo);
   append_option(json, "hi", request->hi);
   append_option(json, "grid", request->grid);
+  if (request->diagnose) sqlite3_str_appendall(json, ",\"diagnose\":true");
   append_whole(json, request_takes(request, P_DIM) ? "dim" : "bins", request->size);
   if (request->quantiles) sqlite3_str_appendf(json, ",\"q\":%s", request->quantiles);
   append_whole(json, "max_groups", request->max_groups);

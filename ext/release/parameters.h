@@ -34,6 +34,7 @@ struct request {
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   double steps; /* dp_release(): the limit of work per unit and per row (query/question.h) */
   int refine;
+  int diagnose; /* count the units that are clipped */
   /* The outer tiers at which the answer will also be published; a null pointer ends the list. */
   const char *const *outward; /* not owned; null: none */
   int resumes;                /* dp_batch(): finish a release that was charged and has no point */

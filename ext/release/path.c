@@ -114,7 +114,7 @@ static int tier_index(const struct publication *publication, const char *name) {
 }
 
 static size_t dimension_of(const struct publication *publication) {
-  return (size_t)publication->grid.cells * (size_t)publication->grid.components;
+  return grid_size(&publication->grid);
 }
 
 /* Allocates room for two points. When out of memory, returns null with the error in the ledger. */

@@ -72,6 +72,11 @@ struct totals {
   int128 *values;
 };
 
+/* Returns the number of coordinates of a point. */
+static inline size_t grid_size(const struct ledger_grid *grid) {
+  return (size_t)grid->cells * (size_t)grid->components + (size_t)grid->extra;
+}
+
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 

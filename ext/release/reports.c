@@ -332,12 +332,12 @@ static int publish_reports(struct publication *publication, const struct survey 
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication->position.tiers[publication->position.at].name;
   struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
-  struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1};
+  struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1, 0};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
   int going = estimator(chain, &weights, ledger_error(ledger)) &&
               ledger_path_insert(ledger, release, &grid, &point) &&
-              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, kernel);
+              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING, kernel);
   for (size_t x = 0; x < chain->rows && going; x++) {
     struct ledger_value value = value_of(survey, chain, weights, reports, x);
     going = ledger_value_insert(ledger, release, tier, &value);

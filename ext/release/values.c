@@ -12,11 +12,12 @@ int values_store(struct publication *publication, const struct cost *cost, const
   const char *tier = publication->position.tiers[publication->position.at].name;
   const struct markov_kernel *channel = publication->position.kernel;
   struct numbers numbers;
-  int stored = numbers_read(publication, cost->delta, values, &numbers) &&
-               (!channel || numbers_send(publication, channel, &numbers)) &&
-               ledger_publication_insert(ledger, &publication->definition.release, tier,
-                                         publication->position.clock, cost, numbers.shrink,
-                                         channel ? channel->json : 0);
+  int stored =
+      numbers_read(publication, cost->delta, values, &numbers) &&
+      (!channel || numbers_send(publication, channel, &numbers)) &&
+      ledger_publication_insert(ledger, &publication->definition.release, tier,
+                                publication->position.clock, cost, numbers.shrink,
+                                numbers_clipping(publication, values), channel ? channel->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->definition.release, tier, &value);

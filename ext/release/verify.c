@@ -64,6 +64,16 @@ static int send_as_published(const struct publication *publication, const char *
          (!sent || numbers_send(publication, channel, numbers));
 }
 
+/* Compares the stored numbers of clipped and of other units with those of the point. */
+static int same_clipping(const struct publication *publication,
+                         const struct ledger_publication *published, const int64_t *values) {
+  const struct ledger_clipping *stored = &published->clipping;
+  struct ledger_clipping clipping = numbers_clipping(publication, values);
+  return close_to(stored->clipped, clipping.clipped, clipping.stddev) &&
+         close_to(stored->unclipped, clipping.unclipped, clipping.stddev) &&
+         close_to(stored->stddev, clipping.stddev, clipping.stddev);
+}
+
 static char *compare_values(struct publication *publication,
                             const struct ledger_publication *published,
                             const struct ledger_point *point) {
@@ -86,6 +96,10 @@ static char *compare_values(struct publication *publication,
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
       found = ledger_discrepancy(
           ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+    } else if (!same_clipping(publication, published, point->values)) {
+      found = ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' has other clipped units than its point", name,
+          tier);
     }
   }
   markov_kernel_clear(&channel);
@@ -120,7 +134,7 @@ static char *check_path(struct publication *publication,
     } else {
       found = compare_values(publication, published, point);
     }
-    publication->grid = (struct ledger_grid){0, 0, 0}; /* the path owns the grid */
+    publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
   }
   ledger_path_free(&path);
   return found;

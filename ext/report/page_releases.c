@@ -317,6 +317,27 @@ static int write_key(struct page *page) {
   return count;
 }
 
+/* Writes what clipping did in the releases that counted the clipped units. */
+static void write_clipping(struct page *page) {
+  sqlite3_stmt *row = facts_prepare(
+      page->facts,
+      "SELECT c.release, p.number, c.summary FROM clipping c JOIN place p ON p.name = c.tier"
+      " ORDER BY c.release, p.number",
+      page->error);
+  int count = 0;
+  while (facts_row(row, page->error)) {
+    if (!count++) sqlite3_str_appendall(page->html, "<h3>What clipping did</h3>\n<ul>\n");
+    sqlite3_str_appendall(page->html, "<li>");
+    page_tier_number(page, sqlite3_column_int(row, 1));
+    html_text(page->html, (const char *)sqlite3_column_text(row, 0));
+    sqlite3_str_appendall(page->html, ": ");
+    html_text(page->html, (const char *)sqlite3_column_text(row, 2));
+    sqlite3_str_appendall(page->html, "\n");
+  }
+  if (count) sqlite3_str_appendall(page->html, "</ul>\n");
+  sqlite3_finalize(row);
+}
+
 void page_releases(struct page *page) {
   if (sqlite3_exec(page->facts, prepare_sql, 0, 0, 0) != SQLITE_OK) {
     error_set(page->error, "%s", sqlite3_errmsg(page->facts));
@@ -328,5 +349,6 @@ void page_releases(struct page *page) {
   if (!more) sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
   if (more && !sqlite3_column_int(table.row, IS_GROUP)) more = write_numbers(&table);
   while (more) more = write_group(&table);
+  write_clipping(page);
   sqlite3_finalize(table.row);
 }

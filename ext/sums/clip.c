@@ -103,29 +103,34 @@ static double norm(const struct part *part) {
 }
 
 /*
-** Scales `whole` down until the norm of its part `lead` is at most `reach`. Two rounds are normally
-** enough. After MOST_ROUNDS rounds the loop scales by 0, so that it ends whatever the rounding
-** errors are.
+** Scales `whole` down until the norm of its part `lead` is at most `reach`. Returns whether the
+** norm was larger. Two rounds are normally enough. After MOST_ROUNDS rounds the loop scales by 0,
+** so that it ends whatever the rounding errors are.
 */
-static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
+static int shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;
-  for (int round = 0; !fits(lead, reach); round++, margin *= 1 - 0x1p-40)
+  int round = 0;
+  for (; !fits(lead, reach); round++, margin *= 1 - 0x1p-40)
     scale(whole, round < MOST_ROUNDS ? (double)reach / norm(lead) * margin : 0);
+  return round > 0;
 }
 
-void clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
-                int components) {
+int clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
+               int components) {
   struct part whole = {values, cells, components, block->first, block->end, shape->is_l1};
   struct part lead = whole;
   lead.end = block->lead_end;
-  shrink(&whole, &lead, block->lead_reach);
+  int cut = shrink(&whole, &lead, block->lead_reach);
   if (block->lead_end < block->end || block->lead_reach > block->reach)
-    shrink(&whole, &whole, block->reach);
+    cut |= shrink(&whole, &whole, block->reach);
+  return cut;
 }
 
-void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components) {
+unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, int components) {
+  unsigned scaled = 0;
   for (size_t i = 0; shape->each && i < cells * (size_t)components; i++)
     values[i] = lattice_clamp(values[i], -shape->each, shape->each);
   for (int i = 0; i < shape->block_count; i++)
-    clip_block(shape, &shape->blocks[i], values, cells, components);
+    scaled |= (unsigned)clip_block(shape, &shape->blocks[i], values, cells, components) << i;
+  return scaled;
 }

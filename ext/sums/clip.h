@@ -19,11 +19,12 @@
 ** integer is below 2^126, and cells * components < 2^22. Afterwards the absolute value of every
 ** integer is at most shape->each (if this is not 0). The norm of every block of the shape is at
 ** most its `reach`, and the norm of the leading part of every block is at most its `lead_reach`.
+** Returns the set of the blocks that had to be scaled down, as bits 1 << block.
 */
-void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
+unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 
-/* Clips one block of such a matrix in the same way. */
-void clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
-                int components);
+/* Clips one block of such a matrix in the same way. Returns whether the block was scaled down. */
+int clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
+               int components);
 
 #endif

@@ -170,12 +170,37 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
   return (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
 }
 
+/* ---- clipped units --------------------------------------------------------------------------- */
+
+#define DIAGNOSE_PART    (5.0 / 16) /* sqrt(1 + (5/16)^2) = 1.0477 */
+#define DIAGNOSE_PART_L1 (3.0 / 64) /* 1 + 3/64 = 1.0469 */
+
+/*
+** Adds the two counts of units to the layout (layout.h). Under 'replace', a unit can move from one
+** count to the other, so that both counts change.
+*/
+static void add_diagnoses(struct layout *shape, int replace) {
+  double distance = (double)shape->distance, changes = replace ? 2 : 1;
+  double part = shape->is_l1 ? DIAGNOSE_PART_L1 / changes : DIAGNOSE_PART / sqrt(changes);
+  shape->diagnoses = DIAGNOSES;
+  shape->touched += (int)changes;
+  shape->diagnose_steps = (int64_t)(distance * part);
+  if (shape->is_l1) {
+    shape->distance += (uint64_t)changes * (uint64_t)shape->diagnose_steps;
+  } else {
+    double steps = (double)shape->diagnose_steps;
+    double sum = distance * distance + changes * steps * steps;
+    shape->distance = (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
+  }
+}
+
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace) {
   const struct family *family = question->family;
-  *shape = (struct layout){.family = family, .is_l1 = family->is_l1};
+  int is_l1 = family->is_l1 || (question->diagnose && question->in_sum_norm);
+  *shape = (struct layout){.family = family, .is_l1 = is_l1};
   shape->selects = family->counts_if_private && is_private(question);
   shape->cells = cells_of(question);
   shape->bins = family->has_bins ? question->size : 1;
@@ -204,6 +229,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
     shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
   if (family->statistic == STATISTIC_NUMBER && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
+  if (question->diagnose) add_diagnoses(shape, replace);
 }
 
 void layout_narrow(struct layout *shape, double clip) {

@@ -41,6 +41,8 @@ struct contribution {
   int keys;         /* number of public keys, or KEYS_PRIVATE, or 0 without keys */
   int max_groups;   /* number of private keys that a unit may have */
   double grid;      /* for trees: the values are low + k * grid; 0: all numbers in the range */
+  int diagnose;     /* count the units that are clipped, and those that are not */
+  int in_sum_norm;  /* the noise is charged for the sum norm; matters for `diagnose` only */
 };
 #define KEYS_PRIVATE (-1)
 
@@ -97,7 +99,15 @@ struct layout {
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   int block_count;
   struct block blocks[2];
+  /*
+  ** Coordinates after those of all cells: 0, or DIAGNOSES with the option diagnose. The first
+  ** counts the units that were clipped, the second counts the other units. Each unit adds
+  ** diagnose_steps to one of them.
+  */
+  int diagnoses;
+  int64_t diagnose_steps;
 };
+#define DIAGNOSES 2
 
 /*
 ** Fills a layout. If by_unit is true, the release protects units, otherwise rows. If replace is
@@ -125,6 +135,11 @@ struct layout {
 ** For spreads, the rounding of a row can also move the vector out of its cone. For means it cannot,
 ** because |u| <= 1 implies round(|u| scale) <= scale. The distance includes a margin for both
 ** effects.
+**
+** With the option diagnose, a unit also adds w = diagnose_steps to one of two counts. If neighbours
+** are at a distance D without these counts, their distance with them is sqrt(D^2 + w^2), or, if a
+** unit is replaced, sqrt(D^2 + 2 w^2). In the sum norm, the distance is D + w or D + 2 w. The
+** number w is chosen so that the distance grows by less than 5%, and with it the noise.
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
 ** unit. For a mean of vectors of norm R with a count of at most w, the distance for 'replace' is w

@@ -6,7 +6,7 @@
 #include "noise/entropy.h"
 
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit) {
-  *accumulator = (struct scalar_sum){*bounds, 0, 0};
+  *accumulator = (struct scalar_sum){.bounds = *bounds};
   if (!by_unit) return 1;
   struct units *units = accumulator->units = calloc(1, sizeof *units);
   if (units && secret_draw(&units->secret) &&
@@ -27,7 +27,7 @@ void scalar_sum_close(struct scalar_sum *accumulator) {
     entropy_wipe(&units->secret, sizeof units->secret);
   }
   free(units);
-  *accumulator = (struct scalar_sum){{0, 0, 0, 0, 0}, 0, 0};
+  *accumulator = (struct scalar_sum){.total = 0};
 }
 
 const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
@@ -103,13 +103,17 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   struct scalar_sum *sum = context;
   (void)unit;
   (void)cell;
-  sum->total += lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
+  int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
+  sum->total += bounded;
+  *(bounded == *steps ? &sum->tally.whole : &sum->tally.clipped) += 1;
   return 1;
 }
 
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
   struct scalar_sum sum = *accumulator;
+  if (sum.units) sum.tally = (struct tally){0, 0};
   int is_whole = !accumulator->units || scalar_sum_records(accumulator, take_total, &sum);
   *total = sum.total;
+  accumulator->tally = sum.tally;
   return is_whole;
 }

@@ -38,6 +38,11 @@ struct units {
   struct partitioned_sums *carried;
 };
 
+/* The numbers of units, or of rows that are units, that were clipped and that were not clipped. */
+struct tally {
+  int64_t clipped, whole;
+};
+
 /*
 ** An accumulator. It holds one total for each unit if units are protected, and one total of all
 ** rows if rows are protected.
@@ -46,6 +51,7 @@ struct scalar_sum {
   struct bounds bounds;
   int128 total; /* total of the rows that have no unit */
   struct units *units;
+  struct tally tally; /* with units: complete after scalar_sum_total() */
 };
 
 /*
@@ -79,6 +85,16 @@ static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double val
   steps = steps > bounds->low ? steps : bounds->low;
   steps = steps < bounds->high ? steps : bounds->high;
   accumulator->total += llrint(steps);
+}
+
+/*
+** Adds a row to the tally of clipped rows, in addition to scalar_sum_add_row(). The tally of units
+** needs no such call.
+*/
+static inline void scalar_sum_tally_row(struct scalar_sum *accumulator, double value) {
+  double steps = value * accumulator->bounds.scale;
+  int fits = steps >= accumulator->bounds.low && steps <= accumulator->bounds.high;
+  *(fits ? &accumulator->tally.whole : &accumulator->tally.clipped) += 1;
 }
 
 /* Adds the rows that wait in the batch of a table. Returns 1, or 0 if memory ran out. */
@@ -121,7 +137,8 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
 const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
 
 /*
-** Sets *total to the exact total of all bounded contributions. Returns 1, or 0 if memory ran out.
+** Sets *total to the exact total of all bounded contributions, and counts the units in the tally.
+** Returns 1, or 0 if memory ran out.
 */
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total);
 

@@ -53,6 +53,9 @@ struct vector_sum {
   int short_count;     /* the number of these rows */
   uint128 short_limit; /* bound on the squared norm of a short row, in steps */
   struct scratch scratch;
+  struct tally tally;
+  int outside;                /* the row that is being added is outside the range of x */
+  struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };
 
 /* ---- one unit's matrix into the totals ------------------------------------------------------- */
@@ -164,8 +167,11 @@ static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   return used;
 }
 
-/* Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). */
-static void add_matrix(struct vector_sum *vectors, size_t count) {
+/*
+** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
+** counts as clipped if `clipped` is true or if clipping changes its matrix.
+*/
+static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components, end = count;
@@ -178,10 +184,12 @@ static void add_matrix(struct vector_sum *vectors, size_t count) {
   size_t counts = keep_cells(vectors, count, end);
   if (counts) {
     clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
-    clip_block(shape, &shape->blocks[1], scratch->values, end, 1);
+    clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, 1);
   } else {
-    clip_vector(shape, scratch->values, end, vectors->components);
+    unsigned scaled = clip_vector(shape, scratch->values, end, vectors->components);
+    clipped |= (scaled & (shape->selects ? ~1u : ~0u)) != 0; /* block 0 only selects keys */
   }
+  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
   for (size_t i = 0; i < end + counts; i++) {
     int128 *total = &vectors->totals[scratch->places[i]];
     for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
@@ -221,6 +229,12 @@ static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_
   return kept;
 }
 
+/* Returns whether a row of the unit was outside the range of x. */
+static int has_outside(const struct vector_sum *vectors, struct identity unit) {
+  int64_t number;
+  return vectors->shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
+}
+
 /* Adds the records of a unit to the totals. Returns 0 when out of memory. */
 static int add_unit(void *context, const record_word *const *list, size_t count) {
   struct vector_sum *vectors = context;
@@ -230,26 +244,37 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   for (size_t i = 0; i < count; i++)
     scratch->items[i] = (struct item){0, record_cell(vectors->records, list[i]), list[i]};
   if (vectors->shape->bins > 1) sort(scratch->items, count);
-  count = keep_first(vectors, record_unit(list[0]), count);
+  size_t kept = keep_first(vectors, record_unit(list[0]), count);
+  int clipped = kept < count || has_outside(vectors, record_unit(list[0]));
+  count = kept;
   for (size_t i = 0; i < count; i++) {
     scratch->slots[i] = scratch->items[i].slot;
     record_values(vectors->records, scratch->items[i].record, &scratch->values[i * components]);
   }
-  add_matrix(vectors, count);
+  add_matrix(vectors, count, clipped);
   return 1;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Notes that a row of the unit was outside the range of x. Returns 0 when out of memory. */
+static int note_outside(struct vector_sum *vectors, struct identity unit) {
+  return !unit_table_add(&vectors->outsides, unit, 1) || unit_table_flush(&vectors->outsides, 0, 0);
+}
 
 /*
 ** Adds vectors->row to the records of the unit or, if rows are protected, to the totals. Returns 1,
 ** or 0 if memory runs out.
 */
 static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t slot) {
-  if (vectors->by_unit) return partitioned_sums_add(vectors->records, unit, slot, vectors->row);
+  int outside = vectors->outside;
+  vectors->outside = 0;
+  if (vectors->by_unit)
+    return (!outside || note_outside(vectors, unit)) &&
+           partitioned_sums_add(vectors->records, unit, slot, vectors->row);
   vectors->scratch.slots[0] = slot; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
-  add_matrix(vectors, 1);
+  add_matrix(vectors, 1, outside);
   return 1;
 }
 
@@ -266,7 +291,14 @@ static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   return row;
 }
 
-static inline double centred(const struct vector_sum *vectors, double x) {
+/* Notes, with the option diagnose, whether the value of the next row is outside the range of x. */
+static inline void check_range(struct vector_sum *vectors, double x) {
+  if (vectors->shape->diagnoses)
+    vectors->outside = !(x >= vectors->question.low && x <= vectors->question.high);
+}
+
+static inline double centred(struct vector_sum *vectors, double x) {
+  check_range(vectors, x);
   return layout_centred(x, vectors->question.low, vectors->question.high);
 }
 
@@ -328,6 +360,7 @@ static int add_to_bin(struct vector_sum *vectors, struct identity unit, int cell
 }
 
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  check_range(vectors, x);
   return add_to_bin(vectors, unit, cell, layout_leaf(&vectors->question, x));
 }
 
@@ -372,6 +405,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
   } else {
     for (int i = 0; i < dimension; i++)
       row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
+    vectors->outside = shape->diagnoses > 0;
   }
   return take_row(vectors, unit, 0);
 }
@@ -420,6 +454,7 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
   if (!near || sum > vectors->short_limit) return 0;
   if (shape->counts) *shorts++ += shape->count_steps;
   for (int i = 0; i < dimension; i++) shorts[i] += steps[i];
+  vectors->tally.whole++;
   if (++vectors->short_count == SHORTS) flush_shorts(vectors);
   return 1;
 }
@@ -467,6 +502,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
     if (!vectors->cells) return 0;
   }
   if (!vectors->by_unit) return 1;
+  if (shape->diagnoses && !unit_table_open(&vectors->outsides, &vectors->secret, 0)) return 0;
   int has_slots = shape->cells != 1 || shape->bins != 1;
   vectors->records = partitioned_sums_open(&vectors->secret, shape->components, has_slots);
   return vectors->records != 0;
@@ -490,6 +526,7 @@ void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
   group_keys_close(vectors->cells);
   partitioned_sums_close(vectors->records);
+  if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
   void *arrays[] = {vectors->row,    vectors->totals, scratch->items, scratch->slots,
                     scratch->places, scratch->values, vectors->steps, vectors->shorts};
@@ -552,6 +589,8 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   if (vectors->failed) return 0;
   flush_shorts(vectors);
   if (vectors->by_unit && vectors->cells) group_keys_forget(vectors->cells);
+  if (vectors->by_unit) vectors->tally = (struct tally){0, 0};
+  if (vectors->outsides.chunks && !unit_table_flush(&vectors->outsides, 0, 0)) return 0;
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
   if (vectors->by_unit && !partitioned_sums_each_unit(vectors->records, add_unit, vectors))
     return 0;
@@ -571,4 +610,22 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   free(totals);
   *keys = 0;
   return 0;
+}
+
+/* ---- the tally of clipped units -------------------------------------------------------------- */
+
+struct tally vector_sum_tally(const struct vector_sum *vectors) {
+  return vectors->tally;
+}
+
+static int take_outside(void *context, struct identity unit, int64_t number) {
+  (void)number;
+  return note_outside(context, unit);
+}
+
+int vector_sum_join_tally(struct vector_sum *vectors, struct vector_sum *others) {
+  vectors->tally.clipped += others->tally.clipped;
+  vectors->tally.whole += others->tally.whole;
+  return !others->outsides.chunks || (unit_table_flush(&others->outsides, 0, 0) &&
+                                      unit_table_each(&others->outsides, take_outside, vectors));
 }

@@ -106,6 +106,10 @@ SELECT dp_plan('a', 'count', 1, '{"half_width":50}') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count"}]') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"count"},{"tier":"a"}]');
 SELECT dp_exposure('a, c') IS NULL, dp_exposure('nowhere');
+SELECT dp_sum('a', x, 9, u, '{"name":"diagnosed","diagnose":true}') IS NULL,
+       dp_avg('a', x, 0, 3, u, '{"name":"diagnosed average","diagnose":true}') IS NULL FROM t;
+SELECT dp_diffuse('diagnosed average', 'b') IS NULL, dp_clipping('diagnosed average', 'b') IS NULL;
+SELECT dp_clipping('diagnosed', 'a') IS NULL, dp_clipping('diagnosed', 'b');
 SELECT length(dp_certificate()) > 1000;
 SELECT dp_report('c') LIKE '<!doctype html>%</script>_', dp_report('nowhere');
 SELECT count(display) > 0 FROM dp_value;

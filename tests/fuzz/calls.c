@@ -51,6 +51,7 @@ static const char *const templates[] = {
     "SELECT dp_diffuse(name, %t) FROM dp_release",
     "SELECT dp_discard(%m)",
     "SELECT dp_interval(%m, %t, %x, %d)",
+    "SELECT dp_clipping(%m, %t)",
     "SELECT dp_exposure(%l)",
     "SELECT dp_certificate()",
     "SELECT dp_plan(%t, %k, %c, %n)",

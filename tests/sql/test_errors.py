@@ -15,8 +15,8 @@ RADIUS = "radius must be a finite number above 0"
 NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty"
-SUM_OPTIONS = "(known options: name, weight, refine, mechanism)"
-OU_OPTIONS = "(known options: name, weight, refine, mechanism, centre, theta, rho, t)"
+SUM_OPTIONS = "(known options: name, weight, refine, mechanism, diagnose)"
+OU_OPTIONS = "(known options: name, weight, refine, mechanism, diagnose, centre, theta, rho, t)"
 SQL = "SELECT x, unit FROM t"
 
 
@@ -289,10 +289,10 @@ RELEASES = [
     ("sum", SQL, '{"clip":1e-310}', CLIP),
     ("sum", SQL, '{"clip":true}', "clip must be a number, not a Boolean"),
     ("sum", SQL, '{"clip":9e999}', "an option is not a finite number"),
-    ("sum", SQL, '{"nope":1}', "unknown option (known options: name, weight, refine, mechanism, clip, steps)"),
-    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option (known options: name, weight, refine, mechanism, clip, steps)"),
+    ("sum", SQL, '{"nope":1}', "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, steps)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, steps)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option (known options: name, weight, refine, mechanism, clip, radius, centre, theta, steps, rho, t)"),
+     "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, rho, t)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, None, NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS),

@@ -114,6 +114,8 @@ for _kind in KINDS:
         ALSO[_kind] |= {"clip"}
     if _kind.endswith(("quantile", "median")):
         ALSO[_kind] |= {"bins"} if _kind.startswith("ou_") else {"bins", "grid"}
+    if _kind not in ("count_distinct", "bounds"):
+        ALSO[_kind] |= {"diagnose"}
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
     if _kind.startswith("ou_"):

@@ -1,0 +1,208 @@
+/*
+** clippings.c: dp_clipping(), which says how many units a release cut down to its bounds, and the
+** same sentences for dp_report().
+*/
+#include "functions/clippings.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "release/clipping.h"
+#include "release/kinds.h"
+#include "release/pending.h"
+#include "report/facts.h"
+
+SQLITE_EXTENSION_INIT3
+
+/*
+** The facts about a publication that the sentence needs. `kind` and `mechanism` are copies. Unknown
+** numbers are NaN.
+*/
+struct diagnosis {
+  struct ledger_clipping clipping;
+  char *kind, *mechanism;
+  int is_published; /* the publication exists, and the audience of the ledger may see it */
+};
+
+static void diagnosis_clear(struct diagnosis *diagnosis) {
+  sqlite3_free(diagnosis->kind);
+  sqlite3_free(diagnosis->mechanism);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static const struct ledger_table *table_of(const char *name) {
+  int i = 0;
+  while (i < ledger_table_count - 1 && strcmp(ledger_tables[i].columns->table, name) != 0) i++;
+  return &ledger_tables[i];
+}
+
+/* Returns the index of a column of a table, from 0 on. */
+static int column_of(const struct ledger_table *table, const char *name) {
+  int place = 1;
+  while (ledger_table_column(table, place) && strcmp(ledger_table_column(table, place), name) != 0)
+    place++;
+  return place - 1;
+}
+
+static double number_at(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
+}
+
+static int take_publication(void *context, sqlite3_stmt *row, int columns) {
+  struct diagnosis *diagnosis = context;
+  const struct ledger_table *table = table_of("dp_publication");
+  (void)columns;
+  diagnosis->is_published = 1;
+  diagnosis->clipping = (struct ledger_clipping){number_at(row, column_of(table, "clipped")),
+                                                 number_at(row, column_of(table, "unclipped")),
+                                                 number_at(row, column_of(table, "unit_stddev"))};
+  return 1;
+}
+
+static int take_release(void *context, sqlite3_stmt *row, int columns) {
+  struct diagnosis *diagnosis = context;
+  const struct ledger_table *table = table_of("dp_release");
+  (void)columns;
+  diagnosis_clear(diagnosis); /* discarded releases may have had the same name */
+  diagnosis->kind = sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "kind")));
+  diagnosis->mechanism =
+      sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "mechanism")));
+  return diagnosis->kind && diagnosis->mechanism;
+}
+
+/*
+** Reads the facts about a release at a tier, as the ledger's audience may see them. Call
+** diagnosis_read() inside a transaction. Returns 1, or 0 with the error in the ledger.
+*/
+static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_value *tier,
+                          struct diagnosis *diagnosis) {
+  const struct ledger_table *publications = table_of("dp_publication");
+  const struct ledger_table *releases = table_of("dp_release");
+  int wanted[] = {column_of(publications, "release"), column_of(publications, "tier")};
+  int named = column_of(releases, "name");
+  sqlite3_value *values[] = {name, tier};
+  *diagnosis = (struct diagnosis){.clipping = NO_CLIPPING};
+  return ledger_table_read(ledger, publications, wanted, values, 2, take_publication, diagnosis) &&
+         ledger_table_read(ledger, releases, &named, &name, 1, take_release, diagnosis);
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+/*
+** Computes the share and the sentence of a diagnosis. Returns null if memory runs out, or if this
+** version does not know the kind or the mechanism.
+*/
+static char *diagnosis_sentence(const struct diagnosis *diagnosis, const char *unit, int by_unit,
+                                struct clipped_share *share) {
+  const struct aggregate *aggregate = aggregate_find(diagnosis->kind);
+  const struct mechanism *mechanism =
+      aggregate ? mechanism_find(aggregate, diagnosis->mechanism) : 0;
+  if (!mechanism || !mechanism->noise) return 0;
+  struct clipping_words words = {unit, by_unit, (aggregate->takes & 1u << P_LO) != 0};
+  *share = clipping_share(mechanism->noise, &diagnosis->clipping);
+  return clipping_sentence(share, &words);
+}
+
+/*
+** dp_clipping(name, tier) -> TEXT, JSON
+** Says what clipping did in a release with the option diagnose: `share` is the part of the units
+** whose contribution was clipped, in [0, 1], `low` and `high` its 95% interval, and `summary` one
+** sentence. share is null if the noisy number of units is not above 0. Reads only what is published
+** at the tier. Fails if the release is not published there, or was made without the option.
+*/
+static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct host *host = host_of(context);
+  struct ledger *ledger = host->session.ledger;
+  struct diagnosis diagnosis = {.clipping = NO_CLIPPING};
+  char *unit = 0;
+  if (!argument_text(context, argv[0], "name") || !argument_text(context, argv[1], "tier")) return;
+  if (ledger_ready(ledger) && pending_begin_reading(&host->session)) {
+    if (diagnosis_read(ledger, argv[0], argv[1], &diagnosis)) unit = ledger_unit(ledger);
+    if (!diagnosis.is_published)
+      error_set(&host->session.error, "the release is not published at this tier (dp_publication "
+                                      "lists where it is)");
+    else if (isnan(diagnosis.clipping.stddev))
+      error_set(&host->session.error,
+                "the release was made without \"diagnose\":true (make it under another name)");
+    ledger_rollback(ledger);
+  }
+  struct clipped_share share;
+  int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  char *sentence = error_is_set(&host->session.error)
+                       ? 0
+                       : diagnosis_sentence(&diagnosis, unit, by_unit, &share);
+  if (error_is_set(&host->session.error)) {
+    fail_call(context, function_of(context)->name, &host->session.error);
+  } else if (!sentence) {
+    sqlite3_result_error_nomem(context);
+  } else {
+    sqlite3_str *json = sqlite3_str_new(0);
+    sqlite3_str_appendall(json, "{\"share\":");
+    if (isnan(share.share)) {
+      sqlite3_str_appendall(json, "null");
+    } else {
+      json_append_number(json, share.share);
+    }
+    sqlite3_str_appendall(json, ",\"low\":");
+    json_append_number(json, share.low);
+    sqlite3_str_appendall(json, ",\"high\":");
+    json_append_number(json, share.high);
+    sqlite3_str_appendall(json, ",\"summary\":");
+    json_append_string(json, sentence);
+    sqlite3_str_appendall(json, "}");
+    char *text = sqlite3_str_finish(json);
+    if (text)
+      sqlite3_result_text(context, text, -1, sqlite3_free);
+    else
+      sqlite3_result_error_nomem(context);
+  }
+  sqlite3_free(sentence);
+  sqlite3_free(unit);
+  diagnosis_clear(&diagnosis);
+}
+
+int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
+  static const char select[] =
+      "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism"
+      " FROM dp_publication p JOIN dp_release r ON r.name = p.release AND r.id IS p.release_id"
+      " WHERE p.unit_stddev IS NOT NULL";
+  char *unit = ledger_unit(ledger);
+  int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  if (sqlite3_exec(facts, "CREATE TABLE clipping(release TEXT, tier TEXT, summary TEXT)", 0, 0, 0))
+    error_set_memory(error);
+  sqlite3_stmt *row = error_is_set(error) ? 0 : facts_prepare(facts, select, error);
+  sqlite3_stmt *insert =
+      row ? facts_prepare(facts, "INSERT INTO clipping VALUES (?, ?, ?)", error) : 0;
+  while (insert && facts_row(row, error)) {
+    struct clipped_share share;
+    struct diagnosis diagnosis = {
+        .clipping = {number_at(row, 2), number_at(row, 3), number_at(row, 4)},
+        .kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
+        .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6)};
+    char *sentence = diagnosis_sentence(&diagnosis, unit, by_unit, &share);
+    for (int i = 0; i < 2; i++)
+      sqlite3_bind_text(insert, i + 1, (const char *)sqlite3_column_text(row, i), -1,
+                        SQLITE_TRANSIENT);
+    sqlite3_bind_text(insert, 3, sentence, -1, SQLITE_TRANSIENT);
+    facts_row(insert, error);
+    sqlite3_reset(insert);
+    sqlite3_free(sentence);
+  }
+  sqlite3_finalize(row);
+  sqlite3_finalize(insert);
+  sqlite3_free(unit);
+  return !error_is_set(error);
+}
+
+static const struct scalar functions[] = {
+    {"dp_clipping", 2, 2, PRIVATE_FUNCTION, dp_clipping},
+};
+
+int clippings_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}
