@@ -31,8 +31,8 @@ SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind check-questions coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
-        deps-bench bench-questions bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
-        deps-lint deps-report report-pictures lint clean format
+        deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility deps-utility figures \
+        deps-figures deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -377,6 +377,9 @@ $(BUILD)/nafld2.csv: bench/nafld2.py | $(BUILD)/python-utility
 
 bench-utility: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/utility.py
+
+bench-bounds: $(BUILD)/diffuse.so $(BUILD)/nafld2.csv
+	BUILD=$(BUILD) $(PYTHON) bench/utility_bounds.py
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
 
