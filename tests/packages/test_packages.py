@@ -4,6 +4,7 @@ Run by `make test-packages` (after `make deps-packages packages deps-test-packag
 or operating system run under qemu or wine, with tests/packages/host.c as host.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import platform
@@ -76,6 +77,23 @@ db = sqlite3.connect(":memory:"); db.enable_load_extension(True); sqlite_diffuse
 assert pathlib.Path(sqlite_diffuse.loadable_path()).is_file()
 print(sqlite_diffuse.__version__, *db.execute("SELECT dp_version()").fetchone(), sqlite_diffuse.__all__)"""
     assert run(python, "-c", code, cwd=tmp_path).split()[:2] == [VERSION, VERSION]
+
+
+def test_the_extra_for_datasette(python, tmp_path):
+    """The wheel with its extra [datasette] in an empty environment serves the release of the README, and not the rows behind it."""
+    run("/usr/bin/python3", "-m", "venv", tmp_path / "env")
+    run(tmp_path / "env/bin/pip", "install", "--quiet", "--disable-pip-version-check", "--find-links", PACKAGES, "sqlite-diffuse[datasette]")
+    run(python, "-c", blocks(ROOT / "ext/packages/python/README.md", "python")[0], cwd=tmp_path)
+    (tmp_path / "metadata.json").write_text('{"plugins":{"sqlite-diffuse":{"databases":{"clinic":{"tier":"clinic"}}}}}')
+
+    def ask(sql):
+        path = f"/clinic.json?_shape=array&sql={sql.replace(' ', '+')}"
+        command = [tmp_path / "env/bin/datasette", "serve", "-m", "metadata.json", "--get", path, "clinic.db"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600).stdout
+
+    ((release, value),) = [row.values() for row in json.loads(ask("select release, value from dp_value"))]
+    assert abs(value - 29.5) < 1 and release == "January"
+    assert "access to visits.patient_id is prohibited" in ask("select * from visits")
 
 
 def test_type_hints(python, tmp_path):
