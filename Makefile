@@ -356,7 +356,7 @@ fuzzers:
 	    tests/fuzz/$$target.c build/fuzz/libdiffuse.a $(WITH_SQLITE) || exit 1; done
 
 # Compares the errors of diffuse and of other systems at the same (epsilon, delta)
-# (bench/utility.md). This needs pip and takes an hour. SmartNoise SQL needs an older OpenDP, so it
+# (bench/utility.md). This needs pip and takes more than an hour. SmartNoise SQL needs an older OpenDP, so it
 # is installed in a folder of its own.
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade
 deps-utility: $(BUILD)/nafld2.csv $(BUILD)/python-utility-smartnoise
