@@ -252,18 +252,18 @@ def write_report():
              " hdl and sbp."]
     titles = {"one": "One question at (1, 1e-6)", "batch": "One of 20 such questions that together cost (1, 1e-6)"}
     for setting, title in titles.items():
-        lost = []
+        asked, lost = 0, []
         lines += ["", f"## {title}", "", "| question | truth | " + " | ".join(systems) + " |",
                   "|---" * (2 + len(systems)) + "|"]
         for question in questions():
             row = [cells.get((setting, question.name, system)) for system in systems]
             best = min((c["rmse"] for c in row if c and "rmse" in c), default=math.inf)
-            if not row[0] or row[0]["rmse"] > 1.1 * best:
+            asked += row[0] is not None
+            if row[0] and row[0]["rmse"] > 1.1 * best:
                 lost.append(f"{question.name.split(':')[0]}: {question.sql}")
             truth = number(question.truth) if question.keys is None else "mean " + number(float(question.truth.mean()))
             lines.append(f"| {question.name.split(':')[0]}: {question.sql} | {truth} | "
                          + " | ".join(show(cell, best) for cell in row) + " |")
-        asked = len(questions())
         lines += ["", f"{systems[0]} is best, or within a tenth of the best, in {asked - len(lost)} of {asked} questions"
                   + (f". It is not in: {'; '.join(lost)}." if lost else ".")]
     lines += ["", "## How each system was asked", ""]

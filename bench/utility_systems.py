@@ -28,7 +28,8 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
-               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown.",
+               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown. "
+               "Clipping is deterministic, so each draw is a `dp_merge` of one state.",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
               "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
