@@ -72,7 +72,8 @@ static void append_tables(sqlite3_str *sql, struct evaluator *evaluator,
     int column = each == table ? column_of_unit(&each->route) : -1;
     sqlite3_str_appendf(sql, "%s\"%w\" AS (SELECT *", i ? ", " : "WITH ", facts->name);
     if (column >= 0) sqlite3_str_appendf(sql, ", \"%w\" AS %s", facts->columns[column].name, unit);
-    sqlite3_str_appendf(sql, " FROM main.\"%w\" NOT INDEXED)", facts->name);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\"%s)", facts->name,
+                        each == table ? " NOT INDEXED" : "");
   }
 }
 
@@ -159,17 +160,29 @@ static int has_unit(const struct table_loop *loop, const struct program *program
           table_loop_holds(loop, program, program->list[collect].p2 + columns, collect, &control));
 }
 
-static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table *table,
-                     int columns) {
+/*
+** Returns whether the program makes no NULL except for its aggregates (D2). A column of a public
+** table may be read from one of several indices, so the columns of public tables are not compared
+** one by one.
+*/
+static int makes_no_null(const struct table_loop *loop, const struct program *program) {
+  for (int i = loop->open; i < program->count; i++)
+    if (strcmp(program->list[i].name, "Null") == 0) return 0;
+  return 1;
+}
+
+static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table *table, int columns,
+                     const struct ledger_policy *policy) {
   struct allowed_functions functions;
   struct program program;
   struct table_loop loop;
   program_read(&program, db, sql);
   int proved = program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-               table_loop_find(&loop, &program, &functions, is_collect) &&
+               table_loop_find(&loop, &program, &functions, is_collect, db, policy) &&
                table_loop_root(&loop, &program) == table->route.tables[0].root &&
                has_unit(&loop, &program, db, table, columns) &&
-               reads_columns(&loop, &program, db, table);
+               reads_columns(&loop, &program, db, table) &&
+               (!policy || makes_no_null(&loop, &program));
   program_clear(&program);
   return proved;
 }
@@ -177,14 +190,16 @@ static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table) {
+                     const struct evaluator_table *table, const struct ledger_policy *policy) {
   struct evaluator_text text;
   struct error error = {0};
   *loop = (struct direct_loop){.host = host};
-  if (!evaluator_is_portable(evaluator, &text) || evaluator_table_count(evaluator) != 1) return 0;
+  if (!evaluator_is_portable(evaluator, &text)) return 0;
+  if (evaluator_table_count(evaluator) == 1) policy = 0;
+  if (policy && column_of_unit(&table->route) < 0) return 0; /* several results for one row */
   loop->columns = text.columns;
   char *sql = statement_of(evaluator, table, &text);
-  int open = sql && is_proved(host->db, sql, table, text.columns) &&
+  int open = sql && is_proved(host->db, sql, table, text.columns, policy) &&
              sqlite3_prepare_v2(host->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
              unit_map_open(&loop->map, host->db, &table->route, &error);
   error_clear(&error); /* the evaluator meets the same error, or does without the lookup */

@@ -8,9 +8,9 @@
 ** the columns of the question and passes the rows to dp_collect().
 **
 ** Requirements:
-**   D1  The program of the statement is one loop over the protected table (table_loop.h). A row of
-**       dp_collect() therefore comes from one row of the table, and the unit is the unit of this
-**       row.
+**   D1  The program of the statement is one loop over the protected table, with at most public
+**       tables inside (table_loop.h). A row of dp_collect() therefore comes from one row of the
+**       protected table, and the unit is the unit of this row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
 **       common table expressions, because the evaluator has compiled the text on a connection that
 **       has no other tables. The host's functions are SQLite's own, and every comparison has the
@@ -39,7 +39,7 @@ struct direct_loop {
 ** direct_loop_close() in both cases.
 */
 int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table);
+                     const struct evaluator_table *table, const struct ledger_policy *policy);
 void direct_loop_close(struct direct_loop *loop);
 
 /*

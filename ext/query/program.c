@@ -12,26 +12,30 @@ SQLITE_EXTENSION_INIT3
 ** values, or opens a cursor on something other than a table.
 */
 static const struct operation operations[] = {
-    {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},       {"Eq", 1, 2, 5, 0, 0},
-    {"Ne", 1, 2, 5, 0, 0},        {"Lt", 1, 2, 5, 0, 0},         {"Le", 1, 2, 5, 0, 0},
-    {"Gt", 1, 2, 5, 0, 0},        {"Ge", 1, 2, 5, 0, 0},         {"If", 1, 0, 1, 0, 0},
-    {"IfNot", 1, 0, 1, 0, 0},     {"IsNull", 1, 0, 1, 0, 0},     {"NotNull", 1, 0, 1, 0, 0},
-    {"IfNullRow", 1, 3, 0, 0, 0}, {"Rewind", 1, 0, 0, 0, 0},     {"Next", 1, 0, 0, 0, 0},
-    {"Integer", 0, 2, 0, 0, 0},   {"Int64", 0, 2, 0, 0, 0},      {"Real", 0, 2, 0, 0, 0},
-    {"String8", 0, 2, 0, 0, 0},   {"Null", 0, 2, 0, 0, 0},       {"Variable", 0, 2, 0, 0, 0},
-    {"Copy", 0, 2, 1, 0, 0},      {"SCopy", 0, 2, 1, 0, 0},      {"Affinity", 0, 1, 1, 0, 0},
-    {"Cast", 0, 1, 1, 0, 0},      {"ClrSubtype", 0, 1, 1, 0, 0}, {"RealAffinity", 0, 1, 1, 0, 0},
-    {"Add", 0, 3, 3, 0, 0},       {"Subtract", 0, 3, 3, 0, 0},   {"Multiply", 0, 3, 3, 0, 0},
-    {"Divide", 0, 3, 3, 0, 0},    {"Remainder", 0, 3, 3, 0, 0},  {"BitAnd", 0, 3, 3, 0, 0},
-    {"BitOr", 0, 3, 3, 0, 0},     {"ShiftLeft", 0, 3, 3, 0, 0},  {"ShiftRight", 0, 3, 3, 0, 0},
-    {"And", 0, 3, 3, 0, 0},       {"Or", 0, 3, 3, 0, 0},         {"BitNot", 0, 2, 1, 0, 0},
-    {"Not", 0, 2, 1, 0, 0},       {"IsTrue", 0, 2, 1, 0, 0},     {"ZeroOrNull", 0, 2, 5, 0, 0},
-    {"Column", 0, 3, 0, 0, 0},    {"Rowid", 0, 2, 0, 0, 0},      {"Function", 0, 3, 2, 1, 0},
-    {"PureFunc", 0, 3, 2, 1, 0},  {"AggStep", 0, 3, 2, 0, 0},    {"AggFinal", 0, 1, 0, 0, 0},
-    {"ResultRow", 0, 0, 1, 0, 0}, {"OpenRead", 0, 0, 0, 0, 0},   {"Transaction", 0, 0, 0, 0, 0},
-    {"TableLock", 0, 0, 0, 0, 0}, {"Halt", 0, 0, 0, 0, 0},       {"Noop", 0, 0, 0, 0, 0},
-    {"Explain", 0, 0, 0, 0, 0},   {"VOpen", 0, 0, 0, 0, 1},      {"VFilter", 1, 0, 4, 0, 1},
-    {"VNext", 1, 0, 0, 0, 1},     {"VColumn", 0, 3, 0, 0, 1}};
+    {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},         {"Eq", 1, 2, 5, 0, 0},
+    {"Ne", 1, 2, 5, 0, 0},        {"Lt", 1, 2, 5, 0, 0},           {"Le", 1, 2, 5, 0, 0},
+    {"Gt", 1, 2, 5, 0, 0},        {"Ge", 1, 2, 5, 0, 0},           {"If", 1, 0, 1, 0, 0},
+    {"IfNot", 1, 0, 1, 0, 0},     {"IsNull", 1, 0, 1, 0, 0},       {"NotNull", 1, 0, 1, 0, 0},
+    {"IfNullRow", 1, 3, 0, 0, 0}, {"Rewind", 1, 0, 0, 0, 0},       {"Next", 1, 0, 0, 0, 0},
+    {"Integer", 0, 2, 0, 0, 0},   {"Int64", 0, 2, 0, 0, 0},        {"Real", 0, 2, 0, 0, 0},
+    {"String8", 0, 2, 0, 0, 0},   {"Null", 0, 2, 0, 0, 0},         {"Variable", 0, 2, 0, 0, 0},
+    {"Copy", 0, 2, 1, 0, 0},      {"SCopy", 0, 2, 1, 0, 0},        {"Affinity", 0, 1, 1, 0, 0},
+    {"Cast", 0, 1, 1, 0, 0},      {"ClrSubtype", 0, 1, 1, 0, 0},   {"RealAffinity", 0, 1, 1, 0, 0},
+    {"Add", 0, 3, 3, 0, 0},       {"Subtract", 0, 3, 3, 0, 0},     {"Multiply", 0, 3, 3, 0, 0},
+    {"Divide", 0, 3, 3, 0, 0},    {"Remainder", 0, 3, 3, 0, 0},    {"BitAnd", 0, 3, 3, 0, 0},
+    {"BitOr", 0, 3, 3, 0, 0},     {"ShiftLeft", 0, 3, 3, 0, 0},    {"ShiftRight", 0, 3, 3, 0, 0},
+    {"And", 0, 3, 3, 0, 0},       {"Or", 0, 3, 3, 0, 0},           {"BitNot", 0, 2, 1, 0, 0},
+    {"Not", 0, 2, 1, 0, 0},       {"IsTrue", 0, 2, 1, 0, 0},       {"ZeroOrNull", 0, 2, 5, 0, 0},
+    {"Column", 0, 3, 0, 0, 0},    {"Rowid", 0, 2, 0, 0, 0},        {"Function", 0, 3, 2, 1, 0},
+    {"PureFunc", 0, 3, 2, 1, 0},  {"AggStep", 0, 3, 2, 0, 0},      {"AggFinal", 0, 1, 0, 0, 0},
+    {"ResultRow", 0, 0, 1, 0, 0}, {"OpenRead", 0, 0, 0, 0, 0},     {"Transaction", 0, 0, 0, 0, 0},
+    {"TableLock", 0, 0, 0, 0, 0}, {"Halt", 0, 0, 0, 0, 0},         {"Noop", 0, 0, 0, 0, 0},
+    {"SeekGE", 1, 0, 4, 0, 0},    {"SeekGT", 1, 0, 4, 0, 0},       {"SeekLE", 1, 0, 4, 0, 0},
+    {"SeekLT", 1, 0, 4, 0, 0},    {"SeekRowid", 1, 0, 4, 0, 0},    {"NotExists", 1, 0, 4, 0, 0},
+    {"IdxGE", 1, 0, 4, 0, 0},     {"IdxGT", 1, 0, 4, 0, 0},        {"IdxLE", 1, 0, 4, 0, 0},
+    {"IdxLT", 1, 0, 4, 0, 0},     {"DeferredSeek", 0, 0, 0, 0, 0}, {"Explain", 0, 0, 0, 0, 0},
+    {"VOpen", 0, 0, 0, 0, 1},     {"VFilter", 1, 0, 4, 0, 1},      {"VNext", 1, 0, 0, 0, 1},
+    {"VColumn", 0, 3, 0, 0, 1}};
 
 static const struct operation *operation_of(const char *name) {
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
@@ -99,6 +103,16 @@ int instruction_writes(const struct program_instruction *here, int place) {
 }
 
 /*
+** Returns the number of arguments of a VFilter, which are in the registers after p3 + 1. SQLite puts
+** their number into register p3 + 1 right before. Returns a large number if this is not so.
+*/
+static int arguments_of(const struct program_instruction *filter) {
+  const struct program_instruction *before = filter - 1; /* Init is the first instruction */
+  int is_count = strcmp(before->name, "Integer") == 0 && before->p2 == filter->p3 + 1;
+  return is_count ? before->p1 : 1000;
+}
+
+/*
 ** Returns the number of consecutive registers that an instruction reads from register p1 (`which`
 ** is 1), p2 (2) or p3 (4) on.
 */
@@ -108,8 +122,10 @@ static int reads_of(const struct program_instruction *here, int which) {
   if (strcmp(here->name, "ResultRow") == 0 || strcmp(here->name, "Affinity") == 0) return here->p2;
   if (strcmp(here->name, "Copy") == 0) return here->p3 + 1;
   if (strcmp(here->name, "AggStep") == 0) return here->p5;
-  /* VFilter reads p3, p3 + 1 and the arguments after p3 + 1. */
-  if (strcmp(here->name, "VFilter") == 0) return 3;
+  /* The p4 of an instruction that seeks in an index is the number of registers of the key. */
+  if (strncmp(here->name, "Seek", 4) == 0 || strncmp(here->name, "Idx", 3) == 0)
+    return here->p4 && strtol(here->p4, 0, 10) > 1 ? (int)strtol(here->p4, 0, 10) : 1;
+  if (strcmp(here->name, "VFilter") == 0) return 2 + arguments_of(here);
   return here->operation->is_function ? (arity ? (int)strtol(arity + 1, 0, 10) : 127) : 1;
 }
 

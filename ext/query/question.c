@@ -555,9 +555,9 @@ static int run_stream(struct question *question, struct rows *rows, int *done,
 static int run_at_once(struct question *question, struct rows *rows, int *done,
                        struct error *error) {
   struct direct_loop loop = {0};
-  int is_direct =
-      !question->facts.reads_rowids &&
-      direct_loop_open(&loop, question->host, question->evaluator, question->streams[0].table);
+  int is_direct = !question->facts.reads_rowids &&
+                  direct_loop_open(&loop, question->host, question->evaluator,
+                                   question->streams[0].table, &question->policy);
   enum evaluation end = is_direct ? direct_loop_run(&loop, rows) : EVALUATION_DROPPED;
   *done = end == EVALUATION_DONE;
   if (end == EVALUATION_FAILED)

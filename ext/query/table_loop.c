@@ -9,6 +9,100 @@ static int is(const struct program_instruction *here, const char *name) {
   return strcmp(here->name, name) == 0;
 }
 
+/* ---- cursors --------------------------------------------------------------------------------- */
+
+/* Whether an instruction moves cursor p1 to a row that registers choose, or uses its position. */
+enum touch { TOUCHES_NOTHING, POSITIONS, USES };
+
+static enum touch touch_of(const struct program_instruction *here) {
+  static const struct {
+    const char *name;
+    enum touch touch;
+  } list[] = {{"Rewind", POSITIONS},    {"SeekGE", POSITIONS}, {"SeekGT", POSITIONS},
+              {"SeekLE", POSITIONS},    {"SeekLT", POSITIONS}, {"SeekRowid", POSITIONS},
+              {"NotExists", POSITIONS}, {"Next", USES},        {"Column", USES},
+              {"Rowid", USES},          {"IdxGE", USES},       {"IdxGT", USES},
+              {"IdxLE", USES},          {"IdxLT", USES},       {"DeferredSeek", USES},
+              {"IfNullRow", USES}};
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    if (is(here, list[i].name)) return list[i].touch;
+  return TOUCHES_NOTHING;
+}
+
+/* Returns what an instruction does with a cursor. DeferredSeek also positions cursor p3. */
+static enum touch touches(const struct program_instruction *here, int cursor) {
+  if (is(here, "DeferredSeek") && here->p3 == cursor) return POSITIONS;
+  return here->p1 == cursor ? touch_of(here) : TOUCHES_NOTHING;
+}
+
+/* Returns whether a root page is that of a public table, or of an index on a public table. */
+static int is_public(sqlite3 *db, const struct ledger_policy *policy, int root) {
+  sqlite3_stmt *row = 0;
+  char *sql = sqlite3_mprintf("SELECT tbl_name FROM main.sqlite_master WHERE rootpage = %d", root);
+  int found = 0;
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) == SQLITE_TEXT) {
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    const struct ledger_declaration *declaration = ledger_policy_find(policy, name);
+    found = declaration && declaration->role == POLICY_PUBLIC;
+  }
+  sqlite3_finalize(row); /* after an error, the table is not known to be public */
+  sqlite3_free(sql);
+  return found;
+}
+
+/*
+** Returns whether an index compares with the collation BINARY only. EXPLAIN shows the collations of
+** an index as in k(2,B,NOCASE). A table has no such description.
+*/
+static int has_binary_keys(const struct program_instruction *open) {
+  return !open->p4 || strncmp(open->p4, "k(", 2) != 0 ||
+         strspn(open->p4 + 2, "0123456789,-B)") == strlen(open->p4 + 2);
+}
+
+/*
+** Returns whether a public cursor keeps no position from one row of the loop to the next: every use
+** comes after an instruction that positions the cursor, and no jump leaves this instruction out and
+** leads to a use.
+*/
+static int keeps_no_position(const struct program *program, const struct table_loop *loop,
+                             int cursor) {
+  int first = loop->rewind + 1;
+  while (first < loop->next && !touches(&program->list[first], cursor)) first++;
+  if (first < loop->next && touches(&program->list[first], cursor) != POSITIONS) return 0;
+  int last = loop->next;
+  while (last > first && !touches(&program->list[last], cursor)) last--;
+  for (int i = loop->rewind + 1; i < first; i++) {
+    const struct program_instruction *here = &program->list[i];
+    if (here->operation->jumps && here->p2 > first && here->p2 <= last) return 0;
+  }
+  return 1;
+}
+
+/*
+** Returns whether the loop reads public tables only, besides its own table, and whether nothing
+** moves the cursor of its own table except Rewind and Next.
+*/
+static int cursors_are_sound(const struct program *program, const struct table_loop *loop,
+                             sqlite3 *db, const struct ledger_policy *policy) {
+  int own = program->list[loop->open].p1;
+  for (int i = 0; i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    int is_inside = i > loop->rewind && i < loop->next, is_opened = 0;
+    if (is(here, "OpenRead") && i != loop->open &&
+        (here->p1 == own || here->p3 != 0 || i > loop->rewind || !has_binary_keys(here) ||
+         !is_public(db, policy, here->p2) || !keeps_no_position(program, loop, here->p1)))
+      return 0;
+    if (i == loop->rewind || i == loop->next || touch_of(here) == TOUCHES_NOTHING) continue;
+    for (int j = 0; j < loop->rewind; j++)
+      is_opened |= is(&program->list[j], "OpenRead") && program->list[j].p1 == here->p1;
+    if (!is_inside || !is_opened || (is(here, "DeferredSeek") && here->p3 == own)) return 0;
+    if (here->p1 == own && !is(here, "Column") && !is(here, "Rowid") && !is(here, "IfNullRow"))
+      return 0;
+  }
+  return 1;
+}
+
 /* ---- one loop -------------------------------------------------------------------------------- */
 
 /*
@@ -26,16 +120,43 @@ static int only(const struct program *program, const char *name) {
 }
 
 /*
-** Returns whether the program has only two backward jumps: the Next of the loop, and the Goto at
-** the end of the program, which jumps to the start after the constants are set. In such a program,
-** only the loop runs more than once.
+** Finds the loop. With a policy, the loop's table is the only opened table that is not public, and
+** loops over public tables may be inside.
+*/
+static int find_loop(struct table_loop *loop, const struct program *program, sqlite3 *db,
+                     const struct ledger_policy *policy) {
+  *loop = (struct table_loop){-1, -1, -1};
+  if (!policy) {
+    *loop = (struct table_loop){only(program, "OpenRead"), only(program, "Rewind"),
+                                only(program, "Next")};
+    return loop->open >= 0;
+  }
+  for (int i = 0; i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    if (!is(here, "OpenRead") || is_public(db, policy, here->p2)) continue;
+    if (loop->open >= 0) return 0;
+    loop->open = i;
+  }
+  for (int i = 0; loop->open >= 0 && i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    if (here->p1 != program->list[loop->open].p1) continue;
+    if (is(here, "Rewind") && loop->rewind < 0) loop->rewind = i;
+    if (is(here, "Next")) loop->next = i;
+  }
+  return loop->open >= 0;
+}
+
+/*
+** Returns whether the only backward jumps are those of the loop, those of loops inside, and the
+** Goto at the end of the program, which jumps to the start after the constants are set. In such a
+** program, only the loops run more than once.
 */
 static int goes_forward(const struct program *program, const struct table_loop *loop) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
     if (!here->operation->jumps || here->p2 > i) continue;
     int is_start = is(here, "Goto") && here->p2 == 1 && i == program->count - 1;
-    int is_loop = i == loop->next && here->p2 > loop->rewind;
+    int is_loop = is(here, "Next") && i <= loop->next && here->p2 > loop->rewind;
     /*
     ** In SQLite before 3.36, a comparison with this flag stores its result in register p2 and does
     ** not jump.
@@ -47,17 +168,17 @@ static int goes_forward(const struct program *program, const struct table_loop *
 }
 
 int table_loop_find(struct table_loop *loop, const struct program *program,
-                    const struct allowed_functions *functions, is_aggregate *is_known) {
+                    const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
+                    const struct ledger_policy *policy) {
   for (int i = 0; i < program->count; i++)
     if (!instruction_is_safe(&program->list[i], functions)) return 0;
-  *loop = (struct table_loop){only(program, "OpenRead"), only(program, "Rewind"),
-                              only(program, "Next")};
-  if (loop->open < 0 || loop->rewind < loop->open || loop->next < loop->rewind) return 0;
+  if (!find_loop(loop, program, db, policy) || loop->rewind < loop->open ||
+      loop->next < loop->rewind)
+    return 0;
   const struct program_instruction *open = &program->list[loop->open];
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
     if (is(here, "AggStep") && (i < loop->rewind || i > loop->next || !is_known(here))) return 0;
-    if ((is(here, "Column") || is(here, "Rowid")) && here->p1 != open->p1) return 0;
     if (is(here, "ResultRow") && i > loop->rewind && i < loop->next) return 0;
     /*
     ** The proof accepts only the collation BINARY. The host may have replaced any other collation.
@@ -68,6 +189,7 @@ int table_loop_find(struct table_loop *loop, const struct program *program,
   }
   return open->p3 == 0 && program->list[loop->rewind].p1 == open->p1 &&
          program->list[loop->next].p1 == open->p1 && goes_forward(program, loop) &&
+         cursors_are_sound(program, loop, db, policy) &&
          program_keeps_nothing(program, loop->rewind + 1, loop->next);
 }
 
@@ -102,7 +224,8 @@ static int is_same(const struct program_instruction *here,
 int table_loop_reads(const struct table_loop *loop, const struct program *program,
                      const struct program_instruction *control) {
   for (int i = loop->rewind; i < loop->next; i++)
-    if (is_same(&program->list[i], control)) return 1;
+    if (is_same(&program->list[i], control) && program->list[i].p1 == program->list[loop->open].p1)
+      return 1;
   return 0;
 }
 
@@ -134,5 +257,6 @@ static int writer_of(const struct program *program, int place, int at) {
 int table_loop_holds(const struct table_loop *loop, const struct program *program, int place,
                      int at, const struct program_instruction *control) {
   int from = writer_of(program, place, at);
-  return from > loop->rewind && is_same(&program->list[from], control);
+  return from > loop->rewind && is_same(&program->list[from], control) &&
+         program->list[from].p1 == program->list[loop->open].p1;
 }

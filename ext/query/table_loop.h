@@ -1,6 +1,6 @@
 /*
 ** table_loop.h: proofs about a program that is one loop over one table. Such a program computes
-** every result from the current row alone.
+** every result from the current row alone, or from this row and from rows of public tables.
 */
 #ifndef DIFFUSE_QUERY_TABLE_LOOP_H
 #define DIFFUSE_QUERY_TABLE_LOOP_H
@@ -19,11 +19,13 @@ typedef int is_aggregate(const struct program_instruction *instruction);
 /*
 ** Returns whether a program is one loop over one table of main. Every instruction must be known to
 ** raise no error, and must compute from the current row alone. The loop keeps nothing for later
-** rows, except in its aggregates. `functions` describes the functions of the connection. Sets *loop
-** if the proof succeeds.
+** rows, except in its aggregates. `functions` describes the functions of the connection `db`. If
+** `policy` is not null, the loop may read public tables inside, at positions that the current row
+** determines. Sets *loop if the proof succeeds.
 */
 int table_loop_find(struct table_loop *loop, const struct program *program,
-                    const struct allowed_functions *functions, is_aggregate *is_known);
+                    const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
+                    const struct ledger_policy *policy);
 
 /* Returns the root page of the loop's table. */
 int table_loop_root(const struct table_loop *loop, const struct program *program);

@@ -67,7 +67,18 @@ WAYS = [
     ("SELECT visit.oid FROM visit WHERE oid > 2", [V], "stream"),
     ("SELECT minutes FROM long_visit", [V], "stream"),
     ("SELECT dose FROM drug WHERE name = 'iron'", [D], "stream"),
-    ("SELECT beds FROM visit JOIN ward ON name = ward", [V], "stream"),
+    # with public tables
+    ("SELECT beds FROM visit JOIN ward ON name = ward", [V], "direct"),
+    ("SELECT beds FROM visit JOIN ward w ON w.name = visit.ward WHERE beds > 3 AND minutes > 5", [V], "direct"),
+    ("SELECT 1 FROM visit JOIN holiday USING (day)", [V], "direct"),
+    ("SELECT length(label) + day FROM visit JOIN holiday USING (day) WHERE label > 'day 2'", [V], "direct"),
+    ("SELECT beds FROM visit CROSS JOIN ward", [V], "direct"),
+    ("SELECT beds FROM visit JOIN holiday h ON h.day = visit.day JOIN ward ON name = ward", [V], "direct"),
+    ("SELECT result + beds FROM exam CROSS JOIN ward WHERE beds > result", [E], "direct"),
+    ("SELECT beds FROM visit LEFT JOIN ward ON name = ward", [V], "apart"),
+    ("SELECT beds FROM visit CROSS JOIN ward WHERE coalesce(NULL, beds) > 2", [V], "stream"),  # may be a hidden column
+    ("SELECT ward.rowid FROM visit JOIN ward ON name = ward", [V], "stream"),
+    ("SELECT amount FROM drug JOIN price ON price.name = drug.name", [D], "stream"),
     # A public table outside would read the protected table several times.
     ("SELECT beds FROM ward CROSS JOIN visit ON name = ward", [V], "apart"),
     ("SELECT minutes FROM visit LIMIT -1", [V], "apart"),
@@ -99,6 +110,16 @@ def test_temporary_objects_do_not_stand_in_for_a_table(shadow):
     assert way == "direct" and abs(answer - want) < 0.45
 
 
+@pytest.mark.parametrize("shadow", ["TABLE ward(name TEXT PRIMARY KEY, beds INT)", "VIEW ward AS SELECT * FROM main.ward WHERE beds > 4",
+                                    "VIEW ward AS SELECT patient AS name, minutes AS beds FROM main.visit"])
+def test_temporary_objects_do_not_stand_in_for_a_public_table(shadow):
+    db = hospital()
+    want, _ = ask(db, "SELECT beds FROM visit JOIN ward ON name = ward")
+    db.execute(f"CREATE TEMP {shadow}")
+    answer, way = ask(db, "SELECT beds FROM visit JOIN ward ON name = ward")
+    assert way == "direct" and abs(answer - want) < 0.45
+
+
 def test_a_function_of_the_application_is_not_called():
     db = hospital()
     sql = "SELECT round(minutes / 7.0) FROM visit"
@@ -110,11 +131,11 @@ def test_a_function_of_the_application_is_not_called():
     assert way == "stream" and abs(answer - want) < 0.45 and not called
 
 
-@pytest.mark.parametrize("column", ["minutes", "patient", "day"])
+@pytest.mark.parametrize("column", ["minutes", "patient", "day", "beds", "name"])
 def test_a_column_that_an_authorizer_hides_from_the_statement(column):
     """The authorizer replaces a column with NULL only where a common table expression reads it."""
     db = hospital()
-    sql = "SELECT minutes FROM visit WHERE day > 3"
+    sql = "SELECT minutes + 0 * beds FROM visit JOIN ward ON name = ward WHERE day > 3"
     want, way = ask(db, sql)
     assert way == "direct"
     db.set_authorizer(lambda action, table, name, schema, inner: sqlite3.SQLITE_IGNORE if (
