@@ -23,7 +23,6 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "functions/fixed_arguments.h"
 #include "functions/functions.h"
 #include "functions/options.h"
@@ -99,18 +98,6 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
 /*
-** Returns a JSON text for the ledger with the tables that the statement reads. Returns null when
-** out of memory.
-*/
-static char *tables_of(const struct loop_proof *proof) {
-  sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendall(json, "{");
-  json_append_string(json, proof->route.tables[0].name);
-  sqlite3_str_appendall(json, ":\"protected\"}");
-  return sqlite3_str_finish(json);
-}
-
-/*
 ** Reports that the aggregate gets another unit than the unit column or link of the table. The error
 ** names this column and, if the aggregate gets a text instead, the text.
 */
@@ -126,7 +113,7 @@ static int other_unit(const struct run *run, const struct loop_proof *proof, str
 ** Reports an error unless the proof holds. Otherwise sets *tables and starts the map from rows to
 ** units.
 */
-static int check_proof(struct run *run, const struct loop_proof *proof, char **tables,
+static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
                        struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
   if (proof->result == PROOF_OTHER_UNIT) return other_unit(run, proof, error);
@@ -135,7 +122,8 @@ static int check_proof(struct run *run, const struct loop_proof *proof, char **t
                      "cannot show that the rows of one %s stay apart from those of another in this "
                      "SELECT (ask dp_release(tier, '%s', 'SELECT ...', options))",
                      by_unit ? "unit" : "row", run->aggregate->kind);
-  *tables = tables_of(proof);
+  *tables = proof->tables;
+  proof->tables = 0;
   if (!*tables) return error_set_memory(error);
   return unit_map_open(&run->map, run->host->collector.db, &proof->route, error);
 }

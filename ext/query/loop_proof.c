@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "query/safe_columns.h"
 #include "query/table_loop.h"
 #include "release/kinds.h"
@@ -128,6 +129,40 @@ static void check_units(struct loop_proof *proof, sqlite3 *db, const struct prog
   if (proof->result == PROOF_OTHER_UNIT) proof->instead = text_instead(program);
 }
 
+/* Returns whether a public table is opened by an instruction before address `at`, too. */
+static int is_listed(const struct program *program, sqlite3 *db, const struct ledger_policy *policy,
+                     const char *table, int at) {
+  for (int i = 0; i < at; i++)
+    if (is(&program->list[i], "OpenRead") &&
+        table_loop_public(db, policy, program->list[i].p2) == table)
+      return 1;
+  return 0;
+}
+
+/*
+** Returns the tables that the program reads, such as {"visit":"protected","ward":"public"}. Sets
+** *publics to the number of public tables. Returns null when out of memory.
+*/
+static char *tables_of(const struct loop_proof *proof, const struct program *program, sqlite3 *db,
+                       const struct ledger_policy *policy, int *publics) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  *publics = 0;
+  sqlite3_str_appendall(json, "{");
+  json_append_string(json, proof->route.tables[0].name);
+  sqlite3_str_appendall(json, ":\"protected\"");
+  for (int i = 0; i < program->count; i++) {
+    if (!is(&program->list[i], "OpenRead")) continue;
+    const char *table = table_loop_public(db, policy, program->list[i].p2);
+    if (!table || is_listed(program, db, policy, table, i)) continue;
+    sqlite3_str_appendall(json, ",");
+    json_append_string(json, table);
+    sqlite3_str_appendall(json, ":\"public\"");
+    ++*publics;
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
 /* Returns whether the host's connection can read the unit column and the links of a route. */
 static int can_follow(sqlite3 *db, const struct route *route) {
   struct error error = {0};
@@ -144,12 +179,14 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
   struct table_loop loop;
   *proof = (struct loop_proof){.result = PROOF_FAILED};
   if (program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-      table_loop_find(&loop, &program, &functions, is_known, db, 0) &&
+      table_loop_find(&loop, &program, &functions, is_known, db, policy) &&
       find_route(&proof->route, db, policy, table_loop_root(&loop, &program)) &&
       can_follow(db, &proof->route)) {
+    int publics;
+    proof->tables = tables_of(proof, &program, db, policy, &publics);
     if (loop_proof_column(proof)) {
       check_units(proof, db, &program, &loop);
-    } else {
+    } else if (!publics) { /* a join could give several rows for one row, which is the unit */
       proof->result = PROOF_HOLDS;
     }
   }
@@ -158,8 +195,9 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
 
 void loop_proof_clear(struct loop_proof *proof) {
   route_clear(&proof->route);
+  sqlite3_free(proof->tables);
   sqlite3_free(proof->instead);
-  proof->instead = 0;
+  proof->tables = proof->instead = 0;
 }
 
 const char *loop_proof_column(const struct loop_proof *proof) {

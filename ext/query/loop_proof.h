@@ -3,10 +3,11 @@
 ** apart.
 **
 ** The proof reads the program of the statement and parses no SQL. It succeeds if the program is one
-** loop over one protected table, every instruction of the loop computes from the current row alone,
-** no instruction can raise an error or keep a value for later rows, and each aggregate gets the
-** table's unit column, or its link to a parent, as its unit. If each row is a unit, aggregates get
-** no unit. An unknown instruction makes the proof fail.
+** loop over one protected table, with at most public tables inside, every instruction of the loop
+** computes from the current rows alone, no instruction can raise an error or keep a value for later
+** rows, and each aggregate gets the table's unit column, or its link to a parent, as its unit. If
+** each row is a unit, aggregates get no unit, and the loop reads no public table. An unknown
+** instruction makes the proof fail.
 */
 #ifndef DIFFUSE_QUERY_LOOP_PROOF_H
 #define DIFFUSE_QUERY_LOOP_PROOF_H
@@ -28,6 +29,7 @@ struct loop_proof {
   ** loop over one protected table.
   */
   struct route route;
+  char *tables;  /* PROOF_HOLDS: the tables that the loop reads, as JSON (ledger/policy.h) */
   char *instead; /* PROOF_OTHER_UNIT: a constant text that an aggregate gets as its unit, or null */
 };
 

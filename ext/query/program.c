@@ -103,8 +103,8 @@ int instruction_writes(const struct program_instruction *here, int place) {
 }
 
 /*
-** Returns the number of arguments of a VFilter, which are in the registers after p3 + 1. SQLite puts
-** their number into register p3 + 1 right before. Returns a large number if this is not so.
+** Returns the number of arguments of a VFilter, which are in the registers after p3 + 1. SQLite
+** puts their number into register p3 + 1 right before. Returns a large number if this is not so.
 */
 static int arguments_of(const struct program_instruction *filter) {
   const struct program_instruction *before = filter - 1; /* Init is the first instruction */

@@ -35,16 +35,15 @@ static enum touch touches(const struct program_instruction *here, int cursor) {
   return here->p1 == cursor ? touch_of(here) : TOUCHES_NOTHING;
 }
 
-/* Returns whether a root page is that of a public table, or of an index on a public table. */
-static int is_public(sqlite3 *db, const struct ledger_policy *policy, int root) {
+const char *table_loop_public(sqlite3 *db, const struct ledger_policy *policy, int root) {
   sqlite3_stmt *row = 0;
   char *sql = sqlite3_mprintf("SELECT tbl_name FROM main.sqlite_master WHERE rootpage = %d", root);
-  int found = 0;
+  const char *found = 0;
   if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
       sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) == SQLITE_TEXT) {
     const char *name = (const char *)sqlite3_column_text(row, 0);
     const struct ledger_declaration *declaration = ledger_policy_find(policy, name);
-    found = declaration && declaration->role == POLICY_PUBLIC;
+    if (declaration && declaration->role == POLICY_PUBLIC) found = declaration->table;
   }
   sqlite3_finalize(row); /* after an error, the table is not known to be public */
   sqlite3_free(sql);
@@ -80,23 +79,21 @@ static int keeps_no_position(const struct program *program, const struct table_l
 }
 
 /*
-** Returns whether the loop reads public tables only, besides its own table, and whether nothing
-** moves the cursor of its own table except Rewind and Next.
+** Returns whether the loop keeps no position of a public cursor, and nothing moves the cursor of
+** its own table except Rewind and Next. find_loop() has checked that all other tables are public,
+** if they are tables of main. Among safe instructions, only OpenRead opens a cursor.
 */
-static int cursors_are_sound(const struct program *program, const struct table_loop *loop,
-                             sqlite3 *db, const struct ledger_policy *policy) {
+static int cursors_are_sound(const struct program *program, const struct table_loop *loop) {
   int own = program->list[loop->open].p1;
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
-    int is_inside = i > loop->rewind && i < loop->next, is_opened = 0;
+    int is_inside = i > loop->rewind && i < loop->next;
+    if (is(here, "OpenRead") && (here->p3 != 0 || i > loop->rewind)) return 0;
     if (is(here, "OpenRead") && i != loop->open &&
-        (here->p1 == own || here->p3 != 0 || i > loop->rewind || !has_binary_keys(here) ||
-         !is_public(db, policy, here->p2) || !keeps_no_position(program, loop, here->p1)))
+        (here->p1 == own || !has_binary_keys(here) || !keeps_no_position(program, loop, here->p1)))
       return 0;
     if (i == loop->rewind || i == loop->next || touch_of(here) == TOUCHES_NOTHING) continue;
-    for (int j = 0; j < loop->rewind; j++)
-      is_opened |= is(&program->list[j], "OpenRead") && program->list[j].p1 == here->p1;
-    if (!is_inside || !is_opened || (is(here, "DeferredSeek") && here->p3 == own)) return 0;
+    if (!is_inside || (is(here, "DeferredSeek") && here->p3 == own)) return 0;
     if (here->p1 == own && !is(here, "Column") && !is(here, "Rowid") && !is(here, "IfNullRow"))
       return 0;
   }
@@ -133,7 +130,7 @@ static int find_loop(struct table_loop *loop, const struct program *program, sql
   }
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
-    if (!is(here, "OpenRead") || is_public(db, policy, here->p2)) continue;
+    if (!is(here, "OpenRead") || table_loop_public(db, policy, here->p2)) continue;
     if (loop->open >= 0) return 0;
     loop->open = i;
   }
@@ -187,9 +184,8 @@ int table_loop_find(struct table_loop *loop, const struct program *program,
         strncmp(here->p4, "BINARY-", 7) != 0)
       return 0;
   }
-  return open->p3 == 0 && program->list[loop->rewind].p1 == open->p1 &&
-         program->list[loop->next].p1 == open->p1 && goes_forward(program, loop) &&
-         cursors_are_sound(program, loop, db, policy) &&
+  return program->list[loop->rewind].p1 == open->p1 && program->list[loop->next].p1 == open->p1 &&
+         goes_forward(program, loop) && cursors_are_sound(program, loop) &&
          program_keeps_nothing(program, loop->rewind + 1, loop->next);
 }
 

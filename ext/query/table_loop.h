@@ -27,6 +27,12 @@ int table_loop_find(struct table_loop *loop, const struct program *program,
                     const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
                     const struct ledger_policy *policy);
 
+/*
+** Returns the name of the public table with this root page, or with an index that has this root
+** page. The name belongs to the policy. Returns null if there is no such table.
+*/
+const char *table_loop_public(sqlite3 *db, const struct ledger_policy *policy, int root);
+
 /* Returns the root page of the loop's table. */
 int table_loop_root(const struct table_loop *loop, const struct program *program);
 

@@ -63,6 +63,49 @@ def test_several_aggregates_and_a_parameter(clinic):
     assert one(clinic, "SELECT dp_verify()") == "ok"
 
 
+# a in ward: 1 bed, b: 2 beds. Patient 1 was in a and b, patient 2 in a, patient 3 in b.
+JOINED = [
+    ("dp_sum('t', beds, 100, patient) FROM visit JOIN ward ON name = ward", 6, "ward"),
+    ("dp_sum('t', beds, 2, visit.patient) FROM visit JOIN ward ON name = ward", 5, "ward"),
+    ("dp_sum('t', beds * minutes, 100, patient) FROM visit CROSS JOIN ward WHERE beds < minutes", 195, "ward"),
+    ("dp_count('t', 1, 10, patient) FROM visit CROSS JOIN ward", 8, "ward"),
+    ("dp_sum('t', a.beds + b.beds, 100, patient) FROM visit v CROSS JOIN ward a CROSS JOIN ward b ON b.name = v.ward", 24, "ward"),
+    ("dp_sum('t', result + beds, 100, visit) FROM exam CROSS JOIN ward", 7, "ward"),
+    ("dp_sum('t', level, 100, patient) FROM visit JOIN shift ON shift.nurse = visit.nurse", 11, "shift"),
+]
+
+
+@pytest.mark.parametrize("sql, value, public", JOINED)
+def test_public_tables_may_be_inside(clinic, sql, value, public):
+    clinic.executescript("CREATE TABLE shift(nurse INTEGER PRIMARY KEY, level INT); INSERT INTO shift VALUES (7, 2), (8, 5)")
+    one(clinic, "SELECT dp_public('shift')")
+    assert abs(one(clinic, "SELECT " + sql) - value) < 0.9
+    assert one(clinic, "SELECT tables FROM dp_release") == f'{{"{sql.split("FROM ")[1].split()[0]}":"protected","{public}":"public"}}'
+    assert one(clinic, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("sql", [
+    "dp_sum('t', beds, 50, patient) FROM ward CROSS JOIN visit ON name = ward",  # the public table is outside
+    "dp_sum('t', beds, 50, patient) FROM visit LEFT JOIN ward ON name = ward",
+    "dp_sum('t', minutes, 50, patient) FROM visit CROSS JOIN (SELECT * FROM ward LIMIT 1)",
+    "dp_sum('t', level, 50, patient) FROM visit CROSS JOIN loose_level",  # not declared
+    "dp_sum('t', result, 50, patient) FROM visit CROSS JOIN exam",
+    "dp_sum('t', level, 50, patient) FROM visit CROSS JOIN temp.ward",
+    "dp_sum('t', level, 50, patient) FROM visit JOIN folded ON folded.name = visit.ward",  # the host may have replaced NOCASE
+    "dp_sum('t', abs(beds), 50, patient) FROM visit CROSS JOIN ward",
+    "dp_sum('t', beds, 50, patient) FROM visit CROSS JOIN ward LIMIT 1 OFFSET (SELECT count(*) FROM visit)",
+])
+def test_other_joins_are_refused_before_any_charge(clinic, sql):
+    clinic.executescript("CREATE TABLE loose_level(level INT); CREATE TEMP TABLE ward(name, level INT);"
+                         "CREATE TABLE folded(name TEXT COLLATE NOCASE PRIMARY KEY, level INT);"
+                         "INSERT INTO loose_level VALUES (3); INSERT INTO temp.ward VALUES ('a', 3); INSERT INTO folded VALUES ('A', 3)")
+    one(clinic, "SELECT dp_public('folded')")
+    if "temp." not in sql:
+        clinic.execute("DROP TABLE temp.ward")
+    assert "cannot show that" in refused(clinic, "SELECT " + sql)
+    assert one(clinic, "SELECT count(*) FROM dp_charge") == 0
+
+
 @pytest.mark.parametrize("sql", [
     "dp_sum('t', minutes, 100, patient) FROM (SELECT * FROM visit LIMIT 2)",
     "dp_sum('t', minutes, 100, patient) FROM (SELECT DISTINCT patient, minutes FROM visit)",
@@ -86,6 +129,24 @@ def test_several_aggregates_and_a_parameter(clinic):
 def test_what_is_not_proved_is_refused_before_any_charge(clinic, sql):
     clinic.create_function("mine", 1, lambda x: 1, deterministic=True)
     assert "cannot show that" in refused(clinic, "SELECT " + sql)
+    assert one(clinic, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_a_table_elsewhere_with_the_root_page_of_a_public_table(clinic):
+    root = one(clinic, "SELECT rootpage FROM sqlite_master WHERE name = 'ward'")
+    clinic.execute("ATTACH ':memory:' AS spare")
+    for i in range(root):
+        clinic.execute(f"CREATE TABLE spare.t{i}(level INT)")
+    (name,) = [row[0] for row in clinic.execute("SELECT name FROM spare.sqlite_master WHERE rootpage = ?", (root,))]
+    clinic.execute(f"INSERT INTO spare.{name} VALUES (3)")
+    assert "cannot show that" in refused(clinic, f"SELECT dp_sum('t', level, 50, patient) FROM visit CROSS JOIN spare.{name}")
+
+
+def test_a_column_of_a_public_table_is_not_the_unit(clinic):
+    """Both visit.patient and ward.beds are the second column of their tables."""
+    for unit in ("beds", "ward.beds", "name"):
+        message = refused(clinic, f"SELECT dp_sum('t', minutes, 100, {unit}) FROM visit CROSS JOIN ward")
+        assert message.startswith("dp_sum: argument 4 must be visit.patient, the unit of table visit"), message
     assert one(clinic, "SELECT count(*) FROM dp_charge") == 0
 
 
@@ -249,10 +310,12 @@ def test_rows_as_units(call, value):
 
 
 @pytest.mark.parametrize("rest", ["FROM visit a JOIN visit b", "FROM (SELECT * FROM visit LIMIT 3)", "FROM loose",
-                                  "FROM (SELECT sum(n) AS n FROM visit)"])
+                                  "FROM (SELECT sum(n) AS n FROM visit)", "FROM visit CROSS JOIN ward"])
 def test_rows_as_units_are_proved_apart(rest):
     db = rows_ledger()
-    assert "the rows of one row stay apart" in refused(db, f"SELECT dp_sum('t', {'a.' * ('JOIN' in rest)}n, 10) {rest}")
+    db.executescript("CREATE TABLE ward(beds INT); INSERT INTO ward VALUES (1), (2)")
+    one(db, "SELECT dp_public('ward')")
+    assert "the rows of one row stay apart" in refused(db, f"SELECT dp_sum('t', {'a.' * ('a JOIN' in rest)}n, 10) {rest}")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
