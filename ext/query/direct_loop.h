@@ -4,8 +4,8 @@
 **
 ** The statement puts common table expressions before the text of the question, one for each of its
 ** tables and with the name of the table. The expression for the protected table has one column more
-** than the table: the unit, or the link that leads to the unit. The statement adds this column to
-** the columns of the question and passes the rows to dp_collect().
+** than the table: the unit. The statement adds this column to the columns of the question and
+** passes the rows to dp_collect(). A table that refers to a parent is left to the evaluator.
 **
 ** Requirements:
 **   D1  The program of the statement is one loop over the protected table, with at most public
