@@ -6,6 +6,7 @@
     ordered(id, x REAL, unit INTEGER)              the same units in order: the 10 rows of a unit are consecutive
     named (id, x REAL, unit TEXT)                  the rows of visit, the unit as a text of 16 characters
     basket(id, x REAL, unit INTEGER, key INTEGER)  units and 1000 keys by Zipf's law: a few have very many rows
+    spread(id, x REAL, unit INTEGER, key INTEGER)  the units of visit and 1000 keys, uniformly: most pairs are new
     track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
 Each table has a file of its own, `<table>-<rows>.db`, so that a scan reads no other data. x is log-normal with median
@@ -34,6 +35,7 @@ TABLES = {
     "ordered": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL",
     "named": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit TEXT NOT NULL",
     "basket": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL, key INTEGER NOT NULL",
+    "spread": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL, key INTEGER NOT NULL",
     "track": "id INTEGER PRIMARY KEY, v BLOB NOT NULL, unit INTEGER NOT NULL",
 }
 
@@ -97,6 +99,9 @@ class Columns:
         return (self.x(first, count),) + tuple(
             from_weights(random(self.seed, stream, first, count), totals).tolist()
             for stream, totals in zip((3, 4), self.weights))
+
+    def spread(self, first, count):
+        return *self.visit(first, count), below(random(self.seed, 7, first, count), KEYS).tolist()
 
     def track(self, first, count):
         bits = random(self.seed, 5, first * DIMENSION, count * DIMENSION)

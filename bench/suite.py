@@ -144,7 +144,7 @@ class Suite:
     def prepare(self):
         """Makes the tables and the two small C libraries, and keeps them between runs."""
         measure.TABLES.mkdir(parents=True, exist_ok=True)
-        for rows, tables in ((self.rows, "visit,ordered,named,basket,track"), (self.some, "visit,basket,track"),
+        for rows, tables in ((self.rows, "visit,ordered,named,basket,spread,track"), (self.some, "visit,basket,track"),
                              (self.few, "visit")):
             subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows),
                             "--tables", tables], check=True, stdout=subprocess.DEVNULL)
@@ -152,6 +152,18 @@ class Suite:
                 with open(self.path(name, rows), "rb") as file:
                     while file.read(1 << 24):
                         pass
+
+    def grouped(self, table, what):
+        """Makes the jobs of grouped sums over a table with keys. The names of the jobs end with `what`."""
+        def group_sum(key, *parameters):
+            options = ", ?" if parameters else ""
+            return self.query(table, f"SELECT dp_group_sum('t', {key}, x, 1000, unit{options}) FROM {{table}}", parameters, "unit")
+
+        ten = json.dumps({"keys": list(range(10))})
+        return [(f"sum(x) beside {what}", self.query(table, "SELECT sum(x) FROM {table}")),
+                (f"dp_group_sum, 10 public keys, {what}", group_sum("key % 10", ten)),
+                (f"dp_group_sum, 1000 public keys, {what}", group_sum("key", f'{{"keys":{KEYS}}}')),
+                (f"dp_group_sum, private keys, {what}", group_sum("key"))]
 
     # ---- the sections: each function measures a section of the report and returns its results ------------
 
@@ -176,15 +188,8 @@ class Suite:
             ("dp_sum, integer units sorted", self.query("ordered", unit("unit"), protects="unit")),
             ("sum(x) beside text units", self.query("named", "SELECT sum(x) FROM {table}")),
             ("dp_sum, text units", self.query("named", unit("unit"), protects="unit")),
-            ("sum(x) beside keys", self.query("basket", "SELECT sum(x) FROM {table}")),
-            ("dp_group_sum, 10 public keys",
-             self.query("basket", "SELECT dp_group_sum('t', key % 10, x, 1000, unit, ?) FROM {table}",
-                        [json.dumps({"keys": list(range(10))})], protects="unit")),
-            ("dp_group_sum, 1000 public keys",
-             self.query("basket", "SELECT dp_group_sum('t', key, x, 1000, unit, ?) FROM {table}",
-                        [f'{{"keys":{KEYS}}}'], protects="unit")),
-            ("dp_group_sum, private keys",
-             self.query("basket", "SELECT dp_group_sum('t', key, x, 1000, unit) FROM {table}", protects="unit")),
+            *self.grouped("basket", "Zipf keys"),
+            *self.grouped("spread", "new pairs"),
             ("a loop that only decodes", self.query("track", VECTORS, extension="bench/decode")),
             ("dp_vec_sum, rows protected",
              self.query("track", "SELECT dp_vec_sum('t', v, 32, 10) FROM {table}", protects="row")),
@@ -283,20 +288,25 @@ def against(value, goal, digits=2):
 
 def report_goals(results, rows):
     bases = {"ordered": "sum(x) beside sorted units", "named": "sum(x) beside text units",
-             "basket": "sum(x) beside keys", "track": "a loop that only decodes"}
+             "basket": "sum(x) beside Zipf keys", "spread": "sum(x) beside new pairs",
+             "track": "a loop that only decodes"}
     goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12),
              "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
              "dp_sum, integer units in random order": ("visit", 1.8), "dp_sum, integer units sorted": ("ordered", 1.6),
              "dp_release, integer units in random order": ("visit", None),
              "dp_release, rows protected": ("visit", 1.12), "dp_release, rows protected, 2 threads": ("visit", 0.75),
              "dp_release, integer units in random order, 2 threads": ("visit", None),
-             "dp_sum, text units": ("named", 2.3), "dp_group_sum, 10 public keys": ("basket", 4.0),
-             "dp_group_sum, 1000 public keys": ("basket", 4.0), "dp_group_sum, private keys": ("basket", 4.0),
+             "dp_sum, text units": ("named", 2.3), "dp_group_sum, 10 public keys, Zipf keys": ("basket", 4.0),
+             "dp_group_sum, 1000 public keys, Zipf keys": ("basket", 4.0), "dp_group_sum, private keys, Zipf keys": ("basket", 4.0),
+             "dp_group_sum, 10 public keys, new pairs": ("spread", 3.0),
+             "dp_group_sum, 1000 public keys, new pairs": ("spread", 4.5),
+             "dp_group_sum, private keys, new pairs": ("spread", 5.2),
              "dp_vec_sum, rows protected": ("track", 1.5), "dp_vec_sum, integer units": ("track", None)}
     lines = ["## Goals", "",
              f"{rows:,} rows, {rows // 10:,} units (vectors: {rows // 10:,} rows, as many units to draw from). The"
              " ratio is to `sum(x)` of the same table; for vectors to an aggregate that decodes the 32 float32 of"
-             " each row and adds them up ([decode.c](decode.c)). Groups: Zipf's law for units and for keys. Goals are"
+             " each row and adds them up ([decode.c](decode.c)). Groups: by Zipf's law for units and for keys (\"Zipf keys\"),"
+             " and uniformly, so that most pairs of unit and key are new (\"new pairs\"). Goals are"
              " stated for a million units.", ""]
     body = []
     for name, found in results.items():

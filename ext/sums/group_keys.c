@@ -14,9 +14,13 @@
 
 #include "sums/unit_table.h"
 
+/* Integers below this number are frequent keys. Their cells are in an array, which is faster. */
+#define SMALL 4096
+
 struct group_keys {
   const struct secret *secret;
   struct unit_table integers, others; /* the cell of each identity */
+  int small[SMALL];                   /* the cell of each small integer, or CELL_NEW */
   struct identity *named;             /* identity of each cell's text */
   char **texts;
   unsigned char *kept;
@@ -24,12 +28,21 @@ struct group_keys {
   int collecting;
 };
 
+static inline int is_small(struct identity key) {
+  return key.kind == IDENTITY_INTEGER && key.low < SMALL;
+}
+
 /*
-** Stores the number of a key's cell in a unit table. A unit table adds up all numbers of one key.
+** Stores the number of a key's cell. For a small integer this is an assignment. For other keys the
+** function uses a unit table. A unit table adds up all numbers of one key.
 ** Here each key is entered only once, so its total is the number of the cell. Returns 1, or 0 if
 ** memory runs out.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
+  if (is_small(key)) {
+    cells->small[key.low] = cell;
+    return 1;
+  }
   struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
   unit_table_add(table, key, cell);
   return unit_table_flush(table, 0, 0);
@@ -66,6 +79,7 @@ struct group_keys *group_keys_open(const struct secret *secret, char *const *key
   struct group_keys *cells = calloc(1, sizeof *cells);
   if (!cells) return 0;
   cells->secret = secret;
+  for (int i = 0; i < SMALL; i++) cells->small[i] = CELL_NEW;
   int made =
       unit_table_open(&cells->integers, secret, 1) && unit_table_open(&cells->others, secret, 0);
   for (int i = 0; i < count && made; i++)
@@ -88,6 +102,7 @@ void group_keys_close(struct group_keys *cells) {
 }
 
 int group_keys_find(const struct group_keys *cells, struct identity key) {
+  if (is_small(key)) return cells->small[key.low];
   const struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
   int64_t cell;
   return unit_table_get(table, key, &cell) ? (int)cell : CELL_NEW;
@@ -97,7 +112,8 @@ int group_keys_name(struct group_keys *cells, struct identity key, const char *t
   struct identity named = identity_name(cells->secret, text);
   int cell = group_keys_find(cells, named);
   if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
-  int is_new = cell >= 0 && group_keys_find(cells, key) == CELL_NEW;
+  int is_kept = cell >= 0 || (cell == CELL_NONE && is_small(key));
+  int is_new = is_kept && group_keys_find(cells, key) == CELL_NEW;
   if (is_new && !enter(cells, key, cell)) return CELL_FAILED;
   return cell;
 }

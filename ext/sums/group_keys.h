@@ -27,7 +27,7 @@ void group_keys_close(struct group_keys *cells);
 
 /*
 ** Returns the cell of the key with this identity, or CELL_NEW if group_keys_name() has not stored
-** this identity.
+** this identity. For a small integer that is not a public key, the result can be CELL_NONE.
 */
 int group_keys_find(const struct group_keys *cells, struct identity key);
 

@@ -1,9 +1,8 @@
 /*
 ** partitioned_sums.c: see partitioned_sums.h.
 **
-** There are two stores of buckets. The narrow store has values of 64 bits. The wide store has
-** values of 128 bits, and is opened when a value does not fit 64 bits. In the end all records of a
-** unit are in one of the two stores.
+** There are three stores of buckets: for units that are integers, for other units, and for units
+** with a value that does not fit 64 bits. In the end all records of a unit are in one store.
 */
 #include "sums/partitioned_sums.h"
 
@@ -13,86 +12,119 @@
 #include "base/memory.h"
 #include "sums/unit_table.h"
 
-#define MOST        ((int64_t)1 << 61) /* bound on a narrow value between two additions */
-#define LEAST_WORDS 4                  /* least number of words of a row */
-/* Number of rows of the first bucket. It is not a power of two (see resize()). */
-#define FIRST_ROOM 67
-/* Buckets with fewer words than this are doubled, not split. */
-#define BUCKET_WORDS ((size_t)1 << 17)
-/* Buckets with fewer rows than this are doubled, not split. */
-#define BUCKET_ROOM 128
-#define LINE        64 /* bytes of a cache line */
-#define MOST_DEPTH  31
-#define MOST_ROOM   ((size_t)1 << 31)
+#define MOST        ((int64_t)1 << 61)  /* bound on a narrow value between two additions */
+#define LEAST_WORDS 5                   /* least number of words of a row */
+#define CHUNK_BYTES 2048                /* least size of a chunk of short rows */
+#define FULL_BYTES  ((size_t)320 << 10) /* size of a full bucket of short rows */
+#define FULL_ROWS   ((size_t)128)       /* least number of rows of a full bucket */
+#define SPLIT_BITS  3
+#define PARTS       (1 << SPLIT_BITS) /* number of buckets that a bucket is split into */
+#define LINE        64                /* bytes of a cache line */
+#define MOST_DEPTH  30
+#define MOST_ROWS   ((size_t)1 << 31)
 
+/*
+** All chunks of a bucket are full, except the last. The next row goes to `next`. If next == end,
+** the bucket needs another chunk, or has no chunk.
+*/
 struct bucket {
-  record_word *rows, *next, *end; /* between two calls there is room for at least one more row */
+  record_word *next, *end;
+  record_word **chunks;
+  size_t count, room; /* used and allocated elements of `chunks` */
   /* The first `settled` rows are already merged into one record for each pair of unit and cell. */
   size_t settled;
-  int depth; /* number of leading bits in which the places of its units agree */
+  size_t limit; /* number of rows at which the bucket is settled again */
+  int depth;    /* number of leading bits in which the places of its units agree */
+};
+
+/*
+** Chunks are cut from slabs. The first slab has one chunk, and each other slab is twice as large as
+** the slab before, up to a huge page.
+*/
+struct slab {
+  record_word *words;
+  size_t bytes;
 };
 
 struct store {
-  int is_wide;
-  size_t words; /* number of words of a row */
-  int depth;    /* number of bits of a place that choose a bucket */
+  int is_wide, of_integers;
+  size_t words;    /* number of words of a row */
+  int chunk_shift; /* a chunk has 2^chunk_shift rows */
+  size_t full;     /* number of rows of a full bucket */
+  int depth;       /* number of bits of a place that choose a bucket */
   /*
   ** 2^depth entries, each of which is an index into `buckets`. Several neighbouring entries may
-  ** name the same bucket. Null if the store is not open.
+  ** name the same bucket.
   */
   uint32_t *directory;
   struct bucket *buckets;
-  size_t count, room;       /* used and allocated elements of `buckets` */
+  size_t count, room; /* used and allocated elements of `buckets` */
+  struct slab *slabs;
+  size_t slab_count;
+  record_word *fresh, *fresh_end; /* the part of the last slab that no chunk has used yet */
+  record_word **spare;            /* chunks that are free again */
+  size_t spare_count, spare_room;
+  record_word *last;        /* the row that was added last, or null */
   uint32_t *index;          /* a hash table of one bucket's records, used during a lookup */
   uint32_t *links;          /* for each record, the next record of the same unit */
   const record_word **list; /* the records of one unit */
   size_t most;              /* number of rows for which the three arrays above have room */
 };
 
+enum { INTEGERS, OTHERS, WIDE, STORES };
+
 struct partitioned_sums {
   const struct secret *secret;
-  int components, with_cells;
+  int components;
   int failed; /* memory ran out and rows were lost; stays set */
-  struct store narrow, wide;
+  struct store stores[STORES];
   const struct store *taken; /* the store whose records are passed to the caller's function */
   int128 *values;            /* the values of one record */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-struct identity record_unit(const record_word *row) {
-  return (struct identity){row[0], row[1]};
+static uint64_t get_word(const record_word *at) {
+  uint64_t word;
+  memcpy(&word, at, sizeof word);
+  return word;
 }
 
-uint32_t record_cell(const struct partitioned_sums *records, const record_word *row) {
-  return records->with_cells ? (uint32_t)row[2] : 0;
+static void set_word(record_word *at, uint64_t word) {
+  memcpy(at, &word, sizeof word);
 }
 
-static int is_wide(const struct partitioned_sums *records) {
-  return records->wide.directory != 0;
+static size_t first_value(const struct store *store) {
+  return store->of_integers ? 3 : 5;
 }
 
-static size_t first_value(const struct partitioned_sums *records) {
-  return records->with_cells ? 3 : 2;
+static struct identity unit_of_row(const struct store *store, const record_word *row) {
+  return (struct identity){store->of_integers ? IDENTITY_INTEGER : get_word(row + 3),
+                           get_word(row + 1)};
+}
+
+struct identity record_unit(const struct partitioned_sums *records, const record_word *record) {
+  return unit_of_row(records->taken, record);
 }
 
 static void get_values(const struct partitioned_sums *records, const struct store *store,
                        const record_word *row, int128 *values) {
-  row += first_value(records);
+  row += first_value(store);
   for (size_t i = 0; i < (size_t)records->components; i++)
-    values[i] = store->is_wide ? (int128)((uint128)row[2 * i + 1] << 64 | row[2 * i])
-                               : (int128)(int64_t)row[i];
+    values[i] = store->is_wide
+                    ? (int128)((uint128)get_word(row + 4 * i + 2) << 64 | get_word(row + 4 * i))
+                    : (int128)(int64_t)get_word(row + 2 * i);
 }
 
 static void set_values(const struct partitioned_sums *records, const struct store *store,
                        record_word *row, const int128 *values) {
-  row += first_value(records);
+  row += first_value(store);
   for (size_t i = 0; i < (size_t)records->components; i++) {
     if (store->is_wide) {
-      row[2 * i] = (uint64_t)values[i];
-      row[2 * i + 1] = (uint64_t)(values[i] >> 64);
+      set_word(row + 4 * i, (uint64_t)values[i]);
+      set_word(row + 4 * i + 2, (uint64_t)(values[i] >> 64));
     } else {
-      row[i] = (uint64_t)values[i];
+      set_word(row + 2 * i, (uint64_t)values[i]);
     }
   }
 }
@@ -102,49 +134,129 @@ void record_values(const struct partitioned_sums *records, const record_word *re
   get_values(records, records->taken, record, values);
 }
 
-static int same_pair(const struct partitioned_sums *records, const record_word *a,
-                     const record_word *b) {
-  return a[0] == b[0] && a[1] == b[1] && record_cell(records, a) == record_cell(records, b);
+static int same_pair(const struct store *store, const record_word *a, const record_word *b) {
+  return a[0] == b[0] && get_word(a + 1) == get_word(b + 1) &&
+         (store->of_integers || get_word(a + 3) == get_word(b + 3));
 }
 
-static uint64_t place_of(const struct partitioned_sums *records, const record_word *row) {
-  return identity_mix(records->secret, record_unit(row), 0);
+static uint64_t place_of(const struct partitioned_sums *records, const struct store *store,
+                         const record_word *row) {
+  return identity_mix(records->secret, unit_of_row(store, row), 0);
 }
 
-/* Copies a row. For most rows the first four assignments are enough. */
+/* Copies a row. For most rows the first five assignments are enough. */
 static void copy_row(const struct store *store, record_word *to, const record_word *from) {
   to[0] = from[0];
   to[1] = from[1];
   to[2] = from[2];
   to[3] = from[3];
+  to[4] = from[4];
   for (size_t i = LEAST_WORDS; i < store->words; i++) to[i] = from[i];
+}
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+static size_t chunk_rows(const struct store *store) {
+  return (size_t)1 << store->chunk_shift;
+}
+
+static size_t chunk_words(const struct store *store) {
+  return store->words << store->chunk_shift;
+}
+
+/* Returns an array with room for one more element, or null if memory runs out. */
+static void *grown(void *array, size_t size, size_t count, size_t *room) {
+  if (count < *room) return array;
+  size_t more = *room * 2 + 1;
+  void *larger = realloc(array, size * more);
+  if (larger) *room = more;
+  return larger;
+}
+
+/* Allocates another slab. Returns 1, or 0 if memory runs out. */
+static int open_slab(struct store *store) {
+  size_t bytes = chunk_words(store) * sizeof(record_word);
+  for (size_t i = 0; i < store->slab_count && bytes < MEMORY_HUGE_PAGE; i++) bytes *= 2;
+  if (bytes > MEMORY_HUGE_PAGE && store->chunk_shift > 0) bytes = MEMORY_HUGE_PAGE;
+  struct slab *slabs = realloc(store->slabs, sizeof *slabs * (store->slab_count + 1));
+  if (!slabs) return 0;
+  store->slabs = slabs;
+  record_word *words = memory_table(bytes);
+  if (!words) return 0;
+  slabs[store->slab_count++] = (struct slab){words, bytes};
+  size_t chunk = chunk_words(store);
+  store->fresh = words;
+  store->fresh_end = words + bytes / sizeof *words / chunk * chunk;
+  return 1;
+}
+
+/* Adds an empty chunk to a bucket whose last chunk is full. Returns 1, or 0 if memory runs out. */
+static int add_chunk(struct store *store, struct bucket *bucket) {
+  record_word **chunks = grown(bucket->chunks, sizeof *chunks, bucket->count, &bucket->room);
+  if (!chunks) return 0;
+  bucket->chunks = chunks;
+  if (store->spare_count) {
+    bucket->next = store->spare[--store->spare_count];
+  } else {
+    if (store->fresh == store->fresh_end && !open_slab(store)) return 0;
+    bucket->next = store->fresh;
+    store->fresh += chunk_words(store);
+  }
+  chunks[bucket->count++] = bucket->next;
+  bucket->end = bucket->next + chunk_words(store);
+  return 1;
+}
+
+/* Makes a chunk free again. Returns 1, or 0 if memory runs out. */
+static int free_chunk(struct store *store, record_word *chunk) {
+  record_word **spare = grown(store->spare, sizeof *spare, store->spare_count, &store->spare_room);
+  if (!spare) return 0;
+  store->spare = spare;
+  spare[store->spare_count++] = chunk;
+  return 1;
 }
 
 /* ---- buckets --------------------------------------------------------------------------------- */
 
+static size_t directory_entry(const struct store *store, uint64_t place) {
+  return (size_t)(place >> 1 >> (63 - store->depth));
+}
+
 static struct bucket *bucket_for(const struct store *store, uint64_t place) {
-  return &store->buckets[store->directory[place >> 1 >> (63 - store->depth)]];
+  return &store->buckets[store->directory[directory_entry(store, place)]];
 }
 
 static record_word *row_at(const struct store *store, const struct bucket *bucket, size_t i) {
-  return bucket->rows + i * store->words;
+  return bucket->chunks[i >> store->chunk_shift] + (i & (chunk_rows(store) - 1)) * store->words;
 }
 
 static size_t rows_of(const struct store *store, const struct bucket *bucket) {
-  return (size_t)(bucket->next - bucket->rows) / store->words;
+  return bucket->count * chunk_rows(store) - (size_t)(bucket->end - bucket->next) / store->words;
 }
 
-static size_t room_of(const struct store *store, const struct bucket *bucket) {
-  return (size_t)(bucket->end - bucket->rows) / store->words;
+/* Drops all rows of a bucket except the first `kept`. Returns 1, or 0 if memory runs out. */
+static int keep_rows(struct store *store, struct bucket *bucket, size_t kept) {
+  size_t chunks = (kept + chunk_rows(store) - 1) >> store->chunk_shift;
+  while (bucket->count > chunks) {
+    if (!free_chunk(store, bucket->chunks[--bucket->count])) return 0;
+  }
+  bucket->next = bucket->end = 0;
+  if (chunks) {
+    bucket->next = row_at(store, bucket, kept - 1) + store->words;
+    bucket->end = bucket->chunks[chunks - 1] + chunk_words(store);
+  }
+  bucket->settled = kept;
+  return 1;
 }
 
 /*
-** Makes `index`, `links` and `list` large enough for a bucket of `room` rows. Returns 1, or 0 if
+** Makes `index`, `links` and `list` large enough for a bucket of so many rows. Returns 1, or 0 if
 ** memory runs out.
 */
-static int reserve(struct store *store, size_t room) {
-  if (room <= store->most) return 1;
-  if (room > MOST_ROOM) return 0;
+static int reserve(struct store *store, size_t rows) {
+  if (rows <= store->most) return 1;
+  if (rows > MOST_ROWS) return 0;
+  size_t room = rows + rows / 4;
   uint32_t *index = realloc(store->index, sizeof *index * 3 * room);
   if (index) store->index = index;
   uint32_t *links = realloc(store->links, sizeof *links * room);
@@ -156,92 +268,63 @@ static int reserve(struct store *store, size_t room) {
   return 1;
 }
 
-/*
-** Allocates room for `room` rows in a bucket. `room` should not be a power of two: all buckets fill
-** at about the same pace, and the ends of buckets whose sizes are powers of two would compete for
-** the same cache lines. Returns 1, or 0 if memory runs out.
-*/
-static int resize(struct store *store, struct bucket *bucket, size_t room) {
-  size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
-  if (!reserve(store, room)) return 0;
-  size_t more = sizeof *bucket->rows * (words - (size_t)(bucket->end - bucket->rows));
-  if (!memory_take(more)) return 0;
-  record_word *rows = realloc(bucket->rows, sizeof *rows * words);
-  if (!rows) {
-    memory_give(more);
-    return 0;
-  }
-  bucket->rows = rows;
-  bucket->next = rows + used;
-  bucket->end = rows + words;
-  return 1;
-}
-
 /* Makes another bucket. Returns 0 when out of memory. */
-static int open_bucket(struct store *store, size_t room) {
-  if (store->count == store->room) {
-    size_t more = store->room * 2 + 1;
-    struct bucket *buckets = realloc(store->buckets, sizeof *buckets * more);
-    if (!buckets) return 0;
-    store->buckets = buckets;
-    store->room = more;
-  }
-  struct bucket fresh = {0};
-  if (!resize(store, &fresh, room)) return 0;
-  store->buckets[store->count++] = fresh;
+static int open_bucket(struct store *store) {
+  struct bucket *buckets = grown(store->buckets, sizeof *buckets, store->count, &store->room);
+  if (!buckets) return 0;
+  store->buckets = buckets;
+  buckets[store->count++] = (struct bucket){.limit = store->full};
   return 1;
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
 static void store_close(struct store *store) {
-  for (size_t i = 0; i < store->count; i++) {
-    const struct bucket *bucket = &store->buckets[i];
-    memory_give((size_t)(bucket->end - bucket->rows) * sizeof *bucket->rows);
-    free(bucket->rows);
-  }
-  free(store->buckets);
-  free(store->directory);
-  free(store->index);
-  free(store->links);
-  free(store->list);
-  *store = (struct store){0};
+  for (size_t i = 0; i < store->count; i++) free(store->buckets[i].chunks);
+  for (size_t i = 0; i < store->slab_count; i++)
+    memory_table_free(store->slabs[i].words, store->slabs[i].bytes);
+  void *arrays[] = {store->buckets, store->slabs, store->spare, store->directory,
+                    store->index,   store->links, store->list};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
-static int store_open(const struct partitioned_sums *records, struct store *store, int wide) {
-  size_t words = first_value(records) + (size_t)records->components * (wide ? 2 : 1);
-  if (words < LEAST_WORDS) words = LEAST_WORDS;
-  *store = (struct store){.is_wide = wide, .words = words};
+static int store_open(struct store *store, int components, int of_integers, int is_wide) {
+  *store = (struct store){.of_integers = of_integers, .is_wide = is_wide};
+  store->words = first_value(store) + (size_t)components * (is_wide ? 4 : 2);
+  size_t bytes = store->words * sizeof(record_word);
+  while (bytes << store->chunk_shift < CHUNK_BYTES) store->chunk_shift++;
+  store->full = FULL_BYTES / bytes > FULL_ROWS ? FULL_BYTES / bytes : FULL_ROWS;
   store->directory = calloc(1, sizeof *store->directory);
-  if (store->directory && open_bucket(store, FIRST_ROOM)) return 1;
-  store_close(store);
-  return 0;
+  return store->directory && open_bucket(store);
 }
 
-struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
-                                               int with_cells) {
+struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components) {
   struct partitioned_sums *records = calloc(1, sizeof *records);
   if (!records) return 0;
-  *records = (struct partitioned_sums){
-      .secret = secret, .components = components, .with_cells = with_cells};
+  *records = (struct partitioned_sums){.secret = secret, .components = components};
   records->values = calloc((size_t)components, sizeof *records->values);
-  if (records->values && store_open(records, &records->narrow, 0)) return records;
+  int is_open = records->values != 0;
+  for (int i = 0; i < STORES && is_open; i++)
+    is_open = store_open(&records->stores[i], components, i == INTEGERS, i == WIDE);
+  if (is_open) return records;
   partitioned_sums_close(records);
   return 0;
 }
 
 void partitioned_sums_close(struct partitioned_sums *records) {
   if (!records) return;
-  store_close(&records->narrow);
-  store_close(&records->wide);
+  for (int i = 0; i < STORES; i++) store_close(&records->stores[i]);
   free(records->values);
   free(records);
 }
 
+static int is_empty(const struct store *store) {
+  return store->count == 1 && store->buckets->count == 0;
+}
+
 int partitioned_sums_are_none(const struct partitioned_sums *records) {
-  const struct store *store = &records->narrow;
-  int narrow = store->count > 1 || store->buckets->next > store->buckets->rows;
-  return !narrow && !is_wide(records);
+  const struct store *stores = records->stores;
+  return is_empty(&stores[INTEGERS]) && is_empty(&stores[OTHERS]) && is_empty(&stores[WIDE]);
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
@@ -250,33 +333,34 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
                     uint32_t cell, const int128 *values);
 
 /* Moves a narrow row to the wide store, and resets its values to 0. */
-static void carry(struct partitioned_sums *records, record_word *row) {
-  get_values(records, &records->narrow, row, records->values);
-  memset(row + first_value(records), 0, sizeof *row * (size_t)records->components);
-  if (!is_wide(records)) records->failed |= !store_open(records, &records->wide, 1);
-  if (!records->failed)
-    add_row(records, &records->wide, record_unit(row), record_cell(records, row), records->values);
+static void carry(struct partitioned_sums *records, const struct store *store, record_word *row) {
+  get_values(records, store, row, records->values);
+  memset(row + first_value(store), 0, sizeof(uint64_t) * (size_t)records->components);
+  add_row(records, &records->stores[WIDE], unit_of_row(store, row), record_cell(row),
+          records->values);
 }
 
 /* Adds the values of the row `from` to the values of the row `to`. */
 static void add_values(struct partitioned_sums *records, const struct store *store, record_word *to,
                        const record_word *from) {
-  size_t first = first_value(records), end = first + (size_t)records->components;
+  size_t first = first_value(store);
   if (store->is_wide) {
-    for (size_t i = first; i < 2 * end - first; i += 2) {
-      int128 a = (int128)((uint128)to[i + 1] << 64 | to[i]);
-      int128 sum = lattice_add(a, (int128)((uint128)from[i + 1] << 64 | from[i]));
-      to[i] = (uint64_t)sum;
-      to[i + 1] = (uint64_t)(sum >> 64);
+    for (size_t i = first; i < store->words; i += 4) {
+      int128 a = (int128)((uint128)get_word(to + i + 2) << 64 | get_word(to + i));
+      int128 b = (int128)((uint128)get_word(from + i + 2) << 64 | get_word(from + i));
+      int128 sum = lattice_add(a, b);
+      set_word(to + i, (uint64_t)sum);
+      set_word(to + i + 2, (uint64_t)(sum >> 64));
     }
     return;
   }
   uint64_t beyond = 0;
-  for (size_t i = first; i < end; i++) {
-    to[i] += from[i];
-    beyond |= to[i] + (uint64_t)MOST > 2 * (uint64_t)MOST;
+  for (size_t i = first; i < store->words; i += 2) {
+    uint64_t sum = get_word(to + i) + get_word(from + i);
+    set_word(to + i, sum);
+    beyond |= sum + (uint64_t)MOST > 2 * (uint64_t)MOST;
   }
-  if (beyond) carry(records, to);
+  if (beyond) carry(records, store, to);
 }
 
 /*
@@ -291,18 +375,19 @@ static uint64_t clear_index(const struct store *store, size_t rows) {
 
 /*
 ** Merges the rows of a bucket into one record for each pair. A slot of the index holds the number
-** of a record plus 1, or 0 if the slot is empty.
+** of a record plus 1, or 0 if the slot is empty. Returns 1, or 0 if memory runs out.
 */
-static void settle(struct partitioned_sums *records, struct store *store, struct bucket *bucket) {
+static int settle(struct partitioned_sums *records, struct store *store, struct bucket *bucket) {
   size_t rows = rows_of(store, bucket), known = bucket->settled, kept = 0;
-  if (rows == known) return;
+  store->last = 0;
+  if (rows == known) return 1;
+  if (!reserve(store, rows)) return 0;
   uint64_t mask = clear_index(store, rows);
   uint32_t *index = store->index;
   for (size_t i = 0; i < rows; i++) {
     const record_word *row = row_at(store, bucket, i);
-    uint64_t at = identity_mix(records->secret, record_unit(row), record_cell(records, row)) & mask;
-    while (index[at] &&
-           (i < known || !same_pair(records, row_at(store, bucket, index[at] - 1), row)))
+    uint64_t at = identity_mix(records->secret, unit_of_row(store, row), record_cell(row)) & mask;
+    while (index[at] && (i < known || !same_pair(store, row_at(store, bucket, index[at] - 1), row)))
       at = (at + 1) & mask;
     if (index[at]) {
       add_values(records, store, row_at(store, bucket, index[at] - 1), row);
@@ -311,112 +396,162 @@ static void settle(struct partitioned_sums *records, struct store *store, struct
       index[at] = (uint32_t)++kept;
     }
   }
-  bucket->settled = kept;
-  bucket->next = row_at(store, bucket, kept);
+  return keep_rows(store, bucket, kept);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-static int in_second_half(const struct partitioned_sums *records, const record_word *row,
-                          int depth) {
-  return (int)(place_of(records, row) >> (63 - depth) & 1);
+static size_t part_of(const struct partitioned_sums *records, const struct store *store,
+                      const record_word *row, int depth) {
+  return place_of(records, store, row) >> (64 - SPLIT_BITS - depth) & (PARTS - 1);
 }
 
 /*
-** Returns whether a split of this settled bucket would put at least a quarter of its records into
-** each of the two new buckets.
+** Returns whether a split of this settled bucket would leave at most three quarters of its records
+** in each new bucket.
 */
 static int is_divisible(const struct partitioned_sums *records, const struct store *store,
                         const struct bucket *bucket) {
-  size_t second = 0;
-  if (bucket->depth == MOST_DEPTH) return 0;
+  size_t counts[PARTS] = {0};
+  if (bucket->depth + SPLIT_BITS > MOST_DEPTH) return 0;
   for (size_t i = 0; i < bucket->settled; i++)
-    second += (size_t)in_second_half(records, row_at(store, bucket, i), bucket->depth);
-  return second >= bucket->settled / 4 && second <= bucket->settled - bucket->settled / 4;
+    counts[part_of(records, store, row_at(store, bucket, i), bucket->depth)]++;
+  for (int i = 0; i < PARTS; i++) {
+    if (counts[i] > bucket->settled / 4 * 3) return 0;
+  }
+  return 1;
 }
 
-static int double_directory(struct store *store) {
+static int grow_directory(struct store *store) {
   size_t size = (size_t)1 << store->depth;
-  uint32_t *directory = realloc(store->directory, sizeof *directory * 2 * size);
+  uint32_t *directory = realloc(store->directory, sizeof *directory * PARTS * size);
   if (!directory) return 0;
-  for (size_t i = 2 * size; i-- > 0;) directory[i] = directory[i / 2];
+  for (size_t i = PARTS * size; i-- > 0;) directory[i] = directory[i / PARTS];
   store->directory = directory;
-  store->depth++;
+  store->depth += SPLIT_BITS;
   return 1;
 }
 
 /*
-** Moves records from a settled bucket into an empty bucket: all records whose place has a 1 as its
-** next bit.
+** Moves the records of a settled bucket into the buckets `parts`. The first of these is the bucket
+** itself. Returns 1, or 0 if memory runs out.
 */
-static void move_half(const struct partitioned_sums *records, const struct store *store,
-                      struct bucket *bucket, struct bucket *other) {
-  const record_word *end = bucket->next;
-  bucket->next = bucket->rows;
-  for (const record_word *row = bucket->rows; row < end; row += store->words) {
-    struct bucket *to = in_second_half(records, row, bucket->depth) ? other : bucket;
-    if (to->next != row) copy_row(store, to->next, row);
-    to->next += store->words;
+static int move_rows(const struct partitioned_sums *records, struct store *store,
+                     struct bucket *const *parts) {
+  struct bucket from = *parts[0];
+  *parts[0] = (struct bucket){0};
+  size_t left = from.settled;
+  int going = 1;
+  for (size_t i = 0; i < from.count && going; i++) {
+    const record_word *row = from.chunks[i];
+    for (size_t j = 0; j < chunk_rows(store) && left && going; j++, left--, row += store->words) {
+      struct bucket *to = parts[part_of(records, store, row, from.depth)];
+      going = to->next < to->end || add_chunk(store, to);
+      if (!going) break;
+      copy_row(store, to->next, row);
+      to->next += store->words;
+    }
+    going = going && free_chunk(store, from.chunks[i]);
   }
-  bucket->settled = rows_of(store, bucket);
-  other->settled = rows_of(store, other);
-  other->depth = ++bucket->depth;
+  free(from.chunks);
+  for (int i = 0; i < PARTS; i++) {
+    parts[i]->settled = rows_of(store, parts[i]);
+    parts[i]->depth = from.depth + SPLIT_BITS;
+  }
+  return going;
 }
 
-/* Splits the settled bucket that a place belongs to. */
-static int split(const struct partitioned_sums *records, struct store *store, uint64_t place) {
-  if (bucket_for(store, place)->depth == store->depth && !double_directory(store)) return 0;
-  if (!open_bucket(store, room_of(store, bucket_for(store, place)))) return 0;
-  uint32_t other = (uint32_t)store->count - 1;
-  struct bucket *bucket = bucket_for(store, place);
-  size_t width = (size_t)1 << (store->depth - bucket->depth);
-  size_t first = (place >> 1 >> (63 - store->depth)) & ~(width - 1);
-  move_half(records, store, bucket, &store->buckets[other]);
-  for (size_t i = width / 2; i < width; i++) store->directory[first + i] = other;
+/* Sets when a settled bucket is settled again. */
+static void set_limit(const struct store *store, struct bucket *bucket, int are_new) {
+  bucket->limit = 2 * bucket->settled;
+  if (bucket->limit < chunk_rows(store)) bucket->limit = chunk_rows(store);
+  if (bucket->limit < store->full && are_new) bucket->limit = store->full;
+}
+
+/* Splits the settled bucket that a place belongs to. Returns 1, or 0 if memory runs out. */
+static int split(const struct partitioned_sums *records, struct store *store, uint64_t place,
+                 int are_new) {
+  if (bucket_for(store, place)->depth == store->depth && !grow_directory(store)) return 0;
+  size_t fresh = store->count;
+  for (int i = 1; i < PARTS; i++) {
+    if (!open_bucket(store)) return 0;
+  }
+  struct bucket *parts[PARTS] = {bucket_for(store, place)};
+  size_t width = (size_t)1 << (store->depth - parts[0]->depth), part = width / PARTS;
+  size_t first = directory_entry(store, place) & ~(width - 1);
+  for (size_t i = 1; i < PARTS; i++) {
+    parts[i] = &store->buckets[fresh + i - 1];
+    for (size_t j = 0; j < part; j++)
+      store->directory[first + i * part + j] = (uint32_t)(fresh + i - 1);
+  }
+  if (!move_rows(records, store, parts)) return 0;
+  for (int i = 0; i < PARTS; i++) set_limit(store, parts[i], are_new);
   return 1;
 }
 
-/* Makes room in the full bucket that a place belongs to. */
-static int make_room(struct partitioned_sums *records, struct store *store, uint64_t place) {
+/*
+** Settles the bucket that a place belongs to, and splits the bucket if it is still more than half
+** full. If most of the new rows had new pairs, the next new rows probably have, too, so the limit
+** is then a full bucket. Otherwise the limit is twice the number of records. Returns 1, or 0 if
+** memory runs out.
+*/
+static int settle_full(struct partitioned_sums *records, struct store *store, uint64_t place) {
   struct bucket *bucket = bucket_for(store, place);
-  size_t room = room_of(store, bucket);
-  settle(records, store, bucket);
-  if (bucket->settled <= room / 4 * 3) return 1;
-  int is_large = room >= BUCKET_ROOM && room * store->words >= BUCKET_WORDS;
-  return is_large && is_divisible(records, store, bucket) ? split(records, store, place)
-                                                          : resize(store, bucket, 2 * room);
+  size_t rows = rows_of(store, bucket), known = bucket->settled;
+  if (!settle(records, store, bucket)) return 0;
+  int are_new = bucket->settled - known >= (rows - known) / 4 * 3;
+  if (bucket->settled > store->full / 2 && is_divisible(records, store, bucket))
+    return split(records, store, place, are_new);
+  set_limit(store, bucket, are_new);
+  return 1;
+}
+
+/*
+** Makes room for one more row in the bucket that a place belongs to. Returns the bucket, or null if
+** memory runs out.
+*/
+static struct bucket *make_room(struct partitioned_sums *records, struct store *store,
+                                uint64_t place) {
+  struct bucket *bucket = bucket_for(store, place);
+  if (rows_of(store, bucket) >= bucket->limit) {
+    if (!settle_full(records, store, place)) return 0;
+    bucket = bucket_for(store, place);
+  }
+  return bucket->next < bucket->end || add_chunk(store, bucket) ? bucket : 0;
 }
 
 static void add_row(struct partitioned_sums *records, struct store *store, struct identity unit,
                     uint32_t cell, const int128 *values) {
   uint64_t place = identity_mix(records->secret, unit, 0);
   struct bucket *bucket = bucket_for(store, place);
-  record_word *row = bucket->next;
-  row[0] = unit.kind;
-  row[1] = unit.low;
-  if (records->with_cells) row[2] = cell;
-  set_values(records, store, row, values);
-  if (row > bucket->rows && same_pair(records, row - store->words, row)) {
-    add_values(records, store, row - store->words, row);
+  if (records->failed) return;
+  if (bucket->next == bucket->end && !(bucket = make_room(records, store, place))) {
+    records->failed = 1;
     return;
   }
+  record_word *row = bucket->next;
+  row[0] = cell;
+  set_word(row + 1, unit.low);
+  if (!store->of_integers) set_word(row + 3, unit.kind);
+  set_values(records, store, row, values);
+  /* The comparison reads no row that the processor would have to fetch from memory. */
+  if (store->last + store->words == row && same_pair(store, store->last, row)) {
+    add_values(records, store, store->last, row);
+    return;
+  }
+  store->last = row;
   bucket->next += store->words;
   /* Prefetches the memory of the next row. */
   for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE)
     memory_prefetch((const void *)((uintptr_t)bucket->next + at));
-  if (bucket->next == bucket->end) records->failed |= !make_room(records, store, place);
 }
 
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values) {
-  struct store *store = &records->narrow;
   int128 beyond = 0;
   for (int i = 0; i < records->components; i++) beyond |= values[i] > MOST || values[i] < -MOST;
-  if (beyond) {
-    store = &records->wide;
-    if (!is_wide(records)) records->failed |= !store_open(records, store, 1);
-  }
-  if (!records->failed) add_row(records, store, unit, cell, values);
+  int store = beyond ? WIDE : unit.kind == IDENTITY_INTEGER ? INTEGERS : OTHERS;
+  add_row(records, &records->stores[store], unit, cell, values);
   return !records->failed;
 }
 
@@ -424,7 +559,7 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
 
 static void settle_all(struct partitioned_sums *records, struct store *store) {
   for (size_t i = 0; i < store->count && !records->failed; i++)
-    settle(records, store, &store->buckets[i]);
+    records->failed |= !settle(records, store, &store->buckets[i]);
 }
 
 /*
@@ -432,33 +567,35 @@ static void settle_all(struct partitioned_sums *records, struct store *store) {
 ** memory runs out.
 */
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {
-  const struct store *store = &records->wide;
+  const struct store *store = &records->stores[WIDE];
   for (size_t i = 0; i < store->count; i++) {
     const struct bucket *bucket = &store->buckets[i];
-    for (const record_word *row = bucket->rows; row < bucket->next; row += store->words) {
-      if (unit_table_add(units, record_unit(row), 0) && !unit_table_flush(units, 0, 0)) return 0;
+    for (size_t j = 0; j < rows_of(store, bucket); j++) {
+      struct identity unit = unit_of_row(store, row_at(store, bucket, j));
+      if (unit_table_add(units, unit, 0) && !unit_table_flush(units, 0, 0)) return 0;
     }
   }
   return unit_table_flush(units, 0, 0);
 }
 
-/* Moves all records of the units in the table `units` from the narrow store to the wide store. */
-static void carry_units(struct partitioned_sums *records, const struct unit_table *units) {
-  struct store *store = &records->narrow;
+/* Moves all records of the units in the table `units` from a narrow store to the wide store. */
+static void carry_units(struct partitioned_sums *records, struct store *store,
+                        const struct unit_table *units) {
   for (size_t i = 0; i < store->count; i++) {
     struct bucket *bucket = &store->buckets[i];
-    record_word *end = bucket->next;
-    bucket->next = bucket->rows;
-    for (record_word *row = bucket->rows; row < end && !records->failed; row += store->words) {
+    size_t kept = 0;
+    for (size_t j = 0; j < bucket->settled && !records->failed; j++) {
+      record_word *row = row_at(store, bucket, j);
       int64_t unused;
-      if (unit_table_get(units, record_unit(row), &unused)) {
-        carry(records, row);
+      if (unit_table_get(units, unit_of_row(store, row), &unused)) {
+        carry(records, store, row);
       } else {
-        if (bucket->next != row) copy_row(store, bucket->next, row);
-        bucket->next += store->words;
+        if (kept < j) copy_row(store, row_at(store, bucket, kept), row);
+        kept++;
       }
     }
-    bucket->settled = rows_of(store, bucket);
+    if (records->failed) return;
+    records->failed |= !keep_rows(store, bucket, kept);
   }
 }
 
@@ -467,52 +604,58 @@ static void carry_units(struct partitioned_sums *records, const struct unit_tabl
 ** Returns 1, or 0 if memory ran out.
 */
 static int gather(struct partitioned_sums *records) {
-  settle_all(records, &records->narrow);
-  if (is_wide(records) && !records->failed) {
+  struct store *stores = records->stores;
+  settle_all(records, &stores[INTEGERS]);
+  settle_all(records, &stores[OTHERS]);
+  if (!is_empty(&stores[WIDE]) && !records->failed) {
     struct unit_table units;
     if (!unit_table_open(&units, records->secret, 0)) {
       records->failed = 1;
       return 0;
     }
     records->failed |= !list_wide(records, &units);
-    if (!records->failed) carry_units(records, &units);
-    settle_all(records, &records->wide);
+    if (!records->failed) carry_units(records, &stores[INTEGERS], &units);
+    if (!records->failed) carry_units(records, &stores[OTHERS], &units);
+    settle_all(records, &stores[WIDE]);
     unit_table_close(&units);
   }
   return !records->failed;
 }
 
-static int each_of(struct partitioned_sums *records, const struct store *store, take_record *take,
-                   void *context) {
-  for (size_t i = 0; i < store->count; i++) {
-    const struct bucket *bucket = &store->buckets[i];
-    for (const record_word *row = bucket->rows; row < bucket->next; row += store->words) {
-      get_values(records, store, row, records->values);
-      if (!take(context, record_unit(row), record_cell(records, row), records->values)) return 0;
+int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context) {
+  if (!gather(records)) return 0;
+  for (int i = 0; i < STORES; i++) {
+    const struct store *store = &records->stores[i];
+    for (size_t j = 0; j < store->count; j++) {
+      const struct bucket *bucket = &store->buckets[j];
+      for (size_t k = 0; k < bucket->settled; k++) {
+        const record_word *row = row_at(store, bucket, k);
+        get_values(records, store, row, records->values);
+        if (!take(context, unit_of_row(store, row), record_cell(row), records->values)) return 0;
+      }
     }
   }
   return 1;
-}
-
-int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context) {
-  return gather(records) && each_of(records, &records->narrow, take, context) &&
-         each_of(records, &records->wide, take, context);
 }
 
 /*
 ** Calls `take` for each unit of a settled bucket, with all its records. The index leads to one
 ** record of each unit, and `links` leads from there to the unit's other records.
 */
-static int take_units(const struct partitioned_sums *records, const struct bucket *bucket,
-                      take_unit *take, void *context) {
-  const struct store *store = records->taken;
+static int take_units(struct partitioned_sums *records, struct store *store,
+                      const struct bucket *bucket, take_unit *take, void *context) {
+  if (!reserve(store, bucket->settled)) {
+    records->failed = 1;
+    return 0;
+  }
   uint64_t mask = clear_index(store, bucket->settled);
   uint32_t *index = store->index, *links = store->links;
   for (size_t i = 0; i < bucket->settled; i++) {
     const record_word *row = row_at(store, bucket, i);
-    uint64_t at = place_of(records, row) & mask;
+    struct identity unit = unit_of_row(store, row);
+    uint64_t at = identity_mix(records->secret, unit, 0) & mask;
     while (index[at] &&
-           !identity_same(record_unit(row_at(store, bucket, index[at] - 1)), record_unit(row)))
+           !identity_same(unit_of_row(store, row_at(store, bucket, index[at] - 1)), unit))
       at = (at + 1) & mask;
     links[i] = index[at];
     index[at] = (uint32_t)i + 1;
@@ -528,11 +671,12 @@ static int take_units(const struct partitioned_sums *records, const struct bucke
 
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context) {
   if (!gather(records)) return 0;
-  const struct store *stores[] = {&records->narrow, &records->wide};
-  for (int i = 0; i < 2; i++) {
-    records->taken = stores[i];
-    for (size_t j = 0; j < stores[i]->count; j++) {
-      if (!take_units(records, &stores[i]->buckets[j], take, context)) return 0;
+  for (int i = 0; i < STORES; i++) {
+    struct store *store = &records->stores[i];
+    records->taken = store;
+    for (size_t j = 0; j < store->count; j++) {
+      const struct bucket *bucket = &store->buckets[j];
+      if (bucket->settled && !take_units(records, store, bucket, take, context)) return 0;
     }
   }
   return 1;

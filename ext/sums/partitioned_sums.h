@@ -2,22 +2,24 @@
 ** partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
 **
 ** The code appends each row to a bucket. Each unit has a place, the result of identity_mix(). The
-** upper bits of the place choose the bucket. When a bucket is full, its rows are merged into one
-** record for each pair of unit and cell. If the bucket is still more than three quarters full, the
-** next bit of the places splits the bucket in two. If the bucket is small, or if a few units have
-** most of its records, the bucket is doubled instead. As a result
+** upper bits of the place choose the bucket. A bucket is a list of chunks of a few kilobytes. When
+** a bucket has reached its limit, its rows are merged into one record for each pair of unit and
+** cell. If the bucket is still more than half full, the next three bits of the places split the
+** bucket in eight. If most of its records belong to a few units, its limit is doubled instead. As a
+** result
 **   - memory is read and written in order, except inside one bucket, which fits a cache;
-**   - the memory is proportional to the number of pairs, not of rows, and grows bucket by bucket;
+**   - the memory is proportional to the number of pairs, not of rows, and grows chunk by chunk;
 **   - all records of a unit are in one bucket.
 ** A hash table of millions of pairs would read and write memory in random order, and would need
 ** room for its largest possible size.
 **
-** A row consists of its unit, its cell (if there are cells) and its values. Each field has 64 bits:
+** A row consists of its cell, its unit and its values. The cell has 32 bits, and each other field
+** has 64 bits. Units that are integers need no kind, and have a store of their own:
 **
-**     | kind | low | cell | value | value | ...
+**     | cell | low | value | value | ...           | cell | low | kind | value | value | ...
 **
-** A sum that does not fit 64 bits moves to a second store, whose values have 128 bits. In the end
-** all records of such a unit are in the second store. Sums are exact and saturate at +-2^125
+** A sum that does not fit 64 bits moves to a third store, whose values have 128 bits. In the end
+** all records of such a unit are in the third store. Sums are exact and saturate at +-2^125
 ** (lattice_add). Sums of rows do not reach this limit, because a value of a row is at most
 ** 2^LATTICE_ROW_BITS.
 */
@@ -36,12 +38,11 @@ struct partitioned_sums;
 ** Makes an empty set of sums. Each record will have `components` values. Returns null if memory
 ** runs out.
 */
-struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
-                                               int with_cells);
+struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components);
 void partitioned_sums_close(struct partitioned_sums *records);
 
 /*
-** Adds a row. The cell is 0 if there are no cells. Returns 1, or 0 if memory ran out in this or an
+** Adds a row. A caller without cells passes cell 0. Returns 1, or 0 if memory ran out in this or an
 ** earlier call.
 */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
@@ -53,9 +54,11 @@ int partitioned_sums_are_none(const struct partitioned_sums *records);
 /*
 ** A record is an array of words. Each record stays valid until the next call that changes the sums.
 */
-typedef uint64_t record_word;
-struct identity record_unit(const record_word *record);
-uint32_t record_cell(const struct partitioned_sums *records, const record_word *record);
+typedef uint32_t record_word;
+static inline uint32_t record_cell(const record_word *record) {
+  return record[0];
+}
+struct identity record_unit(const struct partitioned_sums *records, const record_word *record);
 void record_values(const struct partitioned_sums *records, const record_word *record,
                    int128 *values);
 

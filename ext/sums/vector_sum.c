@@ -204,28 +204,51 @@ static void sort(struct item *items, size_t count) {
   qsort(items, count, sizeof *items, by_order);
 }
 
+static uint64_t order_of(const struct vector_sum *vectors, struct identity unit,
+                         const struct item *item) {
+  uint64_t key = group_keys_hash(vectors->cells, (int)cell_of(vectors, item));
+  return identity_mix(&vectors->secret, unit, key);
+}
+
 /*
-** Chooses the private keys that a unit keeps (V3). The records are sorted by slot if cells have
-** bins. The function moves the records of the chosen keys to the front, in the same order, and
+** Does the work of keep_first() if each record has a key of its own. The front of the items is
+** always sorted by order. Most items are not moved, because the order is random.
+*/
+static size_t keep_records(struct vector_sum *vectors, struct identity unit, size_t count) {
+  size_t most = (size_t)vectors->shape->max_groups, kept = 0;
+  struct item *items = vectors->scratch.items;
+  if (!most || count <= most) return count;
+  for (size_t i = 0; i < count; i++) {
+    struct item item = items[i];
+    item.order = order_of(vectors, unit, &item);
+    if (kept == most && item.order >= items[most - 1].order) continue;
+    size_t at = kept < most ? kept++ : most - 1;
+    for (; at > 0 && items[at - 1].order > item.order; at--) items[at] = items[at - 1];
+    items[at] = item;
+  }
+  return kept;
+}
+
+/*
+** Chooses the private keys that a unit keeps (V3). If cells have bins, the records are sorted by
+** slot. The function moves the records of the chosen keys to the front, in the same order, and
 ** returns their number.
 */
 static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
   size_t most = (size_t)vectors->shape->max_groups, keys = 1, kept = 0;
   struct item *items = vectors->scratch.items;
+  if (vectors->shape->bins == 1) return keep_records(vectors, unit, count);
   for (size_t i = 1; i < count; i++)
     keys += cell_of(vectors, &items[i]) != cell_of(vectors, &items[i - 1]);
   if (!most || keys <= most) return count;
-  for (size_t i = 0; i < count; i++) {
-    uint64_t key = group_keys_hash(vectors->cells, (int)cell_of(vectors, &items[i]));
-    items[i].order = identity_mix(&vectors->secret, unit, key);
-  }
+  for (size_t i = 0; i < count; i++) items[i].order = order_of(vectors, unit, &items[i]);
   sort(items, count);
   for (keys = 0; kept < count; kept++) {
     keys += kept == 0 || cell_of(vectors, &items[kept]) != cell_of(vectors, &items[kept - 1]);
     if (keys > most) break;
   }
   for (size_t i = 0; i < kept; i++) items[i].order = 0;
-  if (vectors->shape->bins > 1) sort(items, kept);
+  sort(items, kept);
   return kept;
 }
 
@@ -242,10 +265,11 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
   for (size_t i = 0; i < count; i++)
-    scratch->items[i] = (struct item){0, record_cell(vectors->records, list[i]), list[i]};
+    scratch->items[i] = (struct item){0, record_cell(list[i]), list[i]};
   if (vectors->shape->bins > 1) sort(scratch->items, count);
-  size_t kept = keep_first(vectors, record_unit(list[0]), count);
-  int clipped = kept < count || has_outside(vectors, record_unit(list[0]));
+  struct identity unit = record_unit(vectors->records, list[0]);
+  size_t kept = keep_first(vectors, unit, count);
+  int clipped = kept < count || has_outside(vectors, unit);
   count = kept;
   for (size_t i = 0; i < count; i++) {
     scratch->slots[i] = scratch->items[i].slot;
@@ -503,8 +527,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   }
   if (!vectors->by_unit) return 1;
   if (shape->diagnoses && !unit_table_open(&vectors->outsides, &vectors->secret, 0)) return 0;
-  int has_slots = shape->cells != 1 || shape->bins != 1;
-  vectors->records = partitioned_sums_open(&vectors->secret, shape->components, has_slots);
+  vectors->records = partitioned_sums_open(&vectors->secret, shape->components);
   return vectors->records != 0;
 }
 

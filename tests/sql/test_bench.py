@@ -53,7 +53,7 @@ def content(path, name):
 def test_the_tables_are_the_same_for_everybody(bench, tmp_path):
     table = bench["generate"].table
     known = {"visit": "19e28b3d931b64e2", "named": "9e302c51d68e2ee1",
-             "basket": "5f772f922653273d", "track": "507879546e6bb32c"}
+             "basket": "5f772f922653273d", "spread": "238f7f6bb853122f", "track": "507879546e6bb32c"}
     for name in known:
         first, second = (table(tmp_path / folder, name, ROWS) for folder in ("a", "b"))
         assert first.read_bytes() == second.read_bytes()
@@ -71,6 +71,10 @@ def test_the_tables_are_as_described(bench, tmp_path):
     # A unit's rows lie far apart.
     assert db.execute("SELECT count(*) FROM visit AS a, visit AS b WHERE b.id = a.id + 1 AND a.unit = b.unit"
                       ).fetchone()[0] < 40
+    db = sqlite3.connect(bench["generate"].table(tmp_path, "spread", ROWS))
+    pairs, keys = db.execute("SELECT (SELECT count(*) FROM (SELECT DISTINCT unit, key FROM spread)), count(DISTINCT key) FROM spread"
+                             ).fetchone()
+    assert 0.99 * ROWS < pairs < ROWS and keys == 1000
     db = sqlite3.connect(bench["generate"].table(tmp_path, "basket", ROWS))
     largest = [n for (n,) in db.execute("SELECT count(*) AS n FROM basket GROUP BY unit ORDER BY n DESC LIMIT 2")]
     assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # Zipf's law: the first key has twice as many rows as the next

@@ -82,15 +82,15 @@ static struct partitioned_sums *open_records; /* the sums from which take_whole(
 static int take_whole(void *context, const record_word *const *list, size_t count) {
   struct table *table = context;
   int128 values[64];
-  uint32_t unit = number_of(record_unit(list[0]));
+  uint32_t unit = number_of(record_unit(open_records, list[0]));
   size_t has = 0, first = unit * cells_of(table);
   for (size_t i = 0; i < cells_of(table) && unit < table->units; i++) has += table->have[first + i];
   table->wrong += has != count;
   table->units_listed++;
   for (size_t i = 0; i < count; i++) {
-    table->wrong += number_of(record_unit(list[i])) != unit;
+    table->wrong += number_of(record_unit(open_records, list[i])) != unit;
     record_values(open_records, list[i], values);
-    if (!take(table, record_unit(list[i]), record_cell(open_records, list[i]), values)) return 0;
+    if (!take(table, record_unit(open_records, list[i]), record_cell(list[i]), values)) return 0;
   }
   return 1;
 }
@@ -139,8 +139,7 @@ static void random_tables(void) {
                 {500, 1000, 1, 300000, 0}, {100, 20, 1, 100000, 1}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
-    struct partitioned_sums *records =
-        partitioned_sums_open(&secret, table.components, table.cells > 0);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, table.components);
     CHECK(records && partitioned_sums_are_none(records), "not empty");
     uint32_t unit = 0, cell = 0;
     for (int i = 0; i < shapes[s].rows; i++) {
@@ -171,7 +170,7 @@ static void random_tables(void) {
 /* The sums exceed 64 bits in many small steps, and then return to small numbers. */
 static void sums_that_grow(void) {
   struct table table = start(3, 2, 2);
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 1);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2);
   for (int i = 0; i < 100000; i++) {
     int128 up[2] = {(int128)1 << 50, -((int128)1 << 55)}, down[2] = {-up[0], -up[1]};
     add(&table, records, 0, (uint32_t)i % 2, up);
@@ -195,7 +194,7 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
   CHECK(secret_draw(&secret) == 1, "no random bytes");
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 0);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2);
   for (int i = 0; i < 1000; i++) {
     CHECK(partitioned_sums_add(records, unit_of(0), 0, huge) == 1, "no memory");
     CHECK(partitioned_sums_add(records, unit_of(0), 0, small) == 1, "no memory");
@@ -210,7 +209,7 @@ static void huge_sums_saturate(void) {
 static void taking_stops(void) {
   for (uint32_t cells = 0; cells < 2; cells++) {
     struct table table = start(1000, cells, 1);
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, cells > 0);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
     for (uint32_t i = 0; i < 1000; i++)
       add(&table, records, i, 0, (int128[]){i == 500 ? (int128)1 << 80 : 1});
     open_records = records;
@@ -226,27 +225,33 @@ static void taking_stops(void) {
 }
 
 /*
-** A bucket of many units is split, so no bucket is larger than necessary, and buckets are about
-** half full. A bucket of few units grows as large as its units require.
+** The first half of the rows have a new pair each. In the second half, every row repeats a pair. A
+** bucket of many units is split, so that each bucket fits a cache. A bucket of few units grows as
+** large as its units require. The memory is 20 bytes for each pair, besides the unused parts of
+** chunks and the rows that are not merged yet.
 */
 static void buckets_are_split(void) {
   for (int heavy = 0; heavy < 2; heavy++) {
-    enum { ROWS = 400000 };
+    enum { PAIRS = 400000 };
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
-    for (uint32_t i = 0; i < ROWS; i++) {
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    for (uint32_t i = 0; i < 2 * PAIRS; i++) {
       int128 one = 1;
-      CHECK(partitioned_sums_add(records, unit_of(heavy && i % 2 ? 0 : i), i, &one), "no memory");
+      uint32_t pair = i % PAIRS;
+      struct identity unit = identity_integer(heavy && pair % 2 ? 0 : pair);
+      CHECK(partitioned_sums_add(records, unit, pair, &one), "no memory");
+      if (i % PAIRS != PAIRS - 1) continue;
+      const struct store *store = &records->stores[INTEGERS];
+      size_t bytes = 0, most = 0;
+      for (size_t j = 0; j < store->slab_count; j++) bytes += store->slabs[j].bytes;
+      for (size_t j = 0; j < store->count; j++)
+        most =
+            rows_of(store, &store->buckets[j]) > most ? rows_of(store, &store->buckets[j]) : most;
+      double each = (double)bytes / PAIRS;
+      CHECK(store->count > 8 && (heavy ? most >= PAIRS / 2 : most <= store->full),
+            "%zu buckets, %zu", store->count, most);
+      CHECK(each >= 20 && each < (i < PAIRS ? 26 : 48), "%.1f bytes for each pair", each);
     }
-    size_t words = 0, most = 0;
-    for (size_t i = 0; i < records->narrow.count; i++) {
-      size_t room = room_of(&records->narrow, &records->narrow.buckets[i]);
-      words += room * records->narrow.words;
-      most = room > most ? room : most;
-    }
-    double filled = (double)ROWS * (double)records->narrow.words / (double)words;
-    CHECK(most * records->narrow.words < (heavy ? 32 : 2) * BUCKET_WORDS, "one of %zu rows", most);
-    CHECK(filled > (heavy ? 0.25 : 0.36) && filled < 0.8, "%.2f full", filled);
     partitioned_sums_close(records);
   }
 }
@@ -259,7 +264,7 @@ static void memory_runs_out(void) {
   for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
     scarce_left = allowed;
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
     int failed = !records, was = failed;
     /* Two units have two thirds of the rows. Some rows need 128 bits. */
     for (uint32_t i = 0; i < 100000 && !failed; i++) {
@@ -288,7 +293,7 @@ static void memory_runs_out(void) {
 
 static void nothing(void) {
   struct table table = start(0, 0, 1);
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
   CHECK(records && partitioned_sums_are_none(records), "not empty");
   check(&table, records, "nothing");
   partitioned_sums_close(records);

@@ -11,6 +11,7 @@
 */
 #include "check.h"
 
+#include <inttypes.h>
 #include <float.h>
 
 #include "sums/clip.h"
@@ -825,6 +826,32 @@ static void public_keys_are_all_there_are(void) {
   group_keys_close(0);
 }
 
+/* Integers on both sides of the limit of the array, and an integer whose name is no public key. */
+static void integers_find_their_cells(void) {
+  struct secret secret;
+  CHECK(secret_draw(&secret), "secret");
+  static const int64_t values[] = {0, 1, 4095, 4096, -1, INT64_MIN, INT64_MAX};
+  enum { COUNT = sizeof values / sizeof *values };
+  char texts[COUNT][24], *keys[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    snprintf(texts[i], sizeof texts[i], "%" PRId64, values[i]);
+    keys[i] = texts[i];
+  }
+  struct group_keys *cells = group_keys_open(&secret, keys, COUNT - 1, 0);
+  for (int again = 0; again < 2; again++) {
+    for (int i = 0; i < COUNT - 1; i++) {
+      struct identity key = identity_integer(values[i]);
+      CHECK(group_keys_find(cells, key) == (again ? i : CELL_NEW), "%s", texts[i]);
+      CHECK(group_keys_name(cells, key, texts[i]) == i, "%s", texts[i]);
+    }
+    CHECK(group_keys_name(cells, identity_integer(7), "7") == CELL_NONE, "not public");
+    CHECK(group_keys_find(cells, identity_integer(7)) == CELL_NONE, "not public, again");
+    CHECK(group_keys_name(cells, identity_integer(INT64_MAX), texts[COUNT - 1]) == CELL_NONE,
+          "large and not public");
+  }
+  group_keys_close(cells);
+}
+
 /* Private keys are sorted by their bytes, with their totals, whatever the order of rows. */
 static void private_keys_come_sorted(void) {
   enum { KEYS = 5000 };
@@ -882,6 +909,7 @@ int main(void) {
   RUN(private_keys_come_in_an_order);
   RUN(keys_that_look_alike_are_one);
   RUN(public_keys_are_all_there_are);
+  RUN(integers_find_their_cells);
   RUN(private_keys_come_sorted);
   FINISH();
 }
