@@ -42,6 +42,7 @@ AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
     "sum": ("x, 1000", "x", '"clip":1000', "SELECT sum(x) FROM {table}", "visit"),
+    "bounds": ("x", "x", "", "SELECT max(x) FROM {table}", "visit"),
     "avg": (*AVERAGE, "SELECT avg(x) FROM {table}", "visit"),
     "var": (*AVERAGE, "SELECT avg(x * x) - avg(x) * avg(x) FROM {table}", "visit"),
     "stddev": (*AVERAGE, "SELECT avg(x * x) - avg(x) * avg(x) FROM {table}", "visit"),
