@@ -13,16 +13,21 @@ void memory_limit(int (*within)(size_t)) {
   atomic_store(&limit, within);
 }
 
-int memory_take(size_t size) {
+/* Counts `size` bytes as free again. */
+static void give(size_t size) {
+  atomic_fetch_sub(&taken, size);
+}
+
+/*
+** Counts `size` bytes as taken and returns 1. If the total would exceed the limit, the function
+** counts nothing and returns 0.
+*/
+static int take(size_t size) {
   int (*within)(size_t) = atomic_load(&limit);
   size_t all = atomic_fetch_add(&taken, size) + size;
   if (!within || within(all)) return 1;
-  memory_give(size);
+  give(size);
   return 0;
-}
-
-void memory_give(size_t size) {
-  atomic_fetch_sub(&taken, size);
 }
 
 static void *allocate(size_t size) {
@@ -30,13 +35,13 @@ static void *allocate(size_t size) {
 }
 
 void *memory_table(size_t size) {
-  if (!memory_take(size)) return 0;
+  if (!take(size)) return 0;
   void *table = allocate(size);
-  if (!table) memory_give(size);
+  if (!table) give(size);
   return table;
 }
 
 void memory_table_free(void *table, size_t size) {
-  if (table) memory_give(size);
+  if (table) give(size);
   free(table);
 }

@@ -17,16 +17,9 @@
 ** allocator, but their memory counts towards the limit that the host has set for SQLite. The
 ** argument `taken` is the number of bytes that all such tables in this process use. `within`
 ** returns whether this number is within the limit. If memory_limit() was never called, there is no
-** limit. Call memory_limit() before the first memory_take().
+** limit. Call memory_limit() before the first memory_table().
 */
 void memory_limit(int (*within)(size_t taken));
-
-/*
-** memory_take() counts `size` bytes as taken and returns 1. If the total would exceed the limit,
-** memory_take() counts nothing and returns 0. memory_give() counts `size` bytes as free again.
-*/
-int memory_take(size_t size);
-void memory_give(size_t size);
 
 /*
 ** memory_table() counts and allocates `size` > 0 bytes, all zero. It returns null if memory runs
