@@ -179,7 +179,8 @@ def test_a_model_is_found_again(bench):
 
 def test_questions_are_measured():
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "questions.py"), "2000"], capture_output=True, text=True, check=True)
-    header, _, without, with_index = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    header, _, without, with_index, head, _, *statements = [line for line in done.stdout.splitlines() if line.startswith("|")]
     assert header.count("|") == without.count("|") == with_index.count("|") and "by unit / GROUP BY" in header
     assert [line.split("|")[1].strip() for line in (without, with_index)] == ["no", "yes"]
-    assert all(float(cell) > 0 for line in (without, with_index) for cell in line.split("|")[2:-1])
+    assert len(statements) == 5 and all(line.count("|") == head.count("|") for line in statements) and "guarded / plain" in head
+    assert all(float(cell) > 0 for line in (without, with_index, *statements) for cell in line.split("|")[2:-1])
