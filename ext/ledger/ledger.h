@@ -25,6 +25,7 @@
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
 
+#include <math.h>
 #include <sqlite3ext.h>
 #include <stdint.h>
 
@@ -339,17 +340,19 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
+/* What the option diagnose found. */
+struct ledger_clipping {
+  double clipped, unclipped;
+  double stddev; /* of the noise in each of the two numbers */
+};
+#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
+
 /*
 ** ledger_publication_insert() stores a publication. `clipping` holds the noisy numbers of units
 ** that were clipped and that were not; NaN without the option diagnose. `kernel` is the Markov
 ** kernel that made the publication from the next inner point, or null. ledger_publication_find()
 ** sets *clock and returns 1 if the publication exists. Otherwise, or on failure, it returns 0.
 */
-struct ledger_clipping {
-  double clipped, unclipped;
-  double stddev; /* of the noise in each of the two numbers */
-};
-#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, struct ledger_clipping clipping, const char *kernel);

@@ -91,7 +91,7 @@ static const char *const templates[] = {
 
 struct words {
   char letter;
-  const char *words[12];
+  const char *words[24]; /* the first null ends the list */
 };
 
 static const struct words places[] = {
@@ -112,7 +112,9 @@ static const struct words places[] = {
     {'d', {"1e-6", "1e-9", "0.5", "1e-300", "0", "1", "NULL", "1e-7"}},
     {'k',
      {"'count'", "'sum'", "'avg'", "'quantile'", "'vec_sum'", "'group_count'", "'group_sum'",
-      "'ou_sum'", "'histogram'", "'bounds'", "'var'", "'count_distinct'", "'x'"}},
+      "'ou_sum'", "'histogram'", "'bounds'", "'var'", "'count_distinct'", "'group_var'",
+      "'group_histogram'", "'group_quantile'", "'group_count_distinct'", "'ou_group_median'",
+      "'x'"}},
     {'q',
      {"'SELECT x, u FROM t'", "'SELECT x FROM t'", "'SELECT k, x, u FROM t'", "'VALUES (1, 2)'",
       "'SELECT v, u FROM t WHERE 0'", "'SELECT dp_sum(''a'', 1, 1, 1), 1'", "'DELETE FROM t'",
@@ -156,7 +158,7 @@ static void append_word(sqlite3_str *sql, struct input *input, char letter) {
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     if (places[i].letter != letter) continue;
     unsigned count = 0;
-    while (count < 12 && places[i].words[count]) count++;
+    while (places[i].words[count]) count++;
     sqlite3_str_appendall(sql, places[i].words[next(input) % count]);
   }
 }

@@ -44,9 +44,9 @@ static int charge(struct ledger *ledger, const char *tier, const struct cost *co
       ledger_charge(ledger, &release, tiers, count, at, cost)) {
     struct ledger_grid grid = {0, 1, 1};
     int64_t value = 0;
-    struct ledger_point point = {tier, 1, &value};
+    struct ledger_point point = {(char *)tier, 1, &value};
     ledger_path_insert(ledger, &release, &grid, &point);
-    ledger_publication_insert(ledger, &release, tier, 1, cost, 1, 0);
+    ledger_publication_insert(ledger, &release, tier, 1, cost, 1, NO_CLIPPING, 0);
     ledger_release_state(ledger, release.id, "charged", "released");
   }
   int charged = ledger_commit(ledger);

@@ -716,7 +716,7 @@ def test_dp_verify_finds_a_changed_publication_rate(history):
 
 def test_dp_verify_finds_a_publication_that_nobody_paid_for(history):
     tamper(history, "INSERT INTO dp_publication SELECT release_id, release, 'public', clock, rate, shrink, centre, curve,"
-                    " delta, kernel, published_at FROM dp_publication WHERE release = 'b'")
+                    " delta, kernel, clipped, unclipped, unit_stddev, published_at FROM dp_publication WHERE release = 'b'")
     assert verdict(history) != "ok"
 
 
