@@ -240,6 +240,7 @@ def test_tiers_of_laplace_noise():
     system.close()
 
 
+@pytest.mark.slow
 def test_tiers_and_coalitions():
     """The outer tier reveals no more than its own charge. Both tiers together reveal no more than the inner tier, for all weights
     that the test tries."""

@@ -87,6 +87,7 @@ def test_every_aggregate_is_measured(bench):
     assert listed == set(bench["suite"].AGGREGATES)
 
 
+@pytest.mark.slow
 def test_every_statement_runs_and_is_reported(bench, tmp_path):
     suite = bench["suite"].Suite(ROWS, rounds=1, repeats=1)
     suite.prepare()
