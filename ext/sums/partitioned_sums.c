@@ -535,7 +535,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   if (!store->of_integers) set_word(row + 3, unit.kind);
   set_values(records, store, row, values);
   /* The comparison reads no row that the processor would have to fetch from memory. */
-  if (store->last + store->words == row && same_pair(store, store->last, row)) {
+  if (store->last && store->last + store->words == row && same_pair(store, store->last, row)) {
     add_values(records, store, store->last, row);
     return;
   }
