@@ -34,7 +34,7 @@ KNOWN = {
     ("ext/ledger/open.c", "clang-analyzer-core.NonNullParamChecker"): (2, "not reached without both"),
     ("ext/ledger/statements.c", "arrayIndexOutOfBoundsCond"): (1, "callers name a statement"),
     ("ext/ledger/statements.c", "clang-analyzer-valist.Uninitialized"): (4, "va_list as a parameter (LLVM 40656)"),
-    ("ext/ledger/store.c", "clang-analyzer-core.NullDereference"): (1, "make_room() fails or makes room"),
+    ("ext/ledger/store.c", "clang-analyzer-core.NullDereference"): (2, "make_room() fails or makes room"),
     ("ext/ledger/tier_check.c", "duplicateAssignExpression"): (1, "both ends start at the tier's epsilon"),
     ("ext/math/finite.c", "cert-flp30-c"): (1, "a double that counts whole steps"),
     ("ext/math/finite.c", "clang-analyzer-core.DivideZero"): (1, "no pair where there are no rows"),
@@ -64,6 +64,7 @@ KNOWN = {
     ("ext/sums/identity.c", "incorrectLogicOperator"): (1, "cppcheck cannot read 0x1p63"),
     ("ext/sums/layout.c", "cert-flp30-c"): (1, "powers of 64"),
     ("ext/sums/tree.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "65536 leaves at most"),
+    ("ext/sums/tree.c", "clang-analyzer-optin.portability.UnixAPI"): (2, "a tree has leaves"),
     ("ext/sums/unit_table.c", "bugprone-sizeof-expression"): (3, "arrays of pointers are meant"),
     ("ext/sums/unit_table.c", "clang-analyzer-core.uninitialized.Assign"): (1, "one spare more than chunks, or failed"),
     ("ext/sums/vector_sum.c", "clang-analyzer-core.uninitialized.ArraySubscript"): (1, "count records are there"),
@@ -197,7 +198,7 @@ def main(build):
     files = sorted(map(str, pathlib.Path("ext").rglob("*.c")))
     defines = [*FLAGS, "-Iext", f"-I{build}"]
     found = findings(["clang-tidy", "--quiet", *files, "--", *defines], CLANG_TIDY)
-    found += findings(["cppcheck", "--std=c11", "--enable=warning,performance,portability", "--inconclusive", "--quiet",
+    found += findings(["cppcheck", "--std=c11", "--enable=warning,performance,portability", "--inconclusive", "--quiet", "-U__EMSCRIPTEN__",
                        "-Iext", f"-I{build}", "ext"], CPPCHECK)
     counts = collections.Counter(what for what, _ in found)
     new = [line for what, line in found if counts[what] > KNOWN.get(what, (0, ""))[0]]

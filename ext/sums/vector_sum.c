@@ -138,7 +138,7 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
       }
     }
     locate(vectors, start, end, 1u << tree_bits(tree, level),
-           (size_t)(vectors->shape->selects + first));
+           (size_t)vectors->shape->selects + (size_t)first);
     start = end;
     end = count;
   }
