@@ -10,7 +10,7 @@
 */
 struct cost {
   double rate;  /* zCDP rate of the Gaussian part, >= 0 */
-  double delta; /* >= 0; each publication pays the whole delta, out of the tier's delta_keys */
+  double delta; /* >= 0; each publication pays it in full, out of the tier's delta_keys */
   /* the RDP that is added to the RDP of the rate; null: no curve */
   double (*curve)(const void *parameters, double alpha);
   const void *parameters; /* the first argument of curve() */

@@ -37,8 +37,8 @@ static double clock_rate(double sensitivity, struct scaled clock) {
 /*
 ** Returns a bound on the integral of kappa (diffusion.h) over a segment of the grid. `width` is the
 ** length of the segment, `a` is kappa at its start and `b` is kappa at its end. Where the formula
-** for RATE_LOG_CONVEX cannot be evaluated, the function uses the trapezoid. This is also an upper
-** bound, because a log-convex function is convex.
+** for RATE_LOG_CONVEX cannot be evaluated, the function uses the trapezoid rule. Its result is also
+** an upper bound, because a log-convex function is convex.
 */
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;

@@ -15,9 +15,9 @@
 ** Norms, radii and sensitivities are in the unit of f. The times t and 1/theta share a unit of
 ** time, and rho is in the unit of f divided by the square root of this unit. Clocks, variances and
 ** mean squared errors (MSE) are in the square of the unit of f. Every argument must be finite and
-** >= 0. rho, radius and dimension must be positive. If the result would be 0/0 for sensitivity = 0
-** and t = 0, at least one of them must be positive. The functions do not check these conditions.
-** The relative error is at most 1e-12 wherever the result is a normal double.
+** >= 0. rho, radius and dimension must be positive. sensitivity and t must not both be 0 where the
+** formula would then be 0/0. The functions do not check these conditions. The relative error is at
+** most 1e-12 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_DIFFUSION_H
 #define DIFFUSE_MATH_DIFFUSION_H
@@ -33,7 +33,7 @@
 ** two neighbouring times of the grid:
 **     RATE_STEPS       kappa is nowhere above the value given for the earlier time, because kappa
 **                      decreases or because the caller passes upper bounds;
-**     RATE_CONVEX      kappa is convex: the function integrates the trapezoid above kappa;
+**     RATE_CONVEX      kappa is convex: the function integrates the chord above kappa;
 **     RATE_LOG_CONVEX  ln kappa is convex: the function integrates the exponential above kappa.
 ** The functions kappa of Brownian motion and of OU (brownian_gamma, ou_gamma) meet all three
 ** conditions.
@@ -83,9 +83,9 @@ double ou_shrink(double theta, double t);
 ** (equation (4) and the text around it). Each mechanism has the zCDP rate of OU(theta, rho) at time
 ** t. ou_mse() is the error of OU if the true answer is at distance `norm` from the centre: (1-b)^2
 ** norm^2 + b^2 dimension tau. gaussian_mse() is the error of the plain Gaussian mechanism:
-** dimension tau. pgm_mse() is for the Gaussian mechanism whose result is shrunk by the best
-** constant (PGM in the paper). The function returns the largest error over all true answers within
-** `radius` of the centre: dimension tau radius^2/(radius^2 + dimension tau).
+** dimension tau. pgm_mse() is the error of the Gaussian mechanism whose result is shrunk by the
+** best constant (PGM in the paper), for the worst true answer within `radius` of the centre:
+** dimension tau radius^2/(radius^2 + dimension tau).
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);

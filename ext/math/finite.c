@@ -9,9 +9,9 @@
 
 /*
 ** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1), where f(d) = (1+d)^a - 1 - a d is never
-** negative. Let the moment be the sum of q (p/q)^a over all points. The sum of q f(d) is the moment
-** minus 1, because the sum of q d is 0. At a = 1 the function returns the term of the
-** Kullback-Leibler divergence.
+** negative. The moment is the sum of q (p/q)^a over all points. It equals 1 plus the sum of q f(d),
+** because the sum of q d is 0. At a = 1 the function returns the term of the Kullback-Leibler
+** divergence.
 */
 static double moment_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {

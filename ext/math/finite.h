@@ -25,11 +25,10 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
 ** kernels whose inputs differ too. An (epsilon, delta)-DP mechanism makes the two inputs from
 ** neighbouring data sets. The first input goes through the first kernel, and the second input goes
 ** through the second kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C)
-** and delta D + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1 (Kairouz, Oh and Viswanath
-** 2015). The divergence is convex in A, B, C and D, so in the worst case each of these four
-** distributions is a single state. The running time is proportional to rows^4 columns, or to rows^2
-** columns if delta =
-** 0. Returns NaN if memory runs out.
+** and delta D + (1-delta)(b B + a C), where A, B, C and D are distributions, a/b = e^epsilon and a
+** + b = 1 (Kairouz, Oh and Viswanath 2015). The divergence is convex in A, B, C and D, so in the
+** worst case each of these four distributions is a single state. The running time is proportional
+** to rows^4 columns, or to rows^2 columns if delta = 0. Returns NaN if memory runs out.
 */
 double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out);
@@ -44,9 +43,9 @@ double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double 
 
 /*
 ** Returns the bound of Theorem 2 on coupled_rdp(): R(omega || nu) plus the largest R(pi_x K ||
-** K(x)) over the states x of omega. K is the kernel and R is the Renyi divergence of order alpha.
-** pi is the coupling: its row sums are omega, its column sums are mu, and its row x divided by
-** omega(x) is pi_x. The kernel has rows x columns entries, the coupling has rows x rows entries,
+** K(x)) over the states x with omega(x) > 0. K is the kernel and R is the Renyi divergence of order
+** alpha. pi is the coupling: its row sums are omega, its column sums are mu, and its row x divided
+** by omega(x) is pi_x. The kernel has rows x columns entries, the coupling has rows x rows entries,
 ** and nu has `rows` entries. Returns NaN if memory runs out.
 */
 double coupling_bound(const struct kernel *kernel, const double *coupling, const double *nu,

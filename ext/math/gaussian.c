@@ -12,11 +12,11 @@
 ** epsilon = 709 and loses all digits in the tails. The products of phi and M lose no digits under
 ** three conditions:
 **
-** 1. phi(A) is exp(-A^2/2) with a factor, so the ABSOLUTE error of A^2/2 must be about 1e-16,
-**    although A^2/2 can be 700. A^2/2 is (epsilon - rate)^2/(4 rate). half_square() computes this
-**    quotient in twice the precision.
+** 1. phi(A) is a constant times exp(-A^2/2), so the ABSOLUTE error of A^2/2 must be at most about
+**    1e-16, although A^2/2 can be 700. A^2/2 is (epsilon - rate)^2/(4 rate). half_square() computes
+**    this quotient in twice the precision.
 ** 2. For small mu, M(A) - M(B) is computed as the integral of -M' = 1 - t M(t) over [A, B]. For
-**    large mu the difference does not cancel. M and M' come from one continued fraction.
+**    large mu the subtraction loses no digits. M and M' come from one continued fraction.
 ** 3. Each tail of the profile is stored as an exponent and a factor (struct tail), so its logarithm
 **    exists even if its value underflows. Where delta is close to 1, the tail is 1 - delta.
 **
@@ -87,7 +87,7 @@ static double slope_within(double u, void *interval) {
 
 /*
 ** Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. The
-** function ignores its status: 21 points are enough, and the error estimate that GSL reports
+** status that it returns is ignored: 21 points are enough, and the error that GSL estimates
 ** consists of rounding only.
 */
 static double mills_integral(double a, double width) {
@@ -280,8 +280,8 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
   /*
-  ** The more slack is set aside, the fewer draws fit into the rest of the budget. The loop searches
-  ** for the largest slack that these draws can use up.
+  ** If more slack is set aside, fewer draws fit into the rest of the budget. The loop searches for
+  ** the largest slack that the draws of the remaining budget can use up.
   */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);

@@ -71,10 +71,10 @@ double gaussian_rate_beside(double epsilon, double delta, double slack);
 ** Returns the lattice slack that a budget of (epsilon, delta) sets aside if each release costs
 ** `rate`. The result is the larger of two amounts. The first amount is the slack of all releases of
 ** this rate that fit into the budget, with one coordinate each. The second amount is the slack that
-** lowers the largest rate of the budget by one part in 2^43. For k releases, let R =
-** gaussian_rate_beside(epsilon, delta, k * GAUSSIAN_DRAW_SLACK). If `rate` is R/k, rounded down by
-** published_down() (rounding.h), k releases of this rate fit into the budget. The second amount
-** makes sure of this. Returns NaN if delta leaves no room for slack.
+** lowers the largest rate of the budget by one part in 2^43. The second amount guarantees that k
+** releases fit into the budget if `rate` is R/k, rounded down by published_down() (rounding.h).
+** Here R is gaussian_rate_beside(epsilon, delta, k * GAUSSIAN_DRAW_SLACK). Returns NaN if delta
+** leaves no room for slack.
 */
 double gaussian_slack_beside(double epsilon, double delta, double rate);
 

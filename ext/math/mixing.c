@@ -201,9 +201,9 @@ static double sinh_ratio(double x) {
 }
 
 /*
-** With a = alpha and e = epsilon, the moment is (exp(a e) + exp((1-a) e))/(1 + exp(e)) = 1 + 2
-** sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function divides the moment by its
-** largest exponential.
+** With a = alpha, e = epsilon and the divergence r, the moment e^((a-1) r) is (exp(a e) + exp((1-a)
+** e))/(1 + exp(e)) = 1 + 2 sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function
+** divides the moment by its largest exponential.
 */
 double response_rdp(double alpha, double epsilon) {
   double excess = alpha - 1.0;

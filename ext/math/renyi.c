@@ -93,8 +93,8 @@ static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
   /*
-  ** The root is below two numbers: the positive solution u of u^2 epsilon = (2u + 1) l, and the u
-  ** at which S(u) = 0.
+  ** The root is below two numbers: the positive solution u of u^2 epsilon = (2u + 1) l with l =
+  ** ln(1/delta), and the u at which S(u) = 0.
   */
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));

@@ -67,8 +67,8 @@ static struct estimate estimate(const struct view *view, int cell, int component
 }
 
 /*
-** Returns the half-width of the interval of an estimate from several coordinates, if its standard
-** deviation is 1.
+** Returns the half-width of the interval of an estimate that is computed from several coordinates
+** and has a standard deviation of 1.
 */
 static double mixed_width(const struct view *view) {
   return mixed_half_width(view->noise, 1, CONFIDENCE);
@@ -157,8 +157,9 @@ int estimate_means(struct reading *reading, const int64_t *values, struct estima
 }
 
 /*
-** Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2. The mean of u is
-** (a - b)/(a + b). To first order, its noise is sigma sqrt((1 - u)^2 + (1 + u)^2)/(a + b).
+** Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2, where u is x
+** mapped linearly from [low, high] to [-1, 1]. The mean of u is (a - b)/(a + b). To first order,
+** its noise is sigma sqrt((1 - u)^2 + (1 + u)^2)/(a + b).
 */
 int estimate_paired_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
@@ -190,9 +191,9 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 
 /*
 ** Returns the spread of a cell: the variance or the standard deviation of x. The arguments are the
-** variance of u in [-1, 1] and the noise of this variance. For a standard deviation, the interval
-** runs between the roots of the ends of the variance's interval, because the root is not linear
-** near 0.
+** variance of u (x mapped to [-1, 1]) and the standard deviation of the noise in this variance. For
+** a standard deviation, the interval runs between the roots of the ends of the variance's interval,
+** because the root is not linear near 0.
 */
 static struct estimate spread(const struct reading *reading, int cell, double variance,
                               double noise) {
@@ -533,9 +534,9 @@ static void move(struct estimate *estimate, double value, double factor) {
 ** is. The function does not scale the values as Theorem 8 does. That scaling is optimal for noise
 ** of known variance without clamping, but it makes the worst case of a clamped average worse.
 **
-** If theta is given, the function shrinks each value towards the centre. The factor is the shrink
-** factor of the process at the clock at which the noise of the process has the same variance as the
-** value (to first order).
+** If theta is given, the function shrinks each value towards the centre. It uses the shrink factor
+** that the process has when its noise has the same variance as the noise of the value (to first
+** order).
 */
 static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
                                 int count) {

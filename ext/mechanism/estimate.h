@@ -21,7 +21,7 @@
 struct view {
   const struct noise_law *noise;
   int granularity, shift;
-  uint64_t clock;            /* variance of each coordinate, in lattice steps */
+  uint64_t clock;            /* variance of each coordinate, in squared lattice steps */
   int is_ou;                 /* 0: shrink is 1 */
   double centre;             /* a public parameter, never computed from the data */
   double radius, theta, rho; /* NaN if not given */
@@ -67,7 +67,7 @@ struct estimate {
   double value, stddev, low, high;
 };
 
-/* The data that estimators need beside the layout. */
+/* The input of the estimators, apart from the values of the point. */
 struct reading {
   const struct contribution *question;
   const struct layout *shape;
@@ -110,20 +110,20 @@ struct estimate estimate_mixed(const struct view *view, const struct estimate *f
                                const double *weights, int cell);
 
 /*
-** Returns the least noisy count, in lattice steps, at which a private key is shown. A unit's counts
-** have a norm of at most C over at most m keys, so each count is at most C. Let Q be the number
-** that the noise of one count exceeds with probability 1 - (1 - delta)^(1/m). With probability at
-** least 1 - delta, noise then raises none of these m counts above C + Q. The noise of a count is
-** one draw, or the sum of several draws if the count is the sum of several components. The
-** threshold is C + Q plus two steps for each draw, which cover rounding and the tails of the
-** discrete distributions.
+** Returns the smallest noisy count, in lattice steps, for which a private key is shown. One unit
+** contributes to the counts of at most m keys, and the norm of its contributions is at most C, so
+** it adds at most C to each count. Let Q be the number that the noise of one count exceeds with
+** probability 1 - (1 - delta)^(1/m). With probability at least 1 - delta, noise then raises none of
+** these m counts above C + Q. The noise of a count is one draw, or the sum of several draws if the
+** count is the sum of several components. The threshold is C + Q plus two steps for each draw,
+** which cover rounding and the tails of the discrete distributions.
 */
 double estimate_threshold(const struct reading *reading);
 
 /*
-** Returns a count in lattice steps. A bin of bounds shows rows if its noisy count is above the
-** returned count. If no bin has rows, the probability that the noise of some bin exceeds the
-** returned count is at most BOUNDS_ALARM.
+** For a release of kind 'bounds': returns a count in lattice steps. A bin is taken to have rows if
+** its noisy count is above the returned count. If no bin has rows, the probability that the noise
+** of some bin exceeds the returned count is at most BOUNDS_ALARM.
 */
 #define BOUNDS_ALARM 1e-3
 double estimate_bounds_threshold(const struct reading *reading);

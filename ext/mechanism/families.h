@@ -16,15 +16,15 @@ extern const struct family family_vector_mean; /* 1 and the components of a vect
 extern const struct family family_bins;        /* 1, in a bin of [lo, hi] */
 extern const struct family family_bounds;      /* 1, in the bin of its sign and exponent */
 extern const struct family family_tree;        /* 1, in a leaf and the nodes above it */
-extern const struct family family_key_bins;    /* the same two, in a cell for each key */
-extern const struct family family_key_tree;
-extern const struct family family_key_units;  /* 1 for each unit, in a cell for each key */
-extern const struct family family_key_count;  /* 1, in a cell for each key */
-extern const struct family family_key_sum;    /* x, in a cell for each key */
-extern const struct family family_key_mean;   /* 1 and u, in a cell for each key */
-extern const struct family family_key_spread; /* 1, u and 2 u^2 - 1, in a cell for each key */
-extern const struct family family_choice;     /* 1, in a cell for each candidate of a unit */
-extern const struct family family_response;   /* 1, in a cell for each state of a kernel */
-extern const struct family family_sgd;        /* a step of a descent, not a sum (sgd.h) */
+extern const struct family family_key_bins;    /* as family_bins, in a cell for each key */
+extern const struct family family_key_tree;    /* as family_tree, in a cell for each key */
+extern const struct family family_key_units;   /* 1 for each unit, in a cell for each key */
+extern const struct family family_key_count;   /* 1, in a cell for each key */
+extern const struct family family_key_sum;     /* x, in a cell for each key */
+extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
+extern const struct family family_key_spread;  /* 1, u and 2 u^2 - 1, in a cell for each key */
+extern const struct family family_choice;      /* 1, in a cell for each candidate of a unit */
+extern const struct family family_response;    /* 1, in a cell for each state of a kernel */
+extern const struct family family_sgd;         /* a step of a descent, not a sum (sgd.h) */
 
 #endif

@@ -72,8 +72,8 @@ static double log_gaussian(const struct noise *noise, double epsilon, double dis
 }
 
 /*
-** Returns ln E, where E is the divergence of order e^epsilon between the noise and the noise moved
-** by `distance`.
+** Returns ln E, where E is the hockey-stick divergence of order e^epsilon between the noise and the
+** noise moved by `distance`.
 */
 static double log_stick(const struct noise *noise, double epsilon, double distance) {
   if (distance == 0 || epsilon == INFINITY) return -INFINITY;
@@ -95,8 +95,8 @@ static double moved_by(const struct hiding *hiding, const struct hop *hop) {
 /* ---- the steps after a row ------------------------------------------------------------------- */
 
 /*
-** A walk over the steps after a row. The walk computes the remaining divergence d of the row at one
-** epsilon.
+** A walk over the steps after a row. The walk computes d (hiding.h), the divergence that remains
+** for the row, at one epsilon.
 */
 struct walk {
   const struct hiding *hiding;
@@ -178,9 +178,9 @@ static void walk_on(struct walk *walk, double most) {
 
 /*
 ** Returns 1 if the walk certainly cannot bring ln d down to log_wanted. The function computes a
-** lower limit of d after the walk. It takes the smaller of the current d and the path bound at the
-** end of the path. It multiplies this number, for each step left, by the least factor that a step
-** can have while d is above the wanted value.
+** lower limit of d after the walk. It starts from the smaller of the current d and the path bound
+** at the end of the path. For each step left, it multiplies this number by the least factor that a
+** step can have while d is above the wanted value.
 */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
@@ -331,9 +331,10 @@ static double pure_epsilon(const struct hiding *hiding, double index) {
 }
 
 /*
-** The nodes of a profile, as shares of the last node. The first share is 0. Up to the share 1/64
-** there are 16 nodes for each octave, and from there on the nodes are equally spaced. The number of
-** nodes is a constant, so it is the same on every machine.
+** The nodes of a profile are the values of epsilon at which it stores delta. Here they are given as
+** shares of the last node. The first share is 0. Up to the share 1/64 there are 16 nodes for each
+** octave, and from there on the nodes are equally spaced. The number of nodes is a constant, so it
+** is the same on every machine.
 */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16

@@ -1,23 +1,23 @@
 /*
-** hiding.h: privacy bounds for a row of a model that is followed by further steps. The noise of
-** these steps hides the row.
+** hiding.h: privacy bounds for a row whose step in the training of a model (sgd.h) is followed by
+** further steps. The noise of these further steps hides the row.
 **
 ** Both bounds below hold for the mechanism of sgd.h exactly as the code runs: on the lattice, with
 ** all rounding, and for the last point before its projection.
 **
 ** The path bound (Balle et al. 2019, Theorem 5) uses the distance T_0 and the clock of the path in
 ** sgd.h (descent_design). The theorem's proof works for hypothesis tests as well as for Renyi
-** divergences (Bok, Su and Altschuler 2024). In this proof, each step compares its noise with the
-** same noise moved by an integer vector, whose norm is at most a_j. The proof uses a continuous
-** Gaussian of variance V - 1/12 that is rounded to integers. Rounding and moving by an integer
-** vector give the same result in either order. The total variation distance between the rounded
-** Gaussian and the discrete noise of variance V is at most gaussian_lattice_slack() for each
-** coordinate. The privacy profile of the row is therefore at most that of a Gaussian of the path's
-** rate, plus (1 + e^epsilon) times the slack of all draws from the row's own step on.
+** divergences (Bok, Su and Altschuler 2024). In this proof, the noise of step j is compared with
+** the same noise moved by an integer vector of norm at most a_j (sgd.h). The proof uses a
+** continuous Gaussian of variance V - 1/12 that is rounded to integers. Rounding and moving by an
+** integer vector give the same result in either order. The total variation distance between the
+** rounded Gaussian and the discrete noise of variance V is at most gaussian_lattice_slack() for
+** each coordinate. The privacy profile of the row is therefore at most that of a Gaussian of the
+** path's rate, plus (1 + e^epsilon) times the slack of all draws from the row's own step on.
 **
 ** The contraction bound (Asoodeh et al. 2020, Theorems 3 and 4, with Balle et al. 2019, Theorem
-** 1(2), applied again in each step) starts with d_0, the divergence of order e^epsilon after the
-** row's own step. Each later step replaces d by
+** 1(2), applied again in each step) starts with d_0, the hockey-stick divergence of order e^epsilon
+** after the row's own step. Each later step replaces d by
 **     d <- d E(epsilon~, moved),  epsilon~ = ln(1 + (e^epsilon - 1)/d).
 ** Here `moved` = L * 2 radius + 5/4 sqrt(dim) lattice steps. This is an upper bound on the distance
 ** of two points that start a step in the ball, after the step and its rounding. E is the largest
@@ -35,8 +35,7 @@
 ** at order e^(epsilon - m/t). This equals the divergence of one coordinate that moves by the sum.
 **
 ** The code combines both bounds: after each step, d is replaced by the path bound if the path bound
-** is smaller. Everything after a step is post-processing, so a bound may ignore any number of steps
-** at the end.
+** is smaller. A bound may ignore any number of steps at the end, because they are post-processing.
 */
 #ifndef DIFFUSE_MECHANISM_HIDING_H
 #define DIFFUSE_MECHANISM_HIDING_H
@@ -108,8 +107,8 @@ struct profile {
 void hiding_profile(const struct hiding *hiding, struct profile *profile);
 
 /*
-** Returns an upper bound on the Renyi divergence of order alpha > 1 of two distributions with this
-** profile, in both directions:
+** Returns an upper bound r on the Renyi divergence of order alpha > 1 of two distributions with
+** this profile, in both directions. With g = e^epsilon,
 **     e^((alpha-1) r) = 1 + alpha (alpha-1) int_1^inf (g^(alpha-2) + g^(-alpha-1)) delta(ln g) dg.
 ** Returns infinity if a double cannot hold the bound. delta is a decreasing and convex function of
 ** g, so between two nodes delta lies below its chord.

@@ -27,8 +27,8 @@ static uint64_t root_of(uint128 x) {
 }
 
 /*
-** Returns the largest distance of the totals of neighbours, in the norm of the noise and in fine
-** steps. The distance is below 2^56.
+** Returns the largest distance between the totals of two neighbouring data sets, in the norm of the
+** noise and in steps of the fine lattice. The distance is below 2^56.
 */
 static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
   if (!noise->in_sum_norm || shape->is_l1 || shape->touched == 1) return shape->distance;

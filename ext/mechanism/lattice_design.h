@@ -2,9 +2,11 @@
 ** lattice_design.h: designs the lattice of a release and draws its points.
 **
 ** Only public parameters determine the lattice: the clipping norm, the requested rate and the
-** adjacency. A path is a sequence of points of one release with increasing clocks (noise_law.h). A
-** step outward adds noise to the outermost point and does not read the data. A step inward averages
-** the innermost point with one fresh draw. This code does not depend on SQL, tables or budgets.
+** adjacency (whether neighbours differ by adding or by replacing a unit). A point is the totals of
+** a release plus noise, on the lattice. A path is the sequence of points of one release, ordered by
+** their clocks (noise_law.h). The innermost point has the least noise. A step outward adds noise to
+** the outermost point and does not read the data. A step inward averages the innermost point with
+** one fresh draw. This code does not depend on SQL, tables or budgets.
 */
 #ifndef DIFFUSE_RELEASE_H
 #define DIFFUSE_RELEASE_H
@@ -35,11 +37,11 @@ struct design {
 ** Fills a design for vectors of this layout that are released at `rate`. The rate must be inside
 ** the bounds above.
 **
-** The totals of neighbours differ by at most `distance` on the fine lattice, in at most `touched`
-** coordinates. Rounding to the release lattice adds at most one step to each coordinate
-** (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance. In the sum norm,
-** rounding adds up to `touched` steps. For this norm, design_make() makes the lattice finer, by a
-** factor of up to 2^6, until these steps are below 1/64 of the sensitivity.
+** The totals of neighbouring data sets differ by at most `distance` on the fine lattice, in at most
+** `touched` coordinates (struct layout). Rounding to the release lattice adds at most one step to
+** each coordinate (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
+** In the sum norm, rounding adds up to `touched` steps. For this norm, design_make() makes the
+** lattice finer, by a factor of up to 2^6, until these steps are below 1/64 of the sensitivity.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);

@@ -33,7 +33,7 @@ struct markov_kernel {
   char *json;        /* the cells and steps in one fixed form */
 };
 
-#define CHANNEL_MAX_STEPS 1000000 /* there is a limit because each step needs a draw */
+#define CHANNEL_MAX_STEPS 1000000 /* limits the running time: each step needs a draw */
 
 /* Reads a kernel. The caller must call markov_kernel_clear() afterwards, even after an error. */
 int markov_kernel_read(struct markov_kernel *channel, struct json *json, const char *text,

@@ -79,7 +79,10 @@ struct mechanism {
                      struct design *design);
   /* Returns the least sensitivity that the mechanism may charge for on its lattice. */
   uint64_t (*sensitivity)(const struct mechanism *mechanism, const struct terms *terms);
-  /* Returns the zCDP rate of a point at a clock. Callers compare this rate with the tier's rate. */
+  /*
+  ** Returns the zCDP rate of a point at a clock. The caller checks that this rate is at most the
+  ** tier's rate.
+  */
   double (*rate)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock);
   /* Returns the clock of the draw that makes the first point. */
   uint64_t (*draw_clock)(const struct terms *terms, uint64_t clock);

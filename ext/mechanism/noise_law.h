@@ -2,8 +2,11 @@
 ** noise_law.h: noise distributions on the lattice. A noise law has functions for the width and the
 ** cost of the noise, for draws, and for steps to a larger clock.
 **
-** The clock of a path's point is the variance of its noise in lattice steps. gaussian.c and
-** laplace.c define the two noise laws. Several mechanisms can share one noise law.
+** A release can have several points, one for each tier. A point is the exact totals plus noise, and
+** the points of a release form a path (lattice_design.h). The clock of a point is the variance of
+** its noise in squared lattice steps. For Laplace noise, the clock is the integer nearest to this
+** variance. The rate of a tier is the largest zCDP rate that a release may cost there. gaussian.c
+** and laplace.c define the two noise laws. Several mechanisms can share one noise law.
 */
 #ifndef DIFFUSE_MECHANISM_NOISE_LAW_H
 #define DIFFUSE_MECHANISM_NOISE_LAW_H
@@ -54,11 +57,11 @@ struct noise_law {
   int (*draw)(uint64_t clock, int64_t *noise, size_t count);
   int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
   /*
-  ** between() draws the points of a clock between the points `inner` and `outer`, which were drawn
-  ** outward. The drawn points have the conditional distribution of a path that is drawn outward
-  ** (noise/gaussian_bridge.h, noise/laplace_bridge.h). The array `values` must not overlap the
-  ** other arrays. least_between is the least distance between the new clock and the outer clock.
-  ** outward() returns a clock that is far enough outside the inner clock.
+  ** between() draws a point between its neighbours `inner` and `outer`, which were drawn outward.
+  ** The new point has the conditional distribution that it would have if the whole path had been
+  ** drawn outward (noise/gaussian_bridge.h, noise/laplace_bridge.h). The array `values` must not
+  ** overlap the other arrays. least_between is the least distance between the new clock and the
+  ** outer clock. The clocks that outward() returns keep this distance from the inner clock.
   */
   int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
                  size_t count);
@@ -76,8 +79,9 @@ struct noise_law {
   */
   double (*half_width)(double stddev, double confidence);
   /*
-  ** Returns a number q of steps. The sum of `terms` independent draws of a clock exceeds q + 2
-  ** terms with at most this probability. 1 <= terms <= 3, 0 < probability <= 1/2.
+  ** Returns a number q of lattice steps. The sum of `terms` independent draws of noise with this
+  ** clock exceeds q + 2 * terms with at most this probability. 1 <= terms <= 3, 0 < probability <=
+  ** 1/2.
   */
   double (*tail)(uint64_t clock, int terms, double probability);
 };

@@ -30,8 +30,8 @@ double noise_curve(const void *room, double alpha) {
 }
 
 /*
-** The clock was chosen such that the rate of the noise is at most the tier's rate. A rounding error
-** can make the computed rate slightly larger. fmin() corrects this.
+** The clock was chosen so that the rate of the noise is at most the tier's rate. A rounding error
+** can make the computed rate slightly larger, so fmin() limits it to the tier's rate.
 */
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost) {

@@ -215,14 +215,14 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 /* ---- the path, for falling learning rates ---------------------------------------------------- */
 
 /*
-** A walk backward from the end of a descent to a step. The struct holds the part of a distance at
-** this step that reaches the end, and the path from this step to the end.
+** A walk backward from the end of a descent to a step. The struct describes the path from this step
+** to the end, and which part of a distance at this step is left at the end.
 */
 struct way {
   double carried; /* the product of the contractions of later steps */
   /*
   ** The distance that the rounding of later steps adds: the sum, over these steps, of the part of e
-  ** that reaches the end.
+  ** (sgd.h) that is left at the end.
   */
   double rounding;
   double clock;    /* the sum of carried^2 variance over this step and all later steps */
@@ -256,8 +256,8 @@ static double way_on_top(const struct way *way, double added) {
 }
 
 /*
-** Each of two ratios is twice an upper bound on the cost of a row: T_0^2/clock without additional
-** noise, and s^2/variance of the row's own step. Returns the smaller ratio.
+** Returns the smaller of two ratios, each of which is twice an upper bound on the cost of a row:
+** T_0^2/clock without additional noise, and s^2/variance of the row's own step.
 */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);

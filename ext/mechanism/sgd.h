@@ -10,8 +10,8 @@
 **     w_i = U_i, projected onto the ball     floating point: it reads U_i alone
 **
 ** g_i is the gradient of the loss of row i, eta is the learning rate, l2 is the regularisation, and
-** w_0 = 0. The code here adds no noise to the last M. The release does this and stores the sum, the
-** last U, as its point. The published coefficients are the projection of this U.
+** w_0 = 0. The code here adds no noise to the last M. The release adds this noise and stores the
+** result, the last U, as its point. The published coefficients are the projection of this point.
 **
 ** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.h clips eta g_i to a ball
 ** of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this radius,
@@ -63,7 +63,7 @@ struct descent {
   double random_stop;      /* 1: stop after a random number of rows */
   double decay, power;     /* how the learning rate falls; decay 0: all steps are equal */
   double laplace;          /* 1: Laplace noise */
-  double variance;         /* clock of the noise of the last step, in lattice steps; below 2^53 */
+  double variance;         /* clock (noise_law.h) of the noise of the last step; below 2^53 */
 };
 
 /* Returns the noise law of the steps of a descent. */
@@ -200,9 +200,9 @@ int descent_diffusible(const struct descent *descent, const struct layout *shape
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. For any
-** k, the bound T_0^2/(2 clock) that uses only the first k steps after the row is valid, because all
-** later steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
+** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. The
+** bound T_0^2/(2 clock) may use only the first k steps after the row, for any k, because all later
+** steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
 ** public_rows. With falling learning rates, the function tries only some values of k. The rate of
 ** the last row is at most the charged rate.
 */

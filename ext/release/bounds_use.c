@@ -7,7 +7,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* A parameter that is compared with the ends of bounds, and whether an end equals it. */
+/*
+** A parameter that is compared with the ends of published bounds. `found` is 1 if an end has the
+** same absolute value.
+*/
 struct search {
   double parameter;
   int found;
@@ -19,7 +22,7 @@ static int compare_end(void *context, const struct ledger_value *end) {
   return 1;
 }
 
-/* Returns whether an end that was published at this tier has the parameter's magnitude. */
+/* Returns whether an end that was published at this tier has the parameter's absolute value. */
 static int is_end(const struct publication *bounds, int tier, double parameter) {
   struct ledger *ledger = bounds->session->ledger;
   struct search search = {parameter, 0};

@@ -56,7 +56,7 @@ static double rate_of(const struct publication *publication, int tier) {
 /* ---- costs and rows -------------------------------------------------------------------------- */
 
 /*
-** The context of the function from which the ledger reads the curve. The curve has one cost for
+** The context of the callback from which the ledger reads the curve. The curve has one cost for
 ** each order of symbols_order_at().
 */
 struct symbol_curve {
@@ -189,12 +189,11 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 }
 
 /*
-** Sets the costs of the category that the kernel draws. An audience that sees only this category
-** sees the output of the first mechanism after all kernels. Let E be the epsilon of the output
-** before the last kernel. The output after the last kernel reveals no more than the output of this
-** kernel after the worst mechanism with the epsilon E. A kernel never raises the cost. An audience
-** that has also seen an earlier category has already paid for the earlier category. Returns 1, or 0
-** with the error set.
+** Sets the costs of the category that the kernel draws. The cost at each order is the smaller of
+** two bounds. One bound is the cost before this kernel, because a kernel never raises the cost. The
+** other bound holds for all kernels so far after the worst mechanism with the epsilon of the first
+** category (chain_rdp). An audience that has also seen an earlier category has already paid for
+** that category. Returns 1, or 0 with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {

@@ -18,10 +18,10 @@ extern const struct procedure category_procedure;
 
 /*
 ** A release of categories or reports has a cost at each of symbols_order_count() orders: first the
-** stored orders, then the filter order of each tier. symbols_order_at() returns an order. If it
-** returns at most 1, the tier has no order. symbols_pay() charges the costs and keeps the costs at
-** the stored orders as the publication's curve. If `costs` is null, symbols_pay() reports an
-** out-of-memory error.
+** stored orders (math/renyi.h), then, for each tier, the order at which the tier enforces its
+** budget. symbols_order_at() returns one of these orders. If the result is at most 1, the tier has
+** no such order. symbols_pay() charges the costs and keeps the costs at the stored orders as the
+** publication's curve. If `costs` is null, symbols_pay() reports an out-of-memory error.
 */
 int symbols_order_count(const struct publication *publication);
 double symbols_order_at(const struct publication *publication, int index);

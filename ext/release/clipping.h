@@ -15,9 +15,9 @@ struct clipped_share {
 };
 
 /*
-** Returns the share. The interval holds every share s that a noisy test does not refuse: the number
-** clipped (1 - s) - unclipped s is noise alone if s is the true share (Fieller 1954). The
-** denominator is the noisy sum of the two counts, never an exact number.
+** Returns the share. If s is the true share, the number clipped (1 - s) - unclipped s consists of
+** noise alone. The interval holds every share s for which this number is small enough to be noise
+** (Fieller 1954). The denominator is the noisy sum of the two counts, never an exact number.
 */
 struct clipped_share clipping_share(const struct noise_law *noise,
                                     const struct ledger_clipping *clipping);

@@ -5,7 +5,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Returns the aggregate's first mechanism whose noise has a curve as its cost, or null. */
+/* Returns the aggregate's first mechanism whose noise costs a curve (math/cost.h), or null. */
 static const struct mechanism *curve_mechanism(const struct aggregate *aggregate) {
   for (int i = 0; mechanisms[i]; i++) {
     const struct noise_law *noise = mechanisms[i]->noise;

@@ -17,10 +17,11 @@
 #include "release/publication.h"
 
 /*
-** Answers the request if the ledger already has the release at this tier or can diffuse it there.
-** Otherwise charges the new release or the refinement. Takes over the request's list of keys. The
-** caller must call publish_clear() afterwards, even after an error. Returns 1, or 0 with the error
-** in the session.
+** Answers the request if the release is already published at this tier, or if the stored points are
+** enough to publish it there without reading data. Otherwise charges for the new release, or for
+** the refinement, which draws a less noisy point of a stored release. Takes over the request's list
+** of keys. The caller must call publish_clear() afterwards, even after an error. Returns 1, or 0
+** with the error in the session.
 */
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);

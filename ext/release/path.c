@@ -167,7 +167,8 @@ static int too_far(struct publication *publication, int tier) {
 
 /*
 ** Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
-** publication's tier. Adds the slack of the steps to the release.
+** publication's tier. Adds the lattice slack (math/gaussian.h) of these steps to the slack of the
+** release.
 */
 static int plan_outward(struct publication *publication, int from, uint64_t *clocks) {
   struct ledger_release *release = &publication->definition.release;

@@ -1,6 +1,6 @@
 /*
-** path.h: releases whose points lie on a path of tiers. Each point is noisier than the next one
-** inward.
+** path.h: releases that can have a point (totals plus noise) at each tier. These points form a
+** path: each point is noisier than the next point inward.
 */
 #ifndef DIFFUSE_RELEASE_PATH_H
 #define DIFFUSE_RELEASE_PATH_H

@@ -283,9 +283,9 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
 }
 
 /*
-** Of the *left remaining rows, *wanted rows are chosen at random, and each chosen row makes a
-** report. The function draws how many of the next `count` rows are chosen, sets *chosen to this
-** number, and updates *wanted and *left. Returns 0 if the system gives no random bytes.
+** Draws how many of the next `count` rows make a report, and sets *chosen to this number. Of the
+** *left rows that remain, *wanted rows are to be chosen at random. The function updates *wanted and
+** *left. Returns 0 if the system gives no random bytes.
 */
 static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
   *chosen = 0;

@@ -5,8 +5,9 @@
 #include "release/publication.h"
 
 /*
-** Stores the publication and the values of a point, and sets the answer. If the position has a
-** kernel, applies the kernel to the values first. Returns 1, or 0 with the reason in the ledger.
+** Stores the publication and the values of a point, and sets the answer. If dp_mix() gave a kernel
+** for this tier, applies the kernel to the values first. Returns 1, or 0 with the reason in the
+** ledger.
 */
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 

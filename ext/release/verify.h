@@ -5,10 +5,11 @@
 #include "release/session.h"
 
 /*
-** Makes all checks of dp_verify(): checks the books and the seals, and compares every publication
-** with its point on the path. Returns 'ok' or the first discrepancy (sqlite3_free), or null with
-** the error in the ledger. If the ledger has an audience, the discrepancy or error only says that
-** the ledger does not verify. Call session_verify() inside a transaction.
+** Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
+** compares every publication with the stored point from which it was computed. Returns 'ok' or the
+** first discrepancy (sqlite3_free), or null with the error in the ledger. If the ledger is open for
+** an audience (ledger/audience.h), the discrepancy or error only says that verification failed.
+** Call session_verify() inside a transaction.
 */
 char *session_verify(struct session *session);
 
