@@ -61,10 +61,24 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
   return -1;
 }
 
+/* Lists the publications of one release, or of all releases, ordered by release. */
+static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) {
+  struct ledger_release release;
+  if (!name) return statement_bind(ledger, PUBLICATION_LIST, "");
+  if (!ledger_release_find(ledger, name, &release)) {
+    ledger_fail(ledger, "unknown release (dp_release lists them)");
+    return 0;
+  }
+  int64_t id = release.id;
+  ledger_release_clear(&release);
+  return statement_bind(ledger, PUBLICATION_OF, "i", id);
+}
+
 static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
-                           const int *chosen, int count, struct exposure *exposure) {
+                           const int *chosen, int count, const char *release,
+                           struct exposure *exposure) {
   struct sight sight = {0};
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* ordered by release */
+  sqlite3_stmt *row = list_publications(ledger, release);
   while (statement_row(ledger, row)) {
     int tier = chosen_index(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2));
     int64_t release_id = sqlite3_column_int64(row, 0);
@@ -104,9 +118,13 @@ static void append_epsilon(sqlite3_str *json, double epsilon) {
   }
 }
 
+/*
+** Appends the members of the result, except the list of releases. The periods of a tier concern all
+** its releases together, so they are left out for one release (`is_one`).
+*/
 static void append_exposure(struct ledger *ledger, sqlite3_str *json,
                             const struct ledger_tier *tiers, const int *chosen, int count,
-                            const struct exposure *exposure) {
+                            int is_one, const struct exposure *exposure) {
   int worst = chosen[0];
   for (int i = 1; i < count; i++) {
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
@@ -121,7 +139,7 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
     json_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
     append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
-    period_append(ledger, &tiers[chosen[i]], json);
+    if (!is_one) period_append(ledger, &tiers[chosen[i]], json);
     sqlite3_str_appendall(json, "}");
   }
   sqlite3_str_appendall(json, "]");
@@ -132,15 +150,17 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
 }
 
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
-                      int count) {
+                      int count, const char *release) {
   struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0)};
   sqlite3_str *json = sqlite3_str_new(0);
-  collect_sights(ledger, tiers, chosen, count, &exposure);
+  collect_sights(ledger, tiers, chosen, count, release, &exposure);
   char *sights = sqlite3_str_finish(exposure.json);
-  append_exposure(ledger, json, tiers, chosen, count, &exposure);
+  append_exposure(ledger, json, tiers, chosen, count, release != 0, &exposure);
   sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
   sqlite3_free(sights);
   char *result = sqlite3_str_finish(json);
   if (!result) ledger_fail(ledger, "out of memory");
-  return result;
+  if (!error_is_set(ledger->error)) return result;
+  sqlite3_free(result);
+  return 0;
 }

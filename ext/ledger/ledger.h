@@ -240,10 +240,11 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 
 /*
 ** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers.
-** The caller calls sqlite3_free().
+** If `release` is not null, the publications of other releases are left out. The caller calls
+** sqlite3_free().
 */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
-                      int chosen_count);
+                      int count, const char *release);
 
 /*
 ** Facts about a mechanism that the ledger needs to check publications and to name a theorem. The

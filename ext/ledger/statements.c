@@ -225,6 +225,8 @@ static const char *const statement_text[STATEMENTS] = {
                  " WHERE tier = ?",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
+    [PUBLICATION_OF] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
+                       " WHERE release_id = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
                      "dp_publication p"

@@ -5,6 +5,8 @@
 ** application showed these points to others, for example through a view, the outer tiers would lose
 ** their privacy.
 */
+#include <string.h>
+
 #include "ledger/audience.h"
 #include "ledger/internal.h"
 
@@ -12,9 +14,21 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** Hides the values of failed and discarded releases, so that each name has one value. The file
-** still contains the hidden values.
+** still contains the hidden values. The condition looks up one release for each row, so that a row
+** of one release is found without reading the others.
 */
-#define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
+#define LIVE                                                                                       \
+  "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
+  " AND r.state IN ('failed', 'discarded'))"
+
+/*
+** SQL for the ids of the releases with one name. Two partial indices find them: one for the
+** discarded releases, and one for the others. Rows of releases have no index on the name, because
+** an index on the id of the release finds them.
+*/
+#define IDS_OF_NAME                                                                                \
+  "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
+  " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
 
 #define DISPLAY                                                                                    \
   "(SELECT display(r.kind, r.lo, key, stddev, value, low, high) FROM dp_release r"                 \
@@ -49,18 +63,31 @@ const char *ledger_table_column(const struct ledger_table *table, int place) {
   return is_next && table->display ? "display" : 0;
 }
 
+/* Returns the column with the id of a release whose name is in this column, or null. */
+static const char *id_column(const struct ledger_table *table, const char *column) {
+  if (table->columns == &columns_release) return strcmp(column, "name") == 0 ? "id" : 0;
+  return strcmp(column, "release") == 0 ? "release_id" : 0;
+}
+
 /*
-** Returns " AND <column> IS ?" for each wanted column. For the owner, the column `display` is an
-** expression. For an audience, the inner SELECT already has this column.
+** Returns " AND <column> IS ?n" for each wanted column. `first` is the number of the first
+** parameter. For the owner, the column `display` is an expression. For an audience, the inner
+** SELECT already has this column.
+**
+** For the owner, a condition on the name of a release comes with a condition on its id, which an
+** index answers. An audience always reads all its rows: if it found one name faster, the time would
+** show whether an inner tier has a release of this name.
 */
 static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
-                        const int *wanted, int count) {
+                        const int *wanted, int count, int first) {
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, " ");
   for (int i = 0; i < count; i++) {
+    const char *column = ledger_table_column(table, wanted[i] + 1);
+    const char *id = ledger->audience ? 0 : id_column(table, column);
     int stored = ledger->audience || columns_shown(table->columns, wanted[i] + 1);
-    sqlite3_str_appendf(sql, " AND %s IS ?",
-                        stored ? ledger_table_column(table, wanted[i] + 1) : table->display);
+    sqlite3_str_appendf(sql, " AND %s IS ?%d", stored ? column : table->display, first + i);
+    if (id) sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, id, first + i, first + i);
   }
   return sqlite3_str_finish(sql);
 }
@@ -82,8 +109,8 @@ static char *select_all(const struct ledger_table *table, const char *where) {
 ** Returns the text of the SELECT. For an audience, the first parameter of the SELECT is the tier.
 */
 static char *select_text(const struct ledger *ledger, const struct ledger_table *table,
-                         const int *wanted, int count) {
-  char *where = conditions(ledger, table, wanted, count);
+                         const int *wanted, int count, int first) {
+  char *where = conditions(ledger, table, wanted, count, first);
   char *sql = !where             ? 0
               : ledger->audience ? audience_select(table, where)
                                  : select_all(table, where);
@@ -93,12 +120,12 @@ static char *select_text(const struct ledger *ledger, const struct ledger_table 
 
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
                       sqlite3_value **values, int count, ledger_take_row *take, void *context) {
-  char *sql = select_text(ledger, table, wanted, count);
+  int first = ledger->audience ? 2 : 1;
+  char *sql = select_text(ledger, table, wanted, count, first);
   if (!sql) return ledger_fail(ledger, "out of memory");
   sqlite3_stmt *row = 0;
   int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
   sqlite3_free(sql);
-  int first = ledger->audience ? 2 : 1;
   if (ledger->audience && rc == SQLITE_OK)
     rc = sqlite3_bind_text(row, 1, ledger->audience, -1, SQLITE_TRANSIENT);
   for (int i = 0; i < count && rc == SQLITE_OK; i++)

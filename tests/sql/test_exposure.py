@@ -7,7 +7,9 @@ Sigma^-1 a. This calculation does not use the rates in the ledger. The variances
 
 import itertools
 import json
+import pathlib
 import random
+import sys
 
 import pytest
 from mpmath import mp, mpf
@@ -240,3 +242,75 @@ def test_texts_that_are_not_utf8_are_refused(code):
         assert "UTF-8" in refused(db, "SELECT " + call.replace("$", '"')), call
     assert [row[0] for row in db.execute("SELECT name FROM dp_tier")] == ["a"]
     assert [row[0] for row in db.execute("SELECT name FROM dp_release")] == ["r"] and one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- long ledgers ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_ledger(tmp_path_factory):
+    """Returns a connection to a database whose ledger has 10,000 releases, of which one is discarded and made again."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+    import ledger as history
+    db = history.prepare(tmp_path_factory.mktemp("long") / "long.db", 30_000)
+    one(db, "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', 'again')")
+    one(db, "SELECT dp_discard('again')")
+    one(db, "SELECT dp_release('out', 'count', 'VALUES (1, 1)', 'again')")
+    yield db
+    db.close()
+
+
+def bytes_read(db, sql, *parameters):
+    """Returns the rows of a statement, and the number of bytes that this process read from files meanwhile. Each transaction
+    on a ledger begins with an empty page cache, so it reads every page that it needs."""
+    def total():
+        return int(pathlib.Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+    before = total()
+    rows = db.execute(sql, parameters).fetchall()
+    return rows, total() - before
+
+
+MOST = 200_000  # bytes; the ledger has about 10 million, and a table by itself has more than 700,000
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/io").exists(), reason="only Linux counts the bytes that a process reads")
+@pytest.mark.parametrize("table, column, rows", [
+    ("dp_value", "release", 1), ("dp_publication", "release", 1), ("dp_charge", "release", 3), ("dp_release", "name", 1)])
+def test_a_name_is_found_in_a_long_ledger_without_a_scan(long_ledger, table, column, rows):
+    names = {"release-7000": rows, "nobody": 0, "again": {"dp_charge": 5, "dp_release": 2}.get(table, 1)}
+    everything, scanned = bytes_read(long_ledger, f"SELECT * FROM {table}")
+    at = [row[1] for row in long_ledger.execute(f"PRAGMA table_info({table})")].index(column)
+    assert scanned > 3 * MOST
+    for name, count in names.items():
+        found, read = bytes_read(long_ledger, f"SELECT * FROM {table} WHERE {column} = ?", name)
+        assert read < MOST
+        assert len(found) == count and found == [row for row in everything if row[at] == name]
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/io").exists(), reason="only Linux counts the bytes that a process reads")
+def test_the_exposure_through_one_release_reads_no_other_release(long_ledger):
+    everything, scanned = bytes_read(long_ledger, "SELECT dp_exposure('out,middle')")
+    assert scanned > 3 * MOST
+    for name, rate in (("release-7000", 1e-5), ("again", 1e-5)):
+        ((found,),), read = bytes_read(long_ledger, "SELECT dp_exposure('out,middle', ?)", name)
+        assert read < MOST
+        found = json.loads(found)
+        assert found["releases"] == [r for r in json.loads(everything[0][0])["releases"] if r["release"] == name][-1:]
+        assert found["rate"] == pytest.approx(rate, rel=1e-6) and found["releases"][0]["tier"] == "out"
+    assert "unknown release" in refused(long_ledger, "SELECT dp_exposure('out', 'nobody')")
+    assert "release must be" in refused(long_ledger, "SELECT dp_exposure('out', NULL)")
+
+
+def test_the_exposure_through_one_release_is_that_of_a_ledger_with_this_release_only(tmp_path):
+    ledgers = []
+    for number, names in enumerate((["a", "b"], ["a"])):
+        db = connect(tmp_path / f"{number}.db")
+        one(db, INIT)
+        for name, rate in zip("xyz", RATES):
+            one(db, "SELECT dp_tier(?, ?, 9, 1e-6)", name, rate)
+        for name in names:
+            one(db, "SELECT dp_release('x', 'count', 'VALUES (1, 1)', ?)", name)
+            one(db, "SELECT dp_diffuse(?, 'z')", name)
+        ledgers.append(db)
+    for tiers in ("x", "z", "x,z", "y"):
+        assert one(ledgers[0], "SELECT dp_exposure(?, 'a')", tiers) == one(ledgers[1], "SELECT dp_exposure(?)", tiers)
