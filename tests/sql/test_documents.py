@@ -184,6 +184,37 @@ def test_page_of_reporting(tmp_path, monkeypatch):
     assert len(found["rows"]) == 1 and found["rows"][0]["release"] == "reading"
 
 
+def test_program_of_guard(tmp_path, monkeypatch):
+    """Starts the Python program of sql/guard.md and sends it the statements that an analyst types there."""
+    monkeypatch.chdir(tmp_path)
+    place_build(tmp_path)
+    db = connect(tmp_path / "hospital.db")
+    for statement, expected in statements(blocks("sql/guard.md", "sql")[0]):
+        run_statement(db, statement, expected)
+    (program,), (_, typed) = blocks("sql/guard.md", "python"), blocks("sql/guard.md", "text")
+    (tmp_path / "ask.py").write_text(program)
+    pairs = re.findall(r"((?:^(?!-- ).*\n)+)((?:^-- .*\n)+)", typed, re.M)
+    assert len(pairs) == 6 and "".join(map("".join, pairs)) == typed
+    attacks = ["SELECT load_extension('build/diffuse');\n", "ATTACH 'hospital.db' AS again;\n", ".auth off;\n", ".trace off;\n",
+               "SELECT 1; SELECT 2;\n", "SELECT * FROM visit;\n", "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}');\n",
+               "SELECT dp_value.value FROM dp_value WHERE tier = 'clinic';\n"]
+    end = "SELECT 'the end of one';\n"
+    sent = [statement + end for statement, _ in pairs] + [statement + end for statement in attacks]
+    done = subprocess.run([sys.executable, "-I", "ask.py"], input="".join(sent), capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    answers = done.stdout.split("the end of one\n")
+    assert len(answers) == len(sent) + 1 and not answers[-1]
+    for (statement, expected), answer in zip(pairs, answers):
+        expected = [line[3:] for line in expected.splitlines()]
+        if expected[0].startswith("noisy"):
+            assert is_noisy(answer), (statement, answer)
+        else:
+            assert answer.splitlines() == expected, statement
+    refused = answers[len(pairs):-1]
+    assert refused.pop() == "" and len(refused) == len(attacks) - 1
+    assert all(re.fullmatch("error: .*\n", answer) for answer in refused), refused
+
+
 def place_build(folder):
     """Gives the snippets a folder with build/diffuse, which they load by this relative path."""
     (folder / "build").mkdir()
