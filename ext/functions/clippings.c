@@ -1,6 +1,6 @@
 /*
-** clippings.c: dp_clipping(), which says how many units a release cut down to its bounds, and the
-** same sentences for dp_report().
+** clippings.c: dp_clipping(), which says for how many units a release clipped the contribution, and
+** the table of the same sentences for dp_report().
 */
 #include "functions/clippings.h"
 
@@ -93,8 +93,8 @@ static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_va
 /* ---- sentences ------------------------------------------------------------------------------- */
 
 /*
-** Computes the share and the sentence of a diagnosis. Returns null if memory runs out, or if this
-** version does not know the kind or the mechanism.
+** Computes the share and the sentence of a diagnosis. Returns null if memory runs out, if this
+** version does not know the kind or the mechanism, or if the mechanism has no noise law.
 */
 static char *diagnosis_sentence(const struct diagnosis *diagnosis, const char *unit, int by_unit,
                                 struct clipped_share *share) {
@@ -109,10 +109,11 @@ static char *diagnosis_sentence(const struct diagnosis *diagnosis, const char *u
 
 /*
 ** dp_clipping(name, tier) -> TEXT, JSON
-** Says what clipping did in a release with the option diagnose: `share` is the part of the units
-** whose contribution was clipped, in [0, 1], `low` and `high` its 95% interval, and `summary` one
-** sentence. share is null if the noisy number of units is not above 0. Reads only what is published
-** at the tier. Fails if the release is not published there, or was made without the option.
+** Says what clipping did in a release with the option diagnose: `share` is the fraction of the
+** units whose contribution was clipped, `low` and `high` are the ends of its 95% interval, and
+** `summary` is one sentence. share is null if the noisy number of units is not above 0. Reads only
+** what is published at the tier. Fails if the release is not published there, or was made without
+** the option.
 */
 static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -1,8 +1,8 @@
 /*
 ** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
-** aggregate reads rows (s, kappa). Two different answers, as starting points, give the diffusion
-** two densities at time s. kappa is the carre du champ of the logarithm of the ratio of these
-** densities, or an upper bound on it.
+** aggregate reads rows (s, kappa). Started from two different answers, the diffusion has two
+** densities at time s. kappa is the carre du champ of the logarithm of their ratio, or an upper
+** bound on this number.
 **
 ** The order of rows does not matter. Several rows may have the same time, for example for several
 ** points y or several pairs of answers. The largest kappa of a time counts. Without a row, the

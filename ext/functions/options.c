@@ -125,8 +125,8 @@ struct parse {
 };
 
 /*
-** Returns whether an aggregate accepts an option in this form. A parameter that has a place among
-** the arguments of the aggregate is an option only for callers without such arguments.
+** Returns whether an aggregate accepts an option in this form. If a parameter is an argument of the
+** aggregate, it is an option only for callers that do not take this argument.
 */
 static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
   if (!(option->forms & form)) return 0;
@@ -393,7 +393,7 @@ const char *request_parameter(enum parameter parameter) {
   return option ? option->domain.parameter : "a parameter";
 }
 
-/* Accepts NULL as a radius; finish_ou() then requires theta and rho. */
+/* A NULL radius leaves the parameter unset; finish_ou() then requires theta and rho. */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};

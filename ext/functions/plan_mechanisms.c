@@ -51,10 +51,10 @@ static double gaussian_share(struct comparison *comparison, double n) {
 }
 
 /*
-** Does what gaussian_share() does, for Laplace noise. A release is charged its cost at the tier's
-** filter order, but its lattice is designed for a rate. The function therefore searches for the
-** noise with this cost, and takes the rate of this noise. `low` and `high` are sensitivities
-** divided by the scale.
+** Does what gaussian_share() does, for Laplace noise. A Laplace release is charged its RDP at the
+** tier's filter order, but its lattice is designed for a rate. The function therefore searches for
+** the noise whose RDP is 1/n of the budget, and uses the rate of this noise. `low` and `high` bound
+** the sensitivity divided by the scale of the noise.
 */
 static double laplace_share(struct comparison *comparison, double n) {
   double order = comparison->tier->filter_order;

@@ -256,9 +256,10 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
 ** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
 ** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. Let E be the epsilon of the
-** draw of the first symbol. The charge is the exact cost of all kernels together, after the worst
-** mechanism with the epsilon E. A repeated call returns the stored symbol. A tier gets only one
-** symbol. For a release of reports or of groups, publishes the result of the kernel as JSON.
+** draw of the first symbol. The charge is the exact cost, in the worst case over all mechanisms
+** with epsilon E, of such a mechanism followed by all kernels so far. A repeated call returns the
+** stored symbol. A tier gets only one symbol. For a release of reports or of groups, publishes the
+** result of the kernel as JSON.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;

@@ -13,9 +13,10 @@
 **   of this extension failed               guard stores no value.
 **
 ** There are two kinds of evidence that the statement continued (statement_guard.c, has_advanced()):
-** the statement returned a row, or inserted a row. The guard sees this evidence even if other
-** statements run on the connection or the host resets the counters of a statement. Without evidence
-** the release fails. Examples without evidence are:
+** the statement returned a row, or inserted a row. The guard sees this evidence even if the host
+** runs other statements on the connection, or resets the counters of the statement. After the first
+** row, doing both can hide the evidence (second example below). Without evidence the release fails.
+** Examples without evidence are:
 **
 **   - a statement that writes, but that after xFinal neither inserts a row into a table with
 **     rowids, nor creates a table from a SELECT, nor returns a row. (UPDATE and DELETE are refused

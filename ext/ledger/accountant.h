@@ -61,7 +61,7 @@ struct accountant {
   */
   int (*set_limit)(struct ledger_tier *tier);
 
-  /* Returns the part of the budget that is spent, in the unit of rate_limit. */
+  /* Returns the spent amount of the budget, in the unit of rate_limit. */
   struct total (*total)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
@@ -79,7 +79,8 @@ struct accountant {
 
   /*
   ** Returns the value of dp_order.allowed: the amount that the tier may spend at order alpha. The
-  ** result is negative if this order alone cannot certify the budget.
+  ** result is negative if this order cannot prove the tier's (epsilon, delta), however little is
+  ** spent.
   */
   double (*allowed)(const struct ledger_tier *tier, double alpha);
 
@@ -99,8 +100,9 @@ struct accountant {
   double (*rate_of_cost)(double cost);
 
   /*
-  ** The noise of a release is rounded up to the lattice, so the release can cost less than
-  ** cost_of_rate() of the tier's rate. The least possible cost is least_part times cost_of_rate().
+  ** The variance (Gaussian) or scale (Laplace) of the noise is rounded up to an integer in lattice
+  ** units, so a release can cost slightly less than cost_of_rate() of the tier's rate. The least
+  ** possible cost is least_part times cost_of_rate().
   */
   double least_part;
 

@@ -5,7 +5,8 @@
 ** The tables leave out:
 **   - the ids of releases and charges, and all hashes, because they depend on inner tiers, too
 **   - the columns of the lattice (granularity, sensitivity, clock) and its slack
-**   - the state and the time of a release, which belong to its first draw, perhaps at an inner tier
+**   - the state and the time of a release, because they describe its first draw, which may have
+**     been made at an inner tier
 **   - releases_left, which depends on the budgets of inner tiers
 ** Times are rounded down to days. The time of a release is the day of the first publication that
 ** the audience sees. Rows are sorted by name, because their order in the file would show the order
@@ -19,11 +20,12 @@
 **
 ** One fact about inner tiers stays visible. The first draw of a release fixes the step of its
 ** lattice. The step is a power of two, and follows from public parameters and from the rate of the
-** first draw. Sums of an outer tier are whole multiples of the step. These sums therefore show the
-** rate of the first draw up to a factor of 4, and thus show that an inner tier has the release. The
-** low digits of rate, stddev, low, high and of the totals in dp_budget and dp_rdp show the same
-** fact. Rounding these columns would not hide the fact, because the values show it. A lattice for
-** each tier would hide the fact, but a path has one lattice for all its points.
+** first draw. The sums published at an outer tier are whole multiples of the step. They therefore
+** show the rate of the first draw up to a factor of 4, and so they show that the release was also
+** drawn at an inner tier. The low digits of rate, stddev, low, high and of the totals in dp_budget
+** and dp_rdp show the same fact. Rounding these columns would not hide the fact, because the values
+** show it. A lattice for each tier would hide the fact, but a path has one lattice for all its
+** points.
 */
 #include "ledger/audience.h"
 

@@ -2,8 +2,8 @@
 ** charge.c: writes dp_charge and its hash chain, and decides how much each tier pays for a release.
 **
 ** Exposure. Members of a tier also see everything that is published at outer tiers. For each
-** release, tier k is therefore exposed to the least noisy publication at tier k or outside tier k.
-** The exposures to all releases add up:
+** release, the members of tier k are therefore exposed to the least noisy publication among those
+** at tier k and at the tiers outside it. The exposures to all releases add up:
 **
 **     spent_k = sum over releases of the rate of the innermost publication at k or outer.
 **
@@ -15,8 +15,8 @@
 **
 ** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
 ** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
-** This rate exceeds the rate of the discrete Gaussian, s^2/(2V), by less than one part in 10^7, so
-** one rate is valid for both.
+** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
+** part in 10^7, so one rate is valid for both.
 */
 #include <math.h>
 #include <string.h>

@@ -83,9 +83,9 @@ struct table_columns {
 };
 
 /*
-** The columns of a release. The last argument is an SQL condition: the column agrees with the
-** column `options`, which people read. `dimension` is 0 if keys are private. `size` and
-** `max_groups` are 0 if the caller did not give them.
+** The columns of a release. The last argument of X is an SQL condition that holds if the column
+** agrees with the column `options`, the JSON text that people read. `dimension` is 0 if keys are
+** private. `size` and `max_groups` are 0 if the caller did not give them.
 */
 #define RELEASE_COLUMNS(X)                                                                         \
   X(id, ID, 1, PLAIN, "1")                                                                         \

@@ -16,8 +16,8 @@ struct sight {
   int tier; /* index of the tier; 0 is the innermost tier */
   char *release;
   /*
-  ** Delta is the sum over all publications of the release, because each publication selects keys
-  ** anew.
+  ** `delta` is the sum over all publications of the release at the chosen tiers, because each
+  ** publication selects keys anew.
   */
   double rate, delta;
   struct curve curve;

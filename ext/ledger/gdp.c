@@ -3,8 +3,8 @@
 ** Honkela 2022) on the total rate. This accountant covers Gaussian and Ornstein-Uhlenbeck releases.
 **
 ** The noise is a discrete Gaussian. Its total variation distance from a rounded continuous Gaussian
-** is at most `slack`. For this difference, the accountant sets aside the part (1 + e^epsilon) slack
-** of delta.
+** is at most `slack`. For this difference, the accountant sets aside the amount (1 + e^epsilon)
+** slack out of delta.
 */
 #include <math.h>
 
@@ -68,7 +68,7 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
 
 /*
 ** The filters of all periods together act as one filter on the sum of the rates. The function sets
-** aside the part 2^-20 of delta for the lattice slack of all periods.
+** aside a fraction 2^-20 of the total delta of all periods for the lattice slack of these periods.
 */
 static double composed(const struct ledger_tier *tier, double count) {
   double delta = count * (tier->delta - tier->delta_keys), spare = delta * 0x1p-20;

@@ -29,15 +29,15 @@
 ** The same holds for the sums of deltas and of slack.
 **
 ** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
-** depends only on R(g) and G(g). At T, R(g) is a share of what is left there. known_left() computes
-** what is left from the limit, from S, and from the amounts of the grants whose own tier is T or
-** outside T. Members of T see all of these in dp_budget and dp_reserve. The same holds at the outer
-** tiers where the answers are published. Grants whose own tier is inside T may hold amounts at T,
-** too ("diffuse"). R(g) does not depend on these amounts, because members of T do not see such
-** grants. Inside T, R(g) follows from the amount at T and from the terms of the tiers. R(g) does
-** not depend on the amount that an inner tier had spent. If a grant does not fit beside all charges
-** and grants, dp_grant() does not create the grant. Only the owner sees this refusal, and refusals
-** of the owner's own charges.
+** depends only on R(g) and G(g). At the grant's own tier T, R(g) is a share of what is left there.
+** known_left() computes this remainder from the limit, from S, and from the amounts of the grants
+** whose own tier is T or outside T. Members of T see all these numbers in dp_budget and dp_reserve.
+** The same holds at the outer tiers where the answers are published. Grants whose own tier is
+** inside T may hold amounts at T, too ("diffuse"). R(g) does not depend on these amounts, because
+** members of T do not see such grants. Inside T, R(g) follows from the amount at T and from the
+** terms of the tiers. R(g) does not depend on the amount that an inner tier has spent. If a grant
+** does not fit beside all charges and grants, dp_grant() does not create the grant. Only the owner
+** sees this refusal, and refusals of the owner's own charges.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question that a grant pays for never finds a release of somebody else.

@@ -169,8 +169,8 @@ int ledger_is_memory(const struct ledger *ledger);
 
 /*
 ** Returns whether this process inherited the connection by fork(). An inherited connection belongs
-** to the parent process (L6). If the child closed the connection or rolled back, it could undo a
-** transaction that a thread of the parent has open in the same file.
+** to the parent process (L6). If the child closed this connection or rolled back, the child could
+** undo an open transaction of the parent on the same file.
 */
 int connection_is_inherited(const struct ledger *ledger);
 
@@ -198,8 +198,8 @@ int connection_is_ledger(struct ledger *ledger);
 
 /*
 ** Sets the journal mode TRUNCATE, or fails. If somebody has turned the file into a WAL database,
-** setting the mode writes to the file. A host that may only read must not do this (L7). Any other
-** change of the mode does not write to the file.
+** setting the mode writes to the file, so the function then fails if the host may only read (L7).
+** Any other change of the mode does not write to the file.
 */
 int connection_set_journal(struct ledger *ledger);
 
@@ -520,7 +520,8 @@ struct budget {
 };
 
 /*
-** RDP in addition to the RDP of a rate, at the stored orders and at the filter order of one tier.
+** The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
+** (math/renyi.h) and at the filter order of one tier.
 */
 #define CURVE_SIZE (RENYI_ORDERS + 1)
 #define AT_FILTER  RENYI_ORDERS
@@ -535,7 +536,7 @@ struct curve {
 */
 struct curve curve_of(const struct cost *cost, double filter_order);
 
-/* Returns, for each order, the part of the curve `cost` that `paid` does not cover. */
+/* Returns, for each order, how far the curve `cost` exceeds the curve `paid`, or 0. */
 struct curve curve_missing(const struct curve *cost, const struct curve *paid);
 
 /* Adds one curve to another, rounded up. */
@@ -633,14 +634,15 @@ int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, do
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 /*
-** Returns the number of further releases of weight 1 at tiers[at] that all paying tiers can afford.
-** Returns -1 on failure.
+** Returns how many further releases of weight 1 at tiers[at] every paying tier, tiers[0] to
+** tiers[at], can afford. Returns -1 on failure.
 */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /*
-** Returns the epsilon that a tier has spent so far, at the tier's delta for noise, rounded up.
-** `curve` is the sum of the tier's curves (null: no curves).
+** Returns the epsilon that a tier has spent so far, rounded up. Its delta is the tier's delta
+** without the parts that are set aside for key selection and lattice slack. `curve` is the sum of
+** the tier's curves (null: no curves).
 */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);

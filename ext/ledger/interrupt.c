@@ -17,8 +17,8 @@ SQLITE_EXTENSION_INIT3
 #define LOOK          20     /* milliseconds between two probes */
 
 /*
-** Runs some thousands of instructions, so that progress handlers are called. SQLite adds up the
-** instructions of several runs.
+** One run takes some thousands of instructions, so that SQLite calls the host's progress handler.
+** If the handler is called less often than that, the instructions of several runs add up.
 */
 static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"

@@ -10,12 +10,13 @@
 **   L1  Only ledger_create() creates a ledger.
 **   L2  A ledger is written on a private connection, never on the host's connection. A ROLLBACK of
 **       the host can therefore not take back a charge.
-**   L3  If the marker of a database names a ledger that is missing, foreign or moved, every call
-**       fails.
+**   L3  If the ledger that a database's marker names is missing, or if another ledger is in its
+**       place, every call fails. (open.c says when a ledger that was moved is still found.)
 **   L4  All affected tiers are checked before any of them is charged, in one transaction.
 **   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
 **   L6  After a fork(), the child cannot use the handle.
-**   L7  If the host connection cannot write its database, the ledger is only read.
+**   L7  If the host connection cannot write its database, the ledger is only read, unless a grant
+**       pays (ledger_use_grant()).
 **
 ** The ledger reports errors to the struct error given to ledger_new(). After an error every later
 ** call does nothing and fails, so the caller can check for errors once at the end. ledger_ready()
@@ -59,7 +60,10 @@ struct ledger_release {
   RELEASE_COLUMNS(COLUMN_MEMBER)
 };
 
-/* A point of a path: a lattice integer for each coordinate. */
+/*
+** A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
+** variance of the noise in squared lattice steps (mechanism/noise_law.h).
+*/
 struct ledger_point {
   char *tier;
   uint64_t clock;
@@ -77,7 +81,7 @@ struct ledger_grid {
 };
 #define LEDGER_DIAGNOSES 2
 
-/* The points of a release, the innermost (least clock) first. */
+/* The path of a release: the points drawn for its tiers, the innermost (least clock) first. */
 struct ledger_path {
   struct ledger_grid grid;
   struct ledger_point *points;
@@ -87,9 +91,9 @@ struct ledger_path {
 /* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
 
 /*
-** Returns whether the numbers of a release cannot be negative. These are counts, and numbers that
-** are computed from x in [lo, hi] with lo >= 0. lo is NaN if there is no range. The caller provides
-** this function, because the ledger itself knows no kinds.
+** Returns whether the numbers of a release cannot be negative. This is so for counts, and for
+** numbers that are computed from values in [lo, hi] with lo >= 0. `lo` is NaN if the kind has no
+** range. The caller provides this function, because the ledger itself knows no kinds.
 */
 typedef int kind_is_positive(const char *kind, double lo);
 
@@ -106,7 +110,7 @@ int ledger_ready(struct ledger *ledger);
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
 /*
-** These functions return terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
+** These functions return the terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
 ** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE. ledger_unit()
 ** returns the name of a unit, or null if it has none. Call ledger_unit() inside a transaction, and
 ** free the name with sqlite3_free().
@@ -148,8 +152,8 @@ int ledger_resume_patiently(struct ledger *ledger);
 ** ledger_rollback() has an effect. If an earlier call in the transaction has failed,
 ** ledger_commit() rolls back and returns 0.
 **
-** Use ledger_begin() to charge, create or discard. If the host may only read (L7), the transaction
-** can read, and its first statement that writes fails with the reason.
+** Use ledger_begin() to charge, create or discard. If the host may only read (L7) and no grant is
+** set, the transaction can read, and its first statement that writes fails with the reason.
 */
 int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
@@ -205,14 +209,15 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 /*
 ** ledger_last_charge() returns the id of the last charge, or 0 if there are no charges.
 ** ledger_charged_since() returns the sum of the rates that a tier was charged after the charge with
-** the id `charge`. A curve counts as the rate that has the same cost at the tier's filter order.
+** the id `charge`. An RDP curve (math/cost.h) counts as the rate that has the same RDP at the
+** tier's filter order, the order at which the accountant enforces the budget.
 */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
 /*
-** Finds the rate of the first charge for a release: the rate of its first point. Returns 1 if there
-** is such a charge, and 0 otherwise or on failure.
+** Finds the rate of the first charge for a release, which is the rate of the point that was drawn
+** first. Returns 1 if there is such a charge, and 0 otherwise or on failure.
 */
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate);
 
@@ -255,13 +260,13 @@ struct ledger_mechanism {
   int shrinks;  /* 1: published values shrink towards a centre */
   int has_rate; /* 1: a publication costs the rate of its clock; 0: a curve */
   /*
-  ** Returns the value at alpha of the curve of a publication with this sensitivity and clock. The
-  ** pointer is null if the clock does not determine the curve.
+  ** Returns the RDP, at order alpha, of a publication with this sensitivity and clock. The pointer
+  ** is null if the clock does not determine the curve.
   */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*
-  ** 1: the curve of a publication may be below rdp(), and if the publication has a delta, the curve
-  ** may be any curve.
+  ** 1: the mechanism trains a model, whose later steps can hide a row. The stored curve may then be
+  ** below rdp(). If the publication also has a delta, rdp() says nothing about its curve.
   */
   int hides;
 };
@@ -350,9 +355,10 @@ struct ledger_clipping {
 
 /*
 ** ledger_publication_insert() stores a publication. `clipping` holds the noisy numbers of units
-** that were clipped and that were not; NaN without the option diagnose. `kernel` is the Markov
-** kernel that made the publication from the next inner point, or null. ledger_publication_find()
-** sets *clock and returns 1 if the publication exists. Otherwise, or on failure, it returns 0.
+** that were clipped and that were not, or NO_CLIPPING without the option diagnose. `kernel` is the
+** Markov kernel that made the publication from the next inner point, or null.
+** ledger_publication_find() sets *clock and returns 1 if the publication exists. Otherwise, or on
+** failure, it returns 0.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
@@ -373,8 +379,9 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
 
 /*
 ** Calls take() for each symbol of a release, from the innermost tier outward, until take() returns
-** 0. The member `symbol` is the symbol on the path, and `shown` is the published symbol. Each of
-** the two may be null. `curve` holds values at the stored orders (renyi.h).
+** 0. The member `symbol` is the symbol that was drawn at the tier, and `shown` is the symbol that
+** was published there. Each of the two may be null. `curve` holds values at the stored orders
+** (renyi.h).
 */
 struct ledger_symbol {
   const char *tier, *symbol, *shown, *kernel;
@@ -443,7 +450,7 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 
 /*
 ** Calls take() for each day on which a tier was charged, in the order of periods and days, until
-** take() returns 0. `share` is the part of the accountant's limit that was spent by the end of the
+** take() returns 0. `share` is the fraction of the tier's limit that was spent by the end of the
 ** day. In a tier with periods, only the charges of the same period count.
 */
 struct ledger_spending {

@@ -1,8 +1,9 @@
 /*
 ** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021). The order is
-** the best one for a budget that is spent on rates only. This accountant covers every release.
+** the one that allows the largest total zCDP rate, so it is the best order if the cost of every
+** release is a rate and not a curve. This accountant covers every release.
 **
-** A curve counts as the rate that has the same cost at the filter order.
+** A release whose cost is an RDP curve counts as the rate that has the same RDP at this order.
 */
 #include <math.h>
 

@@ -2,9 +2,10 @@
 ** seal.c: writes and checks dp_seal, the hash chain for everything that the chain of charges does
 ** not cover.
 **
-** A seal holds two digests, made at the end of a transaction. The first digest covers all rows of a
-** subject that the transaction has changed. A subject is a release, the terms and tiers, or the
-** orders. The second digest covers the budgets. statements.c lists which subject each statement
+** A seal belongs to one subject: a release, the terms and tiers, or the orders. At the end of a
+** transaction, each subject that the transaction has changed gets a new seal; if only budgets have
+** changed, the terms and tiers get it. A seal holds two digests. The first covers all rows of the
+** subject, and the second covers the budgets. statements.c lists which subject each statement
 ** changes, and ledger_commit() seals the changed subjects. Before a release is published, the
 ** ledger compares its rows with its last seal. dp_verify() compares all subjects with their seals.
 ** sql/ledger.sql defines the digests.

@@ -13,7 +13,7 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Returns the part of the tier's limit that a charge uses up. A curve counts as in
+** Returns the fraction of the tier's limit that a charge uses up. A curve counts as in
 ** ledger_charged_since().
 */
 static double charge_share(struct ledger *ledger, sqlite3_stmt *row) {

@@ -18,8 +18,8 @@ SQLITE_EXTENSION_INIT3
   " WHERE r.id = " release_id ")"
 
 /*
-** An SQL condition: for one parameter, the options of a release and its column have the same value,
-** to 12 digits.
+** An SQL condition for one parameter of a release. It holds if the value in the column `options`
+** and the value in the parameter's own column agree to 12 digits.
 */
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
@@ -345,8 +345,8 @@ static const struct {
     [RELEASE_FIND] = {&columns_release, " FROM dp_release WHERE name = ? AND state <> 'discarded'"},
     [RELEASE_GET] = {&columns_release, " FROM dp_release WHERE id = ?"},
     /*
-    ** After the columns come two checks: the options, which people read, agree with the columns;
-    ** and all charges have the name of the release.
+    ** After the columns come the results of two checks. The first is 1 if the column `options`
+    ** agrees with the other columns. The second is 1 if all charges for the release have its name.
     */
     [RELEASE_CHECK] =
         {&columns_release,

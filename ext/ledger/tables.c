@@ -13,9 +13,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Hides the values of failed and discarded releases, so that each name has one value. The file
-** still contains the hidden values. The condition looks up one release for each row, so that a row
-** of one release is found without reading the others.
+** Hides the publications and values of failed and discarded releases, so that each name has those
+** of one release only. The file still contains the hidden rows. The condition looks up one release
+** for each row, so that a row of one release is found without reading the others.
 */
 #define LIVE                                                                                       \
   "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \

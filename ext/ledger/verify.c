@@ -251,8 +251,8 @@ static double curve_at(const void *parameters, double alpha) {
 }
 
 /*
-** Returns whether a curve is the curve of the noise at a clock. If the mechanism hides rows, the
-** curve may also be below the curve of the noise.
+** Returns whether a curve is the curve of the noise at a clock. If later steps of the mechanism can
+** hide a row (ledger_mechanism.hides), the curve may also be below the curve of the noise.
 */
 static int is_of_noise(const struct curve *curve, const struct noise_point *point) {
   struct cost cost = {0, 0, curve_at, point};
