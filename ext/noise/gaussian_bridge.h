@@ -1,6 +1,6 @@
 /*
-** gaussian_bridge.h: draws a point between two points of a path with discrete Gaussian steps. The
-** distribution is exact, and the code uses integers and random bits only.
+** gaussian_bridge.h: draws a point between two points of a path (release/path.h) with discrete
+** Gaussian steps. The distribution is exact, and the code uses integers and random bits only.
 **
 ** Let n be the new point between the inner point x and the outer point z. The step from x to n has
 ** the distribution N_Z(0, a), and the step from n to z has the distribution N_Z(0, b). Given x and

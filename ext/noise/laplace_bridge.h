@@ -1,6 +1,6 @@
 /*
-** laplace_bridge.h: draws a point between two points of a path with discrete Laplace noise. The
-** distribution is exact, and the code uses integers and random bits only.
+** laplace_bridge.h: draws a point between two points of a path (release/path.h) with discrete
+** Laplace noise. The distribution is exact, and the code uses integers and random bits only.
 **
 ** Let n be the new point between the inner point x and the outer point z. The steps from x to n and
 ** from n to z have the distributions of discrete_laplace_step(), from scale t1 to t2 and from t2 to

@@ -15,15 +15,15 @@ __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
 /*
-** Rows, sums and totals saturate at these limits. Every variance along the path of a release must
-** be below LATTICE_VARIANCE_END.
+** Rows, sums and totals saturate at these limits. The variance of every point of a release
+** (release/path.h) must be below LATTICE_VARIANCE_END.
 */
 #define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
 #define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this number */
-/* Least variance of the noise that one step outward adds. */
+/* Least variance of the noise that makes one point of a release from the next point inward. */
 #define LATTICE_MIN_STEP 16
 
 /* Returns |x|, even for the least int128. */
@@ -59,7 +59,7 @@ int64_t lattice_round(int128 total, int shift);
 uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
-** Returns the least admissible variance V for sensitivity s < 2^32 at the rate mantissa *
+** Returns the least admissible variance V for sensitivity s < 2^32 at the zCDP rate mantissa *
 ** 2^exponent: V = ceil(s^2 / (2 rate)) + 1. With this V, both s^2/(2V) and s^2/(2(V - 1/12)) are at
 ** most the rate. The exponent can be any int. Returns 0 if V would not be below
 ** LATTICE_VARIANCE_END, or if the rate is zero.
@@ -67,10 +67,10 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift);
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 
 /*
-** Returns the variance of the fresh draw that refines a point of variance `outer` to a point of
-** variance `inner`: ceil(outer * inner / (outer - inner)). Then 1/result + 1/outer <= 1/inner. 0 <
-** inner < outer < LATTICE_VARIANCE_END. Returns 0 if the result would not be below
-** LATTICE_VARIANCE_END.
+** Returns the variance of the fresh draw that, averaged with a point of variance `outer`, gives a
+** point of the smaller variance `inner`: ceil(outer * inner / (outer - inner)). Then 1/result +
+** 1/outer <= 1/inner. 0 < inner < outer < LATTICE_VARIANCE_END. Returns 0 if the result would not
+** be below LATTICE_VARIANCE_END.
 */
 uint64_t lattice_refinement(uint64_t inner, uint64_t outer);
 

@@ -2,9 +2,10 @@
 ** allowed_functions.c: see allowed_functions.h.
 **
 ** The list is fixed. According to SQLite's documentation, the result of each listed function
-** depends on its arguments alone. The list leaves out functions that return another result at the
-** next call, report about other statements or have side effects. Functions of an application are
-** not allowed, even under a listed name: an extension that is loaded for every connection may have
+** depends only on its arguments and, for functions such as date(), on the current time. In an
+** evaluator, the time is fixed (private_memory.h). The list leaves out functions that use random
+** numbers, report about other statements or have side effects. Functions of an application are not
+** allowed, even under a listed name: an extension that is loaded for every connection may have
 ** replaced a function of SQLite.
 */
 #include "query/allowed_functions.h"

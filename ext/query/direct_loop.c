@@ -16,7 +16,10 @@ static int is_of_name(char c) {
          c == '$' || (unsigned char)c > 127;
 }
 
-/* Returns the place after the text, quoted name or comment that starts at `at`, or `at`. */
+/*
+** If a text, a quoted name or a comment starts at `at`, returns the place after it. Otherwise
+** returns `at`.
+*/
 static int skip_quoted(const char *sql, int length, int at) {
   static const char quotes[][3] = {"''", "\"\"", "``", "[]"};
   const char *end = 0;
@@ -36,9 +39,9 @@ static int skip_quoted(const char *sql, int length, int at) {
 
 /*
 ** Returns the place of the word FROM that ends the columns of the outermost SELECT, or -1. This is
-** the first FROM that is in no parentheses and follows a SELECT that is in no parentheses. The only
-** other such FROM, in IS DISTINCT FROM, cannot follow the comma that append_question() puts there,
-** so the statement does not compile.
+** the first FROM that is in no parentheses and follows a SELECT that is in no parentheses. This
+** FROM can also belong to an IS DISTINCT FROM among the columns. append_question() then puts a
+** comma before this FROM, so the statement does not compile and is not used.
 */
 static int place_of_from(const char *sql, int length) {
   int depth = 0, selected = 0;
@@ -88,8 +91,9 @@ static void append_names(sqlite3_str *sql, int count) {
 }
 
 /*
-** Returns the statement, or null if the text of the question has no place for the unit. The names
-** of the unit and of the last expression occur nowhere in the question.
+** Returns the statement, or null if the text of the question has no place for the unit. The
+** function makes names for the unit and for the last common table expression. These names occur
+** nowhere in the question.
 */
 static char *statement_of(struct evaluator *evaluator, const struct evaluator_table *table,
                           const struct evaluator_text *text) {
@@ -131,7 +135,7 @@ static int address_of_collect(const struct program *program) {
   return found;
 }
 
-/* Returns whether the loop reads all columns of a table that the question names (D2). */
+/* Returns whether the loop reads every column of `table` that the question names (D2). */
 static int reads_columns(const struct table_loop *loop, const struct program *program, sqlite3 *db,
                          const struct evaluator_table *table) {
   const struct table_facts *facts = &table->route.tables[0];
@@ -156,9 +160,10 @@ static int has_unit(const struct table_loop *loop, const struct program *program
 }
 
 /*
-** Returns whether the program makes no NULL except for its aggregates (D2). A column of a public
-** table may be read from one of several indices, so the columns of public tables are not compared
-** one by one.
+** Returns whether no instruction after the loop's OpenRead is a Null (D2). If an authorizer hides a
+** column, SQLite compiles the column to Null. The Null instructions that prepare aggregates come
+** before the OpenRead. The columns of public tables are not compared one by one, because a column
+** may be read from one of several indices.
 */
 static int makes_no_null(const struct table_loop *loop, const struct program *program) {
   for (int i = loop->open; i < program->count; i++)
@@ -192,7 +197,7 @@ int direct_loop_open(struct direct_loop *loop, struct collector *host, struct ev
   /* The evaluator joins the parents of a table once, which is faster than a lookup for each row. */
   if (!evaluator_is_portable(evaluator, &text) || table->route.count > 1) return 0;
   if (evaluator_table_count(evaluator) == 1) policy = 0;
-  if (policy && table->route.unit < 0) return 0; /* several results for one row */
+  if (policy && table->route.unit < 0) return 0; /* a join can give one row several results */
   loop->columns = text.columns;
   char *sql = statement_of(evaluator, table, &text);
   int open = sql && is_proved(host->db, sql, table, text.columns, policy) &&

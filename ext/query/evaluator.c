@@ -71,8 +71,9 @@ static int deny(struct evaluator *evaluator, const char *what, const char *name)
 
 /*
 ** Allows a question to read declared tables, views over declared tables, json_each and json_tree.
-** When a question counts the rows of a common table expression, SQLite reports the name of the
-** expression with neither a column nor a schema. This is also allowed.
+** When a question counts the rows of a common table expression, SQLite asks for permission to read
+** a table with the name of the expression, without a column and without a schema. This is also
+** allowed.
 */
 static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
                           const char *schema) {

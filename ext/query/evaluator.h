@@ -78,8 +78,8 @@ struct evaluator_text {
 };
 
 /*
-** Returns whether the question means the same on the host's connection, if common table expressions
-** have the names of the question's tables there. This holds if the question names no view, and if
+** Returns whether the question means the same on the host's connection if common table expressions
+** take the place of the question's tables there. This holds if the question names no view, and if
 ** the database has the encoding UTF-8. Sets *text.
 */
 int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text);

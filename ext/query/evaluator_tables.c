@@ -69,9 +69,9 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 }
 
 /*
-** Chooses one column that the table looks up by equality. SQLite checks the equality again. The
-** costs do not depend on the rows (Q1). The function also records which columns the statement
-** reads. SQLite passes these columns as a mask.
+** Chooses one column by whose value the table will look up rows. SQLite checks the equality again.
+** The costs that the function reports do not depend on the rows (Q1). The function also records
+** which columns the statement reads. SQLite passes these columns as a mask.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);

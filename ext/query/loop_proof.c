@@ -46,8 +46,8 @@ static int is_known(const struct program_instruction *here) {
 }
 
 /*
-** Returns whether the column that the control query reads is the unit of every aggregate of the
-** program.
+** Returns whether every aggregate of the program gets as its unit the column that `control` reads
+** (table_loop_control()).
 */
 static int units_are(const struct program *program, const struct table_loop *loop,
                      const struct program_instruction *control) {
@@ -129,7 +129,9 @@ static void check_units(struct loop_proof *proof, sqlite3 *db, const struct prog
   if (proof->result == PROOF_OTHER_UNIT) proof->instead = text_instead(program);
 }
 
-/* Returns whether a public table is opened by an instruction before address `at`, too. */
+/*
+** Returns whether an instruction before address `at` has already opened the public table `table`.
+*/
 static int is_listed(const struct program *program, sqlite3 *db, const struct ledger_policy *policy,
                      const char *table, int at) {
   for (int i = 0; i < at; i++)

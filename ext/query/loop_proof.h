@@ -2,12 +2,12 @@
 ** loop_proof.h: proves that the statement around an aggregate keeps the rows of different units
 ** apart.
 **
-** The proof reads the program of the statement and parses no SQL. It succeeds if the program is one
-** loop over one protected table, with at most public tables inside, every instruction of the loop
-** computes from the current rows alone, no instruction can raise an error or keep a value for later
-** rows, and each aggregate gets the table's unit column, or its link to a parent, as its unit. If
-** each row is a unit, aggregates get no unit, and the loop reads no public table. An unknown
-** instruction makes the proof fail.
+** The proof reads the program of the statement and parses no SQL. It succeeds if all of the
+** following hold. The program is one loop over one protected table, with at most public tables
+** inside. Every instruction of the loop computes from the current rows alone, and no instruction
+** can raise an error or keep a value for later rows. Each aggregate gets as its unit the table's
+** unit column or the table's link to a parent. If each row is a unit, aggregates get no unit, and
+** the loop reads no public table. An unknown instruction makes the proof fail.
 */
 #ifndef DIFFUSE_QUERY_LOOP_PROOF_H
 #define DIFFUSE_QUERY_LOOP_PROOF_H

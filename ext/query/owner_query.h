@@ -64,10 +64,9 @@ int query_check_collect(struct collector *collector, struct error *error);
 int query_is_collect(const char *called, int arguments);
 
 /*
-** Registers dp_collect() for a connection. Returns an SQLite result code. The function is
-** registered once for each number of arguments. It calls `retain` before each registration, and
-** SQLite calls `release` for each registration when the connection closes. Both functions may be
-** null.
+** Registers dp_collect() for a connection, once for each number of arguments. Returns an SQLite
+** result code. Calls `retain` before each registration. SQLite calls `release` once for each
+** registration when the connection closes. `retain` and `release` may be null.
 */
 int query_register(struct collector *collector, void (*retain)(struct collector *collector),
                    void (*release)(void *collector));

@@ -76,13 +76,15 @@ void route_clear(struct route *route);
 
 /*
 ** Appends the FROM clause that joins the tables of a route under the names t0, t1, and so on. The
-** join gives a row of t0 once if the row belongs to a unit, and not at all otherwise.
+** join gives a row of t0 once if its links lead to a row of the last table, and not at all
+** otherwise. The unit column of that row may still be NULL.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
 /*
-** Appends the FROM and WHERE clauses that find the row of the first parent to which the link ?1
-** refers. They compare columns as route_append_from() does. The route must have a parent.
+** Appends the FROM and WHERE clauses of a query that starts from a row's link, the parameter ?1,
+** and finds the row of the parent to which this link refers. They compare columns as
+** route_append_from() does. The route must have a parent.
 */
 void route_append_lookup(sqlite3_str *sql, const struct route *route);
 

@@ -9,7 +9,7 @@ SQLITE_EXTENSION_INIT3
 /*
 ** The list contains only instructions that are known to be harmless. It leaves out Concat, because
 ** its result can be too big. It also leaves out every instruction that sorts, counts, remembers
-** values, or opens a cursor on something other than a table.
+** values, or opens a cursor on something other than a table or an index.
 */
 static const struct operation operations[] = {
     {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},         {"Eq", 1, 2, 5, 0, 0},
@@ -103,8 +103,9 @@ int instruction_writes(const struct program_instruction *here, int place) {
 }
 
 /*
-** Returns the number of arguments of a VFilter, which are in the registers after p3 + 1. SQLite
-** puts their number into register p3 + 1 right before. Returns a large number if this is not so.
+** Returns the number of arguments of a VFilter. The arguments are in the registers after p3 + 1.
+** The instruction before the VFilter normally puts their number into register p3 + 1. If it does
+** not, returns a large number.
 */
 static int arguments_of(const struct program_instruction *filter) {
   const struct program_instruction *before = filter - 1; /* Init is the first instruction */
@@ -113,8 +114,8 @@ static int arguments_of(const struct program_instruction *filter) {
 }
 
 /*
-** Returns the number of consecutive registers that an instruction reads from register p1 (`which`
-** is 1), p2 (2) or p3 (4) on.
+** Returns how many consecutive registers an instruction reads, starting at register p1, p2 or p3.
+** `which` is 1, 2 or 4 for p1, p2 or p3.
 */
 static int reads_of(const struct program_instruction *here, int which) {
   const char *arity = here->p4 ? strchr(here->p4, '(') : 0;

@@ -43,8 +43,8 @@ int instruction_writes(const struct program_instruction *instruction, int place)
 
 /*
 ** Returns whether a loop, the instructions `first` to `last`, keeps no value from one row to the
-** next. This holds if the loop never reads a register before it writes this register, except for
-** registers that it never writes and the accumulators of aggregates.
+** next. This holds if the loop never reads a register before it writes this register. Registers
+** that the loop never writes and the accumulators of aggregates are exempt.
 */
 int program_keeps_nothing(const struct program *program, int first, int last);
 

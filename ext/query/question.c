@@ -114,8 +114,9 @@ static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
 }
 
 /*
-** Compiles the statement that reads a table. If the ledger protects rows, each row is a unit, and
-** the rows come in the order of the table.
+** Compiles the statement that reads a table. If `is_sorted` is 1, the rows of each unit come
+** together. The rows of a public table, and all rows if the ledger protects rows, then come in the
+** order of the rowid or of the primary key.
 */
 static int prepare_stream(struct question *question, struct evaluator_table *table, int is_sorted,
                           sqlite3_stmt **statement, struct error *error) {
@@ -409,8 +410,8 @@ static int give_unit(struct question *question, struct rows *rows) {
 }
 
 /*
-** For each row of the table, adds exactly one row to `rows`: the question's first result for it, or
-** NULLs if there is none. Models and local randomisations need this.
+** Adds exactly one row to `rows` for the current unit: the question's first result, or NULLs if
+** there is no result. Models and local randomisations need this.
 */
 static int deliver_one(struct question *question, struct rows *rows) {
   sqlite3_value *nothing[3] = {question->nothing, question->nothing, question->nothing};

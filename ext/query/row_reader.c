@@ -62,7 +62,7 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
 
 /*
 ** Changes a text so that texts that are equal under a collation get the same bytes. Returns the new
-** size. For NOCASE, only the bytes before the first zero byte and the size of the text count.
+** size. NOCASE compares only the sizes of texts and the bytes before the first zero byte.
 */
 static size_t fold(unsigned char *text, size_t size, enum collation collation) {
   int ended = 0;
@@ -133,7 +133,7 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* Adds a row to a release of one sum with the option diagnose, which skips NULL. */
+/* Adds a row to a release of one sum with the option diagnose. Skips a row whose value is NULL. */
 static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
   if (!counts(rows, row)) return 1;
   if (rows->columns.unit >= 0 || rows->numbers.units) return add_unit_row(rows, row);

@@ -78,7 +78,10 @@ int rows_add_record(struct rows *rows, struct identity unit, uint32_t slot, cons
 int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
 
-/* Returns the slot in `rows` for a slot of rows whose cells `cells` maps to those of `rows`. */
+/*
+** Returns the slot of `rows` that corresponds to `slot` of other rows. cells[i] is the cell of
+** `rows` that corresponds to cell i of the other rows.
+*/
 uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot);
 
 /*

@@ -92,7 +92,8 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
 
 /*
 ** The role of an instruction in a loop over one table. Instructions of the first six roles must
-** occur a fixed number of times (in_whole, in_range).
+** occur a fixed number of times: in_whole gives these numbers for the query itself, and in_range
+** for the query on a range.
 */
 enum role {
   OPENS,
@@ -205,8 +206,8 @@ static char *table_of(sqlite3 *db, const struct program *program) {
 }
 
 /*
-** Returns the text of the query behind a common table expression that limits the table to `rows` (a
-** WHERE clause, or "" for all rows). Returns null when out of memory.
+** Returns the text of the query with a common table expression before it that limits the table to
+** `rows` (a WHERE clause, or "" for all rows). Returns null when out of memory.
 */
 static char *text_of(const struct scan *scan, const char *rows) {
   char *expression =
@@ -252,7 +253,7 @@ static int has_moved(sqlite3 *db) {
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
-    /* Other parameters, such as nolock or immutable, change how a connection reads. */
+    /* URI parameters such as nolock or immutable change how a connection reads the file. */
     if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0;
   }
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
@@ -293,7 +294,7 @@ static struct collector *new_collector(sqlite3 *db) {
 
 /*
 ** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
-** because SQLite then runs without mutexes.
+** because SQLite is then configured for one thread only.
 */
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;

@@ -131,7 +131,7 @@ int shard_rows_write(struct rows *rows, const char *parameters, struct shard_sta
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-#define KEY_BYTES 4000 /* the longest text of a key (row_reader.c) */
+#define KEY_BYTES 4000 /* the longest text of a key: 1000 characters of UTF-8 (sql_text.h) */
 
 /*
 ** Adds the next private key of a state and returns its cell. Returns CELL_NONE if the bytes are not

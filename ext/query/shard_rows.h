@@ -1,10 +1,10 @@
 /*
 ** shard_rows.h: writes rows as the state of a shard, and adds states to the rows of a merge.
 **
-** A state holds the sum of every unit of the shard in every cell, without a bound. The merge adds
-** up the sums of each unit over all shards and then bounds them. The result therefore does not
-** depend on the shard that holds a row. If the ledger protects rows, or the caller asserts that all
-** rows of a unit are in one shard, a state holds bounded totals instead.
+** A state holds the sum of every unit of the shard in every cell. These sums are not bounded yet.
+** The merge adds up the sums of each unit over all shards and then bounds them. The result
+** therefore does not depend on the shard that holds a row. If the ledger protects rows, or the
+** caller asserts that all rows of a unit are in one shard, a state holds bounded totals instead.
 */
 #ifndef DIFFUSE_QUERY_SHARD_ROWS_H
 #define DIFFUSE_QUERY_SHARD_ROWS_H

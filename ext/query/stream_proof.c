@@ -61,13 +61,14 @@ static int are_nested(const struct program *program, const struct loops *loops) 
 }
 
 /*
-** Returns whether the only backward jumps are those of the loops, and the Goto at the end of the
-** program, which jumps to the start after the constants are set.
+** Returns whether the program jumps backward only in the VNext of its loops and in its last
+** instruction. SQLite sets the constants of a statement at the end of the program. The last
+** instruction, a Goto, then jumps to instruction 1.
 */
 static int goes_forward(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
-    /* before SQLite 3.36, p2 is then a register */
+    /* before SQLite 3.36, a comparison with this flag stores its result in register p2 */
     int stores = here->operation->writes == 2 && here->p5 & 0x20;
     int is_start = is(here, "Goto") && here->p2 == 1 && i == program->count - 1;
     if (here->operation->jumps && here->p2 <= i && !is(here, "VNext") && !stores && !is_start)

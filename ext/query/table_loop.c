@@ -11,7 +11,7 @@ static int is(const struct program_instruction *here, const char *name) {
 
 /* ---- cursors --------------------------------------------------------------------------------- */
 
-/* Whether an instruction moves cursor p1 to a row that registers choose, or uses its position. */
+/* What an instruction does with its cursor p1: nothing, move it to a row, or use its position. */
 enum touch { TOUCHES_NOTHING, POSITIONS, USES };
 
 static enum touch touch_of(const struct program_instruction *here) {
@@ -60,9 +60,9 @@ static int has_binary_keys(const struct program_instruction *open) {
 }
 
 /*
-** Returns whether a public cursor keeps no position from one row of the loop to the next: every use
-** comes after an instruction that positions the cursor, and no jump leaves this instruction out and
-** leads to a use.
+** Returns whether a public cursor keeps no position from one row of the loop to the next: the first
+** instruction of the loop that touches the cursor positions it, and no jump passes over this
+** instruction to a later use.
 */
 static int keeps_no_position(const struct program *program, const struct table_loop *loop,
                              int cursor) {
@@ -144,9 +144,10 @@ static int find_loop(struct table_loop *loop, const struct program *program, sql
 }
 
 /*
-** Returns whether the only backward jumps are those of the loop, those of loops inside, and the
-** Goto at the end of the program, which jumps to the start after the constants are set. In such a
-** program, only the loops run more than once.
+** Returns whether the program jumps backward only in the Next of the loop, in the Next of loops
+** inside, and in its last instruction. SQLite sets the constants of a statement at the end of the
+** program. The last instruction, a Goto, then jumps to instruction 1. In such a program, only the
+** loops run more than once.
 */
 static int goes_forward(const struct program *program, const struct table_loop *loop) {
   for (int i = 0; i < program->count; i++) {

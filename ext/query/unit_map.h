@@ -10,7 +10,7 @@
 
 struct unit_map {
   sqlite3 *db;
-  sqlite3_stmt *lookup; /* the query for the unit of link ?1; null: rows have no link */
+  sqlite3_stmt *lookup; /* finds the unit to which the link ?1 leads; null: rows have no link */
   enum collation collation;
   int by_row;     /* each row is a unit, so no column names the unit */
   int64_t number; /* the number of rows so far, if each row is a unit */

@@ -83,8 +83,8 @@ static int take_spending(void *context, const struct ledger_spending *spending) 
 }
 
 /*
-** Rounds up to four digits, because the exact charges of a model would tell the rate of the tier
-** where the model was drawn (ledger/audience.c).
+** Rounds a charge up to four digits. The exact charges of a model would reveal the rate (the
+** privacy cost, ledger/accountant.h) of the tier where the model was drawn (ledger/audience.c).
 */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 

@@ -93,8 +93,8 @@ static void scale(const struct part *part, double factor) {
 }
 
 /*
-** Returns the norm of a part. The result can be too small by at most 2^-41 of the norm. It does not
-** depend on the order of the values.
+** Returns the norm of a part. The result can be too small by at most a fraction 2^-41 of a
+** Euclidean norm, or 2^-30 of a sum of magnitudes. It does not depend on the order of the values.
 */
 static double norm(const struct part *part) {
   int shift = shift_of(largest(part));

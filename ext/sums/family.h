@@ -3,10 +3,10 @@
 ** family says how a row is added to its cell, how a unit's vector is bounded, and how estimates are
 ** made from a noisy point.
 **
-** A family is one constant struct of public facts and functions. Kinds of one family, such as
-** dp_avg and dp_ou_avg, differ only in their arguments and their noise. The families are in
-** mechanism/families.c. Other code reads the facts of a family or calls its functions, and never
-** asks which family it is.
+** A family is one constant struct of functions and of properties that do not depend on the data.
+** Kinds of one family, such as dp_avg and dp_ou_avg, differ only in their arguments and their
+** noise. The families are in mechanism/families.c. Other code reads the properties of a family or
+** calls its functions, and never asks which family it is.
 */
 #ifndef DIFFUSE_SUMS_FAMILY_H
 #define DIFFUSE_SUMS_FAMILY_H
@@ -96,10 +96,10 @@ struct family {
 
   add_to_cell *add; /* null: rows are vectors, or vector_sum.h is not used */
 
-  /* Facts about the publication. */
+  /* Properties of the publication. */
   /* The published value is linear in the sums, so its noise does not depend on the data. */
   int is_linear;
-  int shrinks_average; /* OU shrinks an average of x towards the middle of the range of x */
+  int shrinks_average; /* the Ornstein-Uhlenbeck kinds shrink averages of x to mid-range */
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
   ** The columns that dp_release() expects of a query. If null, the columns are key, x and unit,

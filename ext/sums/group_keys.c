@@ -33,10 +33,9 @@ static inline int is_small(struct identity key) {
 }
 
 /*
-** Stores the number of a key's cell. For a small integer this is an assignment. For other keys the
-** function uses a unit table. A unit table adds up all numbers of one key.
-** Here each key is entered only once, so its total is the number of the cell. Returns 1, or 0 if
-** memory runs out.
+** Stores the number of a key's cell. For a small integer this is an assignment. Other keys are in
+** unit tables. A unit table adds up all numbers of one key. Here each key is entered only once, so
+** its total is the number of the cell. Returns 1, or 0 if memory runs out.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   if (is_small(key)) {

@@ -121,8 +121,9 @@ static struct identity short_hash(const struct secret *secret, const unsigned ch
 /* ---- identities ------------------------------------------------------------------------------ */
 
 /*
-** Returns an identity made from 126 bits of a hash and two bits for the kind of value. HASHED is
-** set for values of rows, and not for names.
+** Returns an identity made from 126 bits of a hash and the two upper bits of `what`. HASHED is set
+** in `what` for a value of a row, and not for a name. TEXT is set for a text or a name, and not for
+** a blob.
 */
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {

@@ -4,7 +4,8 @@
 ** Equal numbers share one identity (1 and 1.0, 0.0 and -0.0). All NULLs share one identity too.
 ** Texts and blobs are compared byte for byte, whatever the collation of a column is. The identity
 ** of a text or blob contains 126 bits of a hash with a secret. Each release draws a new secret,
-** which is unknown to anybody who chooses texts. The hash depends on the length of the text:
+** which is unknown to anybody who chooses texts. The method of hashing depends on the length of the
+** text:
 **
 **   up to 240 bytes: two given texts get the same identity with probability 2^-126 (the proof is in
 **     identity.c). Among n texts, whoever chose them, the probability that any two texts get the

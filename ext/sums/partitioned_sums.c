@@ -461,7 +461,7 @@ static int move_rows(const struct partitioned_sums *records, struct store *store
   return going;
 }
 
-/* Sets when a settled bucket is settled again. */
+/* Sets the number of rows at which a settled bucket is settled again. */
 static void set_limit(const struct store *store, struct bucket *bucket, int are_new) {
   bucket->limit = 2 * bucket->settled;
   if (bucket->limit < chunk_rows(store)) bucket->limit = chunk_rows(store);
@@ -491,9 +491,9 @@ static int split(const struct partitioned_sums *records, struct store *store, ui
 
 /*
 ** Settles the bucket that a place belongs to, and splits the bucket if it is still more than half
-** full. If most of the new rows had new pairs, the next new rows probably have, too, so the limit
-** is then a full bucket. Otherwise the limit is twice the number of records. Returns 1, or 0 if
-** memory runs out.
+** full. The new limit is twice the number of records. If most of the new rows had new pairs, the
+** next rows probably have new pairs too, so the limit is then at least a full bucket. Returns 1, or
+** 0 if memory runs out.
 */
 static int settle_full(struct partitioned_sums *records, struct store *store, uint64_t place) {
   struct bucket *bucket = bucket_for(store, place);
@@ -534,7 +534,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   set_word(row + 1, unit.low);
   if (!store->of_integers) set_word(row + 3, unit.kind);
   set_values(records, store, row, values);
-  /* The comparison reads no row that the processor would have to fetch from memory. */
+  /* The comparison reads only the row added last, which is still in the cache. */
   if (store->last && store->last + store->words == row && same_pair(store, store->last, row)) {
     add_values(records, store, store->last, row);
     return;

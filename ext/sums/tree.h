@@ -13,7 +13,10 @@
 #ifndef DIFFUSE_SUMS_TREE_H
 #define DIFFUSE_SUMS_TREE_H
 
-/* The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= 16. levels is 0: no tree. */
+/*
+** The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= 16. If levels is 0, there is no
+** tree.
+*/
 struct tree {
   int bits, levels;
 };
@@ -25,7 +28,7 @@ struct tree {
 ** sqrt(levels), and a binary tree is best. In the sum norm they have the norm `levels`, so fewer
 ** levels are better, although the counts of more nodes then add up to a rank. The tree for the sum
 ** norm has one level for each four bits, rounded up, so a node has at most 16 children. No other
-** number of levels has an error in rank, root mean square over places, that is smaller by more than
+** number of levels makes the error in rank (root mean square over all places) smaller by more than
 ** 6% (tests/unit/test_tree.c).
 */
 struct tree tree_make(int bits, int is_l1);

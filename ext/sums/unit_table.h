@@ -6,7 +6,8 @@
 **
 **     | low | mark |        | low | mark | kind | - |
 **
-** The mark of a used slot is its number + 2^63. The mark of an empty slot is 0.
+** The number of a key is its total. The mark of a used slot is the number of its key + 2^63. The
+** mark of an empty slot is 0.
 **
 ** Lines are stored in chunks of 2 MiB, and each chunk is one huge page. The upper bits of a key's
 ** place, unit_table_place(), choose the chunk, and the lower bits choose the line. If the line is

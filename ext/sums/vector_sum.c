@@ -16,8 +16,8 @@
 #include "sums/scalar_sum.h"
 
 /*
-** The number of short rows whose sum is kept in 64 bits. A component of a short row has at most
-** 2^53 steps.
+** The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
+** clipping (short_limit()). Each of its components has at most 2^53 steps.
 */
 #define SHORTS 512
 
@@ -211,8 +211,8 @@ static uint64_t order_of(const struct vector_sum *vectors, struct identity unit,
 }
 
 /*
-** Does the work of keep_first() if each record has a key of its own. The front of the items is
-** always sorted by order. Most items are not moved, because the order is random.
+** Does the work of keep_first() if each record has a key of its own. The items kept so far are at
+** the front and sorted by `order`. Most other items are not moved, because `order` is random.
 */
 static size_t keep_records(struct vector_sum *vectors, struct identity unit, size_t count) {
   size_t most = (size_t)vectors->shape->max_groups, kept = 0;
