@@ -62,12 +62,17 @@ static int place_of_from(const char *sql, int length) {
   return -1;
 }
 
+/* Returns the column that names the unit or is the link to the unit, or -1 if rows are units. */
+static int column_of_unit(const struct route *route) {
+  return route->count > 1 ? route->links[0] : route->unit;
+}
+
 static void append_tables(sqlite3_str *sql, struct evaluator *evaluator,
                           const struct evaluator_table *table, const char *unit) {
   for (int i = 0; i < evaluator_table_count(evaluator); i++) {
     const struct evaluator_table *each = evaluator_table(evaluator, i);
     const struct table_facts *facts = &each->route.tables[0];
-    int column = each == table ? each->route.unit : -1;
+    int column = each == table ? column_of_unit(&each->route) : -1;
     sqlite3_str_appendf(sql, "%s\"%w\" AS (SELECT *", i ? ", " : "WITH ", facts->name);
     if (column >= 0) sqlite3_str_appendf(sql, ", \"%w\" AS %s", facts->columns[column].name, unit);
     sqlite3_str_appendf(sql, " FROM main.\"%w\"%s)", facts->name,
@@ -98,7 +103,7 @@ static void append_names(sqlite3_str *sql, int count) {
 static char *statement_of(struct evaluator *evaluator, const struct evaluator_table *table,
                           const struct evaluator_text *text) {
   sqlite3_str *sql = sqlite3_str_new(0);
-  int has_unit = table->route.unit >= 0;
+  int has_unit = column_of_unit(&table->route) >= 0;
   char *unit = sqlite3_mprintf("dp_unit"), *rows = 0;
   while (unit && has_word(unit, text->sql)) unit = sqlite3_mprintf("%z_", unit);
   if (unit) rows = sqlite3_mprintf("%s_rows", unit);
@@ -152,7 +157,7 @@ static int has_unit(const struct table_loop *loop, const struct program *program
                     const struct evaluator_table *table, int columns) {
   const struct table_facts *facts = &table->route.tables[0];
   struct program_instruction control;
-  int column = table->route.unit, collect = address_of_collect(program);
+  int column = column_of_unit(&table->route), collect = address_of_collect(program);
   if (collect < 0) return 0;
   return column < 0 ||
          (table_loop_control(&control, db, facts, facts->columns[column].name) &&
@@ -194,10 +199,10 @@ int direct_loop_open(struct direct_loop *loop, struct collector *host, struct ev
   struct evaluator_text text;
   struct error error = {0};
   *loop = (struct direct_loop){.host = host};
-  /* The evaluator joins the parents of a table once, which is faster than a lookup for each row. */
-  if (!evaluator_is_portable(evaluator, &text) || table->route.count > 1) return 0;
+  if (!evaluator_is_portable(evaluator, &text)) return 0;
   if (evaluator_table_count(evaluator) == 1) policy = 0;
-  if (policy && table->route.unit < 0) return 0; /* a join can give one row several results */
+  /* a join can give one row several results */
+  if (policy && column_of_unit(&table->route) < 0) return 0;
   loop->columns = text.columns;
   char *sql = statement_of(evaluator, table, &text);
   int open = sql && is_proved(host->db, sql, table, text.columns, policy) &&

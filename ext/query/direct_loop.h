@@ -4,9 +4,8 @@
 **
 ** The statement puts common table expressions before the text of the question, one for each of its
 ** tables and with the name of the table. The expression for the protected table has one column more
-** than the table: the unit. The statement adds this column to the columns of the question and
-** passes the rows to dp_collect(). If the table refers to a parent, only the evaluator can evaluate
-** the question.
+** than the table: the unit, or the link that leads to the unit (unit_map.h). The statement adds
+** this column to the columns of the question and passes the rows to dp_collect().
 **
 ** Requirements:
 **   D1  The program of the statement is one loop over the protected table, with at most public

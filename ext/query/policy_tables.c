@@ -338,10 +338,14 @@ void route_append_from(sqlite3_str *sql, const struct route *route) {
   for (int i = 1; i < route->count; i++) append_join(sql, route, i);
 }
 
+void route_append_parents(sqlite3_str *sql, const struct route *route) {
+  sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t1", route->tables[1].name);
+  for (int i = 2; i < route->count; i++) append_join(sql, route, i);
+}
+
 void route_append_lookup(sqlite3_str *sql, const struct route *route) {
   const struct table_facts *parent = &route->tables[1];
-  sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t1", parent->name);
-  for (int i = 2; i < route->count; i++) append_join(sql, route, i);
+  route_append_parents(sql, route);
   sqlite3_str_appendf(sql, " WHERE t1.\"%w\" COLLATE %s = ?1", parent->columns[parent->unique].name,
                       collation_names[parent->unique_collation]);
 }

@@ -82,6 +82,12 @@ void route_clear(struct route *route);
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
 /*
+** Appends the FROM clause that joins the tables of a route, but not the first table. The route must
+** have a parent.
+*/
+void route_append_parents(sqlite3_str *sql, const struct route *route);
+
+/*
 ** Appends the FROM and WHERE clauses of a query that starts from a row's link, the parameter ?1,
 ** and finds the row of the parent to which this link refers. They compare columns as
 ** route_append_from() does. The route must have a parent.

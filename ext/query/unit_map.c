@@ -1,9 +1,100 @@
 /* unit_map.c: see unit_map.h. */
 #include "query/unit_map.h"
 
+#include <stdlib.h>
+
 SQLITE_EXTENSION_INIT3
 
+/* ---- known links ----------------------------------------------------------------------------- */
+
+/* A row of the first parent that belongs to a unit. The kind of `unit` is 0 in a free entry. */
+struct known_link {
+  int64_t key; /* the rowid of the parent row */
+  struct identity unit;
+};
+
+/* How many rows of the parent the map reads ahead after each lookup. */
+#define ROWS_AHEAD 16
+
+/* Returns the entry of a key, or the free entry in which to put it. At least one entry is free. */
+static struct known_link *known_find(const struct unit_map *map, const struct secret *secret,
+                                     int64_t key) {
+  size_t mask = map->room - 1;
+  size_t at = (size_t)identity_mix(secret, identity_integer(key), 0) & mask;
+  while (map->known[at].unit.kind != IDENTITY_NOBODY && map->known[at].key != key)
+    at = (at + 1) & mask;
+  return &map->known[at];
+}
+
+/* Doubles the room for known links. Returns 0 when out of memory. */
+static int known_grow(struct unit_map *map, const struct secret *secret) {
+  struct unit_map grown = *map;
+  grown.room = map->room ? 2 * map->room : 64;
+  grown.known = calloc(grown.room, sizeof *grown.known);
+  if (!grown.known) return 0;
+  for (size_t i = 0; i < map->room; i++)
+    if (map->known[i].unit.kind != IDENTITY_NOBODY)
+      *known_find(&grown, secret, map->known[i].key) = map->known[i];
+  free(map->known);
+  map->known = grown.known;
+  map->room = grown.room;
+  return 1;
+}
+
+/* Adds the current row of the statement `parents`. Returns 0 when out of memory. */
+static int known_add(struct rows *rows) {
+  struct unit_map *map = rows->map;
+  if (sqlite3_column_type(map->parents, 1) == SQLITE_NULL) return 1;
+  sqlite3_value *unit = sqlite3_value_dup(sqlite3_column_value(map->parents, 1));
+  int added = unit && (2 * map->count < map->room || known_grow(map, rows->secret)) &&
+              rows_give_unit(rows, unit, map->collation);
+  sqlite3_value_free(unit);
+  if (!added) return 0;
+  int64_t key = sqlite3_column_int64(map->parents, 0);
+  *known_find(map, rows->secret, key) = (struct known_link){key, rows->given};
+  map->count++;
+  return 1;
+}
+
+/*
+** Reads the next rows of the parent. Sets map->is_whole after the last row. Returns 0 after an
+** error. The statement is then not reset, because unit_map_error() needs its error text.
+*/
+static int read_ahead(struct rows *rows) {
+  struct unit_map *map = rows->map;
+  int rc = SQLITE_ROW;
+  for (int i = 0; i < ROWS_AHEAD && rc == SQLITE_ROW; i++) {
+    rc = sqlite3_step(map->parents);
+    if (rc == SQLITE_ROW && !known_add(rows)) rc = SQLITE_NOMEM;
+  }
+  if (rc == SQLITE_DONE) map->is_whole = 1;
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE) map->rc = rc;
+  return map->rc == SQLITE_OK;
+}
+
 /* ---- links ----------------------------------------------------------------------------------- */
+
+/*
+** Compiles the query that reads the keys of the first parent and the units of its rows. This needs
+** a key that is a rowid: such a key is an integer, so an integer link refers to the row with the
+** same integer, and to no other row. Other keys are looked up one by one.
+*/
+static int prepare_parents(struct unit_map *map, const struct route *route, struct error *error) {
+  const struct table_facts *parent = &route->tables[1];
+  if (parent->rowid_alias < 0 || parent->unique != parent->rowid_alias) return 1;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendf(sql, "SELECT t1.\"%w\", ", parent->columns[parent->rowid_alias].name);
+  route_append_unit(sql, route);
+  route_append_parents(sql, route);
+  char *text = sqlite3_str_finish(sql);
+  int rc = text ? sqlite3_prepare_v2(map->db, text, -1, &map->parents, 0) : SQLITE_NOMEM;
+  sqlite3_free(text);
+  if (rc == SQLITE_NOMEM) return error_set_memory(error);
+  if (rc != SQLITE_OK)
+    return error_set(error, "cannot follow the links to the units: %s", sqlite3_errmsg(map->db));
+  return sqlite3_column_count(map->parents) == 2 ||
+         error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
+}
 
 /*
 ** Compiles the query that finds the unit to which a link leads. The query compares columns in the
@@ -29,12 +120,16 @@ int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
   const struct table_facts *last = &route->tables[route->count - 1];
   *map = (struct unit_map){.db = db, .by_row = route->unit < 0};
   if (route->unit >= 0) map->collation = last->columns[route->unit].collation;
-  return route->count == 1 || prepare_lookup(map, route, error);
+  return route->count == 1 ||
+         (prepare_lookup(map, route, error) && prepare_parents(map, route, error));
 }
 
 void unit_map_close(struct unit_map *map) {
   sqlite3_finalize(map->lookup); /* unit_map_error() has reported an error of the lookup */
-  map->lookup = 0;
+  sqlite3_finalize(map->parents);
+  free(map->known);
+  map->lookup = map->parents = 0;
+  map->known = 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -58,12 +153,35 @@ static int add_numbered(struct rows *rows, sqlite3_value **row) {
 }
 
 /*
-** Adds a row with a link to its unit. If the lookup fails, it is not reset, because
-** unit_map_error() needs its error text.
+** Adds a row whose link is the rowid of a parent, if the map already knows the parent. Sets *done
+** to 0 if it does not.
+*/
+static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
+  const struct unit_map *map = rows->map;
+  *done = map->is_whole;
+  if (!map->room) return 1;
+  const struct known_link *link =
+      known_find(map, rows->secret, sqlite3_value_int64(row[map->place]));
+  if (link->unit.kind == IDENTITY_NOBODY) return 1;
+  rows->given = link->unit;
+  *done = 1;
+  return rows->add_known(rows, row);
+}
+
+/*
+** Adds a row with a link to its unit. With each lookup, the map reads some rows of the parent ahead.
+** So the map costs little if there are few links, and lookups are rare if there are many. If the
+** lookup fails, it is not reset, because unit_map_error() needs its error text.
 */
 static int add_linked(struct rows *rows, sqlite3_value **row) {
   struct unit_map *map = rows->map;
   sqlite3_stmt *lookup = map->lookup;
+  int can_know = map->parents && sqlite3_value_type(row[map->place]) == SQLITE_INTEGER;
+  if (can_know) {
+    int done, known = add_known_link(rows, row, &done);
+    if (done || !known) return known;
+    if (!read_ahead(rows)) return 0;
+  }
   int rc = sqlite3_bind_value(lookup, 1, row[map->place]), added = 1;
   if (rc == SQLITE_OK) rc = sqlite3_step(lookup);
   if (rc != SQLITE_ROW && rc != SQLITE_DONE) {

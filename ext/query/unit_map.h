@@ -8,9 +8,15 @@
 #include "query/policy_tables.h"
 #include "query/row_reader.h"
 
+struct known_link;
+
 struct unit_map {
   sqlite3 *db;
-  sqlite3_stmt *lookup; /* finds the unit to which the link ?1 leads; null: rows have no link */
+  sqlite3_stmt *lookup;     /* finds the unit to which the link ?1 leads; null: rows have no link */
+  sqlite3_stmt *parents;    /* the query for the key and unit of every parent row; may be null */
+  int is_whole;             /* `parents` has ended */
+  struct known_link *known; /* a hash table with `room` entries, of which `count` are used */
+  size_t room, count;
   enum collation collation;
   int by_row;     /* each row is a unit, so no column names the unit */
   int64_t number; /* the number of rows so far, if each row is a unit */

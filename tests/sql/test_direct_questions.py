@@ -4,6 +4,7 @@ evaluated in this way, and that the answer is the one that a loop over the units
 import collections
 import json
 import os
+import random
 import shutil
 import sqlite3
 
@@ -57,7 +58,7 @@ WAYS = [
     ("SELECT patient FROM visit", [V], "direct"),
     ("SELECT id % 5 FROM visit", [V], "direct"),
     ("SELECT dose FROM drug WHERE day > 5", [D], "direct"),
-    ("SELECT result FROM exam WHERE result > 1", [E], "stream"),
+    ("SELECT result FROM exam WHERE result > 1", [E], "direct"),
     ("SELECT x FROM (SELECT *, minutes AS x FROM visit)", [V], "stream"),
     ("WITH v AS (SELECT minutes FROM visit) SELECT minutes FROM v", [V], "stream"),
     ("WITH visit AS (SELECT * FROM main.visit) SELECT minutes FROM visit", [V], "stream"),
@@ -74,7 +75,7 @@ WAYS = [
     ("SELECT length(label) + day FROM visit JOIN holiday USING (day) WHERE label > 'day 2'", [V], "direct"),
     ("SELECT beds FROM visit CROSS JOIN ward", [V], "direct"),
     ("SELECT beds FROM visit JOIN holiday h ON h.day = visit.day JOIN ward ON name = ward", [V], "direct"),
-    ("SELECT result + beds FROM exam CROSS JOIN ward WHERE beds > result", [E], "stream"),
+    ("SELECT result + beds FROM exam CROSS JOIN ward WHERE beds > result", [E], "direct"),
     ("SELECT beds FROM visit LEFT JOIN ward ON name = ward", [V], "apart"),
     ("SELECT beds FROM visit CROSS JOIN ward WHERE coalesce(NULL, beds) > 2", [V], "stream"),  # may be a hidden column
     ("SELECT ward.rowid FROM visit JOIN ward ON name = ward", [V], "stream"),
@@ -220,6 +221,50 @@ def test_random_questions_give_the_same_integers_on_every_path(tmp_path, seed):
     db = connect(tmp_path / "whole")
     ways = collections.Counter(ask(db, sql, json.dumps(options), kind)[1] for kind, options, sql in asked)
     assert ways["direct"] > 10 and ways["stream"] > 5, ways
+
+
+# The parent's key and unit, the link of the child, and whether the key is a rowid, which the map of known links needs.
+LINKS = [("id INTEGER PRIMARY KEY, unit INT", "INT"), ("id INTEGER PRIMARY KEY, unit TEXT COLLATE NOCASE", ""),
+         ("id INTEGER PRIMARY KEY, unit BLOB", "TEXT"), ("id INTEGER PRIMARY KEY DESC, unit TEXT COLLATE RTRIM", ""),
+         ("id PRIMARY KEY, unit INT", ""), ("id INT PRIMARY KEY, unit REAL", "REAL"), ("id TEXT PRIMARY KEY COLLATE NOCASE, unit TEXT", ""),
+         ("id REAL PRIMARY KEY, unit INT", "BLOB"), ("id TEXT PRIMARY KEY, unit INT", "INT")]
+VALUES = [None, 1, 2, 3, 77, -5, 1.0, 2.5, "1", "2 ", " 3", "a", "A", "a ", b"1", b"a", 2**53 + 1, 2.0**53, "9007199254740993", 2**63 - 1, 9.3e18]
+
+
+@pytest.mark.parametrize("parent, link", LINKS, ids=[f"{parent} < {link}" for parent, link in LINKS])
+@pytest.mark.parametrize("chained", [False, True])
+def test_links_lead_to_the_same_integers_on_every_path(tmp_path, parent, link, chained):
+    """All types of keys, links and units, links to no row, rows of the parent without a unit, and more rows of the parent than
+    the map reads before the last lookup."""
+    path, pick = str(tmp_path / "db"), random.Random(parent + link)
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(f"CREATE TABLE middle({parent}); CREATE TABLE child(link {link}, x INT); CREATE TABLE owner(id INTEGER PRIMARY KEY, unit INT)")
+    units = [None, 1, 2, 1.0, 2.5, "a", "A", "a ", b"a", ""]
+    middle = "dp_protect('middle', 'unit')"
+    if chained:
+        db.executescript("INSERT INTO owner VALUES (1, 10), (2, 10), (3, NULL), (4, 20)")
+        units, middle = [None, 1, 2, 3, 4, 99], "dp_protect('owner', 'unit'), dp_protect('middle', 'unit', 'owner')"
+    for key in [*VALUES[1:4], *VALUES[5:], *range(100, 300)]:
+        if isinstance(key, int) or not parent.startswith("id INTEGER PRIMARY KEY, "):
+            db.execute("INSERT OR IGNORE INTO middle VALUES (?, ?)", (key, pick.choice(units)))
+    for i in range(400):
+        db.execute("INSERT INTO child VALUES (?, ?)", (pick.choice([*VALUES, *range(90, 310, 3), str(pick.randrange(90, 310))]), i % 7 + 1))
+    db.close()
+    declared = ["SELECT dp_init()", "SELECT " + middle, "SELECT dp_protect('child', 'link', 'middle')", "SELECT dp_tier('t', 1e4, 1e15, 1e-6)"]
+    asked = {"sum": '{"clip":9}', "count_distinct": "{}", "group_sum": '{"clip":5,"keys":["1","2"]}'}
+    run_fixed(path, declared + [
+        f"SELECT fixed_seed(1); SELECT dp_release('t', '{kind}', 'SELECT {'x % 3, ' * (kind == 'group_sum')}x FROM child{limit}',"
+        f" '{{\"name\":\"{kind}{limit}\",{options[1:]}')".replace(",}", "}")
+        for kind, options in asked.items() for limit in ("", " LIMIT -1")])
+    with ledger_of(path) as ledger:
+        for kind in asked:
+            fast, slow = (ledger.execute("SELECT key, component, value FROM dp_path WHERE release_id = (SELECT id FROM dp_release WHERE name = ?)"
+                                         " ORDER BY 1, 2", (kind + limit,)).fetchall() for limit in ("", " LIMIT -1"))
+            assert fast and fast == slow
+    db = connect(path)
+    assert ask(db, "SELECT x FROM child")[1] == "direct"
+    aggregate = one(db, "SELECT dp_sum('t', x, 9, link) FROM child")
+    assert abs(aggregate - one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM child LIMIT -1', '{\"clip\":9}')")) < 2
 
 
 def test_rows_as_units_run_directly_too():
