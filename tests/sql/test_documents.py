@@ -189,7 +189,7 @@ def test_program_of_guard(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place_build(tmp_path)
     db = connect(tmp_path / "hospital.db")
-    for statement, expected in statements(blocks("sql/guard.md", "sql")[0]):
+    for statement, expected in statements("".join(blocks("sql/guard.md", "sql")[:2])):
         run_statement(db, statement, expected)
     (program,), (_, typed) = blocks("sql/guard.md", "python"), blocks("sql/guard.md", "text")
     (tmp_path / "ask.py").write_text(program)

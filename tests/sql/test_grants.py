@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import random
 import re
 import signal
@@ -102,6 +103,52 @@ def test_what_inner_tiers_spend_never_refuses_a_grant(published, tmp_path):
             counts.append(capacity(visitor))
         assert one(db, "SELECT dp_verify()") == "ok"
     assert len(set(counts)) == 1 and counts[0] > 5
+
+
+def questions_left(db):
+    """Returns the number of questions that each grant has left at its own tier, by the SQL of sql/guard.md."""
+    (query,) = re.findall(r"^SELECT g\.name, CAST.*?;", (pathlib.Path(__file__).parents[2] / "sql" / "guard.md").read_text(), re.M | re.S)
+    return dict(db.execute(query).fetchall())
+
+
+@pytest.mark.parametrize("accountant", ["gdp", "rdp"])
+def test_an_unused_grant_stays_in_later_periods(tmp_path, clock, accountant):
+    """A grant of 9 of 36 releases of a year takes them from every year until it is used up, and gets nothing new after that."""
+    clock.set("2025-06-01 12:00:00")
+    db, path = connect(tmp_path / "a.db"), tmp_path / "a.db"
+    db.executescript("CREATE TABLE visit(patient INT); INSERT INTO visit VALUES (1), (2), (3)")
+    db.execute("SELECT dp_init()").fetchall()
+    db.execute("SELECT dp_protect('visit', 'patient')").fetchall()
+    for tier, epsilon in (("clinic", 8.0), ("public", 2.0)):
+        rate = one(db, "SELECT dp_rate(?, 1e-6, 36)", epsilon) * (1 if accountant == "gdp" else 0.8)
+        one(db, "SELECT dp_tier(?, ?, ?, 1e-6, ?)", tier, rate, epsilon, json.dumps({"accountant": accountant, "period": "year"}))
+    left = "SELECT tier, releases_left FROM dp_budget"
+    whole = dict(db.execute(left))
+    grant(db, share=9 * one(db, "SELECT rate / rate_limit FROM dp_tier WHERE name = 'public'"))
+    assert questions_left(db) == {"visitors": 9}
+    beside = dict(db.execute(left))
+    assert whole["public"] - beside["public"] in (9, 10) and beside["clinic"] < whole["clinic"]
+    clock.set("2026-03-01 12:00:00")
+    assert dict(db.execute(left)) == beside
+    with contextlib.closing(guarded(path, options=ASK)) as visitor:
+        assert capacity(visitor) == 9
+    assert questions_left(db) == {"visitors": 0} and dict(db.execute(left)) == beside
+    clock.set("2027-03-01 12:00:00")
+    assert dict(db.execute(left)) == whole
+    with contextlib.closing(guarded(path, options=ASK)) as visitor:
+        assert capacity(visitor, first=100) == 0
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_grant_at_a_middle_tier_stops_releases_at_outer_tiers(copy):
+    """Outer releases are paid by the tiers inside, so they stop when a grant holds all of a middle tier's budget. A grant holds
+    nothing at outer tiers."""
+    db = connect(copy)
+    grant(db, tier="region", share=1)
+    assert {tier for (tier,) in db.execute("SELECT tier FROM dp_reserve")} == {"clinic", "region"}
+    left = dict(db.execute("SELECT tier, releases_left FROM dp_budget"))
+    assert left["clinic"] > 0 and left["region"] == left["public"] == 0
+    assert "tier 'region' would exceed its budget" in outcome(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'late')")
 
 
 def test_a_grant_that_an_inner_tier_cannot_carry_is_refused(copy):
