@@ -417,7 +417,6 @@ def report_small(results, rows):
              " of that is waiting for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is"
              " the disk's, not this program's, and the first line shows what SQLite pays for as many commits of its"
              " own. Two commits are ten syncs: the goal leaves them 0.12 ms each."
-             " An aggregate syncs twice more, for what it tries and rolls back before its statement has ended."
              " Milliseconds.", ""]
     body = []
     for name, (title, goal) in titles.items():

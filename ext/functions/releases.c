@@ -130,12 +130,16 @@ int release_guarded(const struct host *host, struct request *request, int needs_
   return 1;
 }
 
-/* Publishes an answer at the outer tiers of its request, which have been charged already. */
-static int publish_outward(const struct request *request, struct session *session) {
-  for (int i = 0; request->outward && request->outward[i]; i++) {
-    struct publication publication;
-    int done = publish_diffuse(&publication, session, request->name, request->outward[i], 0);
-    publish_clear(&publication);
+/*
+** Publishes an answer at the outer tiers of its request, which have been charged already. Does
+** nothing if the answer was stored together with these publications.
+*/
+static int publish_outward(const struct publication *publication, const struct request *request,
+                           struct session *session) {
+  for (int i = 0; !publication->spread && request->outward && request->outward[i]; i++) {
+    struct publication outer;
+    int done = publish_diffuse(&outer, session, request->name, request->outward[i], 0);
+    publish_clear(&outer);
     if (!done) return 0;
   }
   return 1;
@@ -184,7 +188,7 @@ int release_ask(struct publication *publication, struct request *request, struct
              publish_begin(publication, &host->session, request);
   if (done && !publication->answered) done = run(publication, request, &asked, host);
   close_rows(&asked);
-  return done && publish_outward(request, &host->session);
+  return done && publish_outward(publication, request, &host->session);
 }
 
 int release_check(struct request *request, struct host *host,
@@ -200,7 +204,7 @@ int release_run(struct publication *publication, struct request *request, struct
   int done = open_rows(&asked, request, host, &host->session.error) &&
              run(publication, request, &asked, host);
   close_rows(&asked);
-  return done && publish_outward(request, &host->session);
+  return done && publish_outward(publication, request, &host->session);
 }
 
 /*

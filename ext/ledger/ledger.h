@@ -157,7 +157,7 @@ int ledger_resume_patiently(struct ledger *ledger);
 */
 int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
-int ledger_begin_trial(struct ledger *ledger);   /* for plans, which write; the caller rolls back */
+int ledger_begin_trial(struct ledger *ledger);   /* for few writes; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
 int ledger_commit(struct ledger *ledger);

@@ -320,6 +320,7 @@ static void begin(struct publication *publication, struct request *request) {
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request) {
   publication_open(publication, session);
+  publication->outward = request->outward;
   begin(publication, request);
   if (!publication->answered && !publication->failed)
     ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
@@ -394,15 +395,43 @@ static int is_finished(struct publication *publication) {
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 
+/* Publishes the release that the open transaction has stored at the outer tiers of its request. */
+static int spread(struct publication *publication) {
+  int done = 1;
+  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
+    struct publication outer;
+    done = enter_outward(&outer, publication->session, publication->definition.release.name,
+                         publication->outward[i]);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
+/*
+** One commit stores the release and its publications at outer tiers. If the release itself could be
+** stored but not the outer publications, the function stores the release alone. The caller then
+** publishes it at the outer tiers and gets the error.
+*/
 int publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
+  int alone = 0;
   if (ledger_resume_patiently(ledger) && ledger_begin_ending(ledger)) {
-    if (!is_finished(publication) && draw(publication, totals)) keep(publication);
+    if (!is_finished(publication) && draw(publication, totals) && keep(publication)) {
+      publication->spread = spread(publication);
+      alone = !publication->spread;
+    }
     if (ledger_commit(ledger)) return 1;
   }
+  if (alone && publish_keep(publication)) return 1;
   publish_fail(publication);
   return 0;
 }
+
+/*
+** The largest number of coordinates that publish_draw() stores in a trial. A trial keeps all pages
+** that it changes in memory, so a release of many coordinates gets an ordinary transaction.
+*/
+#define FEW 100
 
 /*
 ** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
@@ -410,7 +439,8 @@ int publish_finish(struct publication *publication, const struct totals *totals)
 */
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
-  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
+  int few = grid_size(&totals->grid) <= FEW;
+  if (ledger_resume(ledger) && (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
     if (draw(publication, totals)) keep(publication);
     ledger_rollback(ledger);
     if (!error_is_set(ledger_error(ledger))) return 1;

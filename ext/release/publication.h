@@ -57,9 +57,11 @@ struct publication {
   struct definition definition;
   struct position position;
   struct publication_cost cost;
-  struct ledger_grid grid; /* the grid of its coordinates; owned */
-  int failed;              /* dp_batch(): the release failed earlier and is not run again */
-  int answered;            /* the answer is set, so the caller collects no rows */
+  struct ledger_grid grid;    /* the grid of its coordinates; owned */
+  const char *const *outward; /* the request's list of outer tiers; not owned */
+  int spread;                 /* the answer is stored at these tiers, too */
+  int failed;                 /* dp_batch(): the release failed earlier and is not run again */
+  int answered;               /* the answer is set, so the caller collects no rows */
   struct answer answer;
   struct drawn *drawn; /* the drawn points, the outermost first */
   int drawn_count;
