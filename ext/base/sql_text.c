@@ -60,7 +60,7 @@ const char *not_a(sqlite3_value *value, int wanted) {
 /*
 ** KEY_LENGTH is the length in characters of the longest text of a key. BLOB_BYTES is the number of
 ** bytes of a blob whose text does not exceed this length. Keys are data and can have any length, so
-** key_text() cuts longer keys. key_text() returns its own results unchanged.
+** key_text() cuts longer keys. A text that key_text() has returned passes through it unchanged.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498

@@ -17,7 +17,7 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The facts about a publication that the sentence needs. `kind` and `mechanism` are copies. Unknown
+** The facts about a publication that the sentence of dp_clipping() needs. `kind` and `mechanism` are copies. Unknown
 ** numbers are NaN.
 */
 struct diagnosis {

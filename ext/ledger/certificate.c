@@ -120,8 +120,8 @@ static char *tier_periods(struct ledger *ledger) {
 }
 
 /*
-** Returns the caller's facts about mechanisms, as JSON. Mechanisms with the same name have the same
-** facts here.
+** Returns the name, the theorem and `shrinks` of each mechanism that `describe` lists, as JSON.
+** Mechanisms of the same name have the same facts here.
 */
 static char *mechanism_facts(describe_mechanism *describe) {
   struct ledger_mechanism mechanism;

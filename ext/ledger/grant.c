@@ -32,12 +32,12 @@
 ** depends only on R(g) and G(g). At the grant's own tier T, R(g) is a share of what is left there.
 ** known_left() computes this remainder from the limit, from S, and from the amounts of the grants
 ** whose own tier is T or outside T. Members of T see all these numbers in dp_budget and dp_reserve.
-** The same holds at the outer tiers where the answers are published. Grants whose own tier is
-** inside T may hold amounts at T, too ("diffuse"). R(g) does not depend on these amounts, because
-** members of T do not see such grants. Inside T, R(g) follows from the amount at T and from the
-** terms of the tiers. R(g) does not depend on the amount that an inner tier has spent. If a grant
-** does not fit beside all charges and grants, dp_grant() does not create the grant. Only the owner
-** sees this refusal, and refusals of the owner's own charges.
+** The same holds at the outer tiers where the answers are published. A grant whose own tier is
+** inside T may also hold an amount at T ("diffuse"). Members of T do not see such a grant, so
+** known_left() leaves its amount out. At the tiers inside T, R(g) follows from the amount at T and
+** from the terms of the tiers, and not from what these tiers have spent. If a grant does not fit
+** beside all charges and grants, dp_grant() refuses it. Only the owner sees this refusal, and
+** refusals of the owner's own charges.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question that a grant pays for never finds a release of somebody else.

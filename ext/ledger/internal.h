@@ -513,6 +513,7 @@ int file_is_hosts(const char *path, const char *database);
 
 /* ---- budgets (budget.c) ---- */
 
+/* What a tier has spent, or what a grant may spend. */
 struct budget {
   struct total rate;
   double slack, delta;
@@ -655,10 +656,10 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
                       const struct budget *amount);
 
-/* Returns whether a budget is within the limits of its tier. */
+/* Returns whether what was spent is within the limits of the tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
-/* Returns the budget after a payment. `first` is 1 if this is the first payment for its release. */
+/* Adds a payment to what was spent. `first` is 1 if this is the first payment for its release. */
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);
 
 /* ---- what grants hold (grant.c) ---- */

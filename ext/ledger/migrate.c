@@ -62,7 +62,7 @@ static const char *const steps[LEDGER_FORMAT] = {
   "SELECT group_concat('DROP TABLE \"' || name || '\"', ';') FROM (SELECT name FROM sqlite_master" \
   " WHERE type = 'table' AND substr(name, 1, 7) = 'old_dp_' ORDER BY rowid DESC)"
 
-/* Runs the statements that a query returns as texts. */
+/* Runs the query, and then runs the SQL text in the first row of its result. */
 static int run_made(struct ledger *ledger, const char *query) {
   sqlite3_stmt *row = 0;
   char *made = 0;

@@ -8,8 +8,8 @@
 ** the outermost point and does not read the data. A step inward averages the innermost point with
 ** one fresh draw. This code does not depend on SQL, tables or budgets.
 */
-#ifndef DIFFUSE_RELEASE_H
-#define DIFFUSE_RELEASE_H
+#ifndef DIFFUSE_MECHANISM_LATTICE_DESIGN_H
+#define DIFFUSE_MECHANISM_LATTICE_DESIGN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -14,9 +14,8 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_TABLES    64
 #define MOST_OBJECTS   256 /* tables and views that a question may use, directly or through views */
-#define MOST_BYTES     (64 << 20) /* the most bytes of the results of one unit */
-#define TICK           1000       /* the number of steps between two checks of the limit */
-#define TICKS_PER_LOOK 64         /* how many ticks pass between two checks for an interrupt */
+#define TICK           1000 /* the number of steps between two checks of the limit */
+#define TICKS_PER_LOOK 64   /* how many ticks pass between two checks for an interrupt */
 
 struct evaluator {
   sqlite3 *db, *host;

@@ -169,9 +169,9 @@ static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
 }
 
 /*
-** Adds a row with a link to its unit. With each lookup, the map reads some rows of the parent ahead.
-** So the map costs little if there are few links, and lookups are rare if there are many. If the
-** lookup fails, it is not reset, because unit_map_error() needs its error text.
+** Adds a row with a link to its unit. Each lookup also reads some rows of the parent ahead. So the
+** map costs little if there are few links, and lookups are rare if there are many. If the lookup
+** fails, it is not reset, because unit_map_error() needs its error text.
 */
 static int add_linked(struct rows *rows, sqlite3_value **row) {
   struct unit_map *map = rows->map;

@@ -34,9 +34,9 @@ int publish_enter(struct publication *publication, struct session *session,
                   struct request *request);
 
 /*
-** Draws from the totals, stores the result and sets the answer. The same commit publishes the result
-** at the outer tiers of the request, if it can: `spread` is then 1. Returns 1, or 0 with the error
-** in the session. After a failure, the release is marked as failed.
+** Draws from the totals, stores the result and sets the answer. If possible, the same commit
+** publishes the result at the outer tiers of the request, and sets `spread` to 1. Returns 1, or 0
+** with the error in the session. After a failure, the release is marked as failed.
 */
 int publish_finish(struct publication *publication, const struct totals *totals);
 

@@ -88,7 +88,10 @@ static int finish_quantiles(struct request *request, struct error *error) {
   return request->quantiles ? 1 : error_set_memory(error);
 }
 
-/* Makes the number of public keys that dp_plan() assumes. The texts of the keys do not matter. */
+/*
+** Fills the list of public keys for dp_plan(), which knows only how many keys there will be. The
+** texts of the keys do not matter.
+*/
 static int assume_keys(struct request *request, struct error *error) {
   int count = (int)request->key_guess;
   request->key_list = sqlite3_malloc64(sizeof *request->key_list * (sqlite3_uint64)count);

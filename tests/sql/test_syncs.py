@@ -42,6 +42,7 @@ def counter(tmp_path_factory):
     return str(library)
 
 
+@pytest.mark.plain  # a sanitizer must be the first library that is loaded
 @pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded by LD_PRELOAD")
 def test_every_commit_syncs_five_times_and_nothing_else_syncs(tmp_path, monkeypatch, counter):
     monkeypatch.setenv("LD_PRELOAD", counter)
