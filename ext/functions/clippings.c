@@ -17,8 +17,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The facts about a publication that the sentence of dp_clipping() needs. `kind` and `mechanism` are copies. Unknown
-** numbers are NaN.
+** The facts about a publication that the sentence of dp_clipping() needs. `kind` and `mechanism`
+** are copies. Unknown numbers are NaN.
 */
 struct diagnosis {
   struct ledger_clipping clipping;

@@ -19,8 +19,9 @@
 char *virtual_addresses(sqlite3 *db, const char *const *names, int count);
 
 /*
-** Returns the numbers of the root pages of these tables of main and of their indices, as a text that
-** has a blank before and after each number. If `schema` is 1, adds the root page of sqlite_master. Returns null on failure.
+** Returns the numbers of the root pages of these tables of main and of their indices, as a text
+** that has a blank before and after each number. If `schema` is 1, adds the root page of
+** sqlite_master. Returns null on failure.
 */
 char *root_pages(sqlite3 *db, const char *const *tables, int count, int schema);
 

@@ -95,9 +95,9 @@ static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /*
 ** dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
-** are (epsilon, delta)-DP, rounded down. The rate is small enough that one coordinate's lattice slack
-** also fits into the budget for each release. A tier with this budget and the accountant 'gdp' admits exactly this number of
-** releases. `releases` is a whole number from 1 to 1e6.
+** are (epsilon, delta)-DP, rounded down. The rate is small enough that the lattice slack of one
+** coordinate for each release also fits into the budget. A tier with this budget and the accountant
+** 'gdp' admits exactly this number of releases. `releases` is a whole number from 1 to 1e6.
 */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;
