@@ -23,6 +23,8 @@ SQLITE_EXTENSION_INIT3
 struct diagnosis {
   struct ledger_clipping clipping;
   char *kind, *mechanism;
+  double clip;
+  int has_keys;     /* the release has a list of public keys */
   int is_published; /* the publication exists, and the audience of the ledger may see it */
 };
 
@@ -71,6 +73,8 @@ static int take_release(void *context, sqlite3_stmt *row, int columns) {
   diagnosis->kind = sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "kind")));
   diagnosis->mechanism =
       sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "mechanism")));
+  diagnosis->clip = number_at(row, column_of(table, "clip"));
+  diagnosis->has_keys = sqlite3_column_type(row, column_of(table, "keys")) != SQLITE_NULL;
   return diagnosis->kind && diagnosis->mechanism;
 }
 
@@ -93,18 +97,19 @@ static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_va
 /* ---- sentences ------------------------------------------------------------------------------- */
 
 /*
-** Computes the share and the sentence of a diagnosis. Returns null if memory runs out, if this
-** version does not know the kind or the mechanism, or if the mechanism has no noise law.
+** Computes the share of a diagnosis, and what the sentence depends on. Returns 0 if this version
+** does not know the kind or the mechanism, or if the mechanism has no noise law.
 */
-static char *diagnosis_sentence(const struct diagnosis *diagnosis, const char *unit, int by_unit,
-                                struct clipped_share *share) {
+static int diagnosis_share(const struct diagnosis *diagnosis, const char *unit, int by_unit,
+                           struct clipped_share *share, struct clipping_words *words) {
   const struct aggregate *aggregate = aggregate_find(diagnosis->kind);
   const struct mechanism *mechanism =
       aggregate ? mechanism_find(aggregate, diagnosis->mechanism) : 0;
   if (!mechanism || !mechanism->noise) return 0;
-  struct clipping_words words = {unit, by_unit, (aggregate->takes & 1u << P_LO) != 0};
+  int is_private = (aggregate->takes & 1u << P_SELECT) && !diagnosis->has_keys;
+  *words = (struct clipping_words){unit, by_unit, aggregate, diagnosis->clip, is_private};
   *share = clipping_share(mechanism->noise, &diagnosis->clipping);
-  return clipping_sentence(share, &words);
+  return 1;
 }
 
 /*
@@ -133,10 +138,12 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
     ledger_rollback(ledger);
   }
   struct clipped_share share;
+  struct clipping_words words;
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
-  char *sentence = error_is_set(&host->session.error)
-                       ? 0
-                       : diagnosis_sentence(&diagnosis, unit, by_unit, &share);
+  char *sentence = !error_is_set(&host->session.error) &&
+                           diagnosis_share(&diagnosis, unit, by_unit, &share, &words)
+                       ? clipping_sentence(&share, &words)
+                       : 0;
   if (error_is_set(&host->session.error)) {
     fail_call(context, function_of(context)->name, &host->session.error);
   } else if (!sentence) {
@@ -167,32 +174,49 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   diagnosis_clear(&diagnosis);
 }
 
+/* Inserts the row of a publication into the table clipping. */
+static void clipping_insert(sqlite3_stmt *insert, const struct diagnosis *diagnosis,
+                            const char *unit, int by_unit, struct error *error) {
+  struct clipped_share share;
+  struct clipping_words words;
+  if (!diagnosis_share(diagnosis, unit, by_unit, &share, &words)) return;
+  char *text = clipping_words(&share, &words);
+  for (int i = 0; i < 2 && !isnan(share.share); i++)
+    sqlite3_bind_int(insert, 3 + i, clipping_percent(i ? share.high : share.low));
+  sqlite3_bind_text(insert, 5, text, -1, sqlite3_free);
+  if (!text) error_set_memory(error);
+  facts_row(insert, error);
+  sqlite3_reset(insert);
+  sqlite3_clear_bindings(insert);
+}
+
 int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =
-      "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism"
+      "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism, "
+      "r.keys,"
+      " r.clip"
       " FROM dp_publication p JOIN dp_release r ON r.name = p.release AND r.id IS p.release_id"
       " WHERE p.unit_stddev IS NOT NULL";
   char *unit = ledger_unit(ledger);
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
-  if (sqlite3_exec(facts, "CREATE TABLE clipping(release TEXT, tier TEXT, summary TEXT)", 0, 0, 0))
+  if (sqlite3_exec(facts,
+                   "CREATE TABLE clipping(release TEXT, tier TEXT, low INT, high INT, words TEXT)",
+                   0, 0, 0))
     error_set_memory(error);
   sqlite3_stmt *row = error_is_set(error) ? 0 : facts_prepare(facts, select, error);
   sqlite3_stmt *insert =
-      row ? facts_prepare(facts, "INSERT INTO clipping VALUES (?, ?, ?)", error) : 0;
+      row ? facts_prepare(facts, "INSERT INTO clipping VALUES (?, ?, ?, ?, ?)", error) : 0;
   while (insert && facts_row(row, error)) {
-    struct clipped_share share;
     struct diagnosis diagnosis = {
         .clipping = {number_at(row, 2), number_at(row, 3), number_at(row, 4)},
         .kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
-        .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6)};
-    char *sentence = diagnosis_sentence(&diagnosis, unit, by_unit, &share);
+        .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6),
+        .has_keys = sqlite3_column_type(row, 7) != SQLITE_NULL,
+        .clip = number_at(row, 8)};
     for (int i = 0; i < 2; i++)
       sqlite3_bind_text(insert, i + 1, (const char *)sqlite3_column_text(row, i), -1,
                         SQLITE_TRANSIENT);
-    sqlite3_bind_text(insert, 3, sentence, -1, SQLITE_TRANSIENT);
-    facts_row(insert, error);
-    sqlite3_reset(insert);
-    sqlite3_free(sentence);
+    clipping_insert(insert, &diagnosis, unit, by_unit, error);
   }
   sqlite3_finalize(row);
   sqlite3_finalize(insert);

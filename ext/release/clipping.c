@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "mechanism/families.h"
+
 SQLITE_EXTENSION_INIT3
 
 #define CONFIDENCE 0.95
@@ -49,36 +51,69 @@ static void append_plural(sqlite3_str *text, const struct clipping_words *words)
   }
 }
 
-static void append_percent(sqlite3_str *text, double share) {
-  sqlite3_str_appendf(text, "%d%%", (int)lrint(100 * share));
+/* Why a release cuts a unit down, and what prevents it. */
+struct cause {
+  const char *reason, *remedy;
+  const char *saving; /* what would lower the noise if hardly any unit is cut down; may be null */
+};
+
+static struct cause cause_of(const struct clipping_words *words) {
+  const struct aggregate *aggregate = words->aggregate;
+  int has_range = (aggregate->takes & 1u << P_LO) != 0;
+  if (has_range && words->by_unit)
+    return (struct cause){"a value was outside lo and hi, or they had more rows than clip",
+                          "wider bounds or a larger clip", "narrower bounds"};
+  if (has_range)
+    return (struct cause){"the value was outside lo and hi", "wider bounds", "narrower bounds"};
+  if (aggregate->family == &family_vector_mean && words->by_unit)
+    return (struct cause){"they had a vector longer than clip, or more than one row",
+                          "a larger clip or one row for each", "a smaller clip"};
+  if (aggregate->family == &family_key_units)
+    return (struct cause){"they were in more groups than clip allows", "a larger clip",
+                          "a smaller clip"};
+  if (aggregate->counts)
+    return (struct cause){"they had more rows than clip", "a larger clip",
+                          words->clip > 1 ? "a smaller clip" : 0};
+  return (struct cause){words->by_unit ? "their total was beyond clip"
+                                       : "the value was beyond clip",
+                        "a larger clip", "a smaller clip"};
 }
 
-char *clipping_sentence(const struct clipped_share *share, const struct clipping_words *words) {
+int clipping_percent(double share) {
+  return (int)lrint(100 * share);
+}
+
+char *clipping_words(const struct clipped_share *share, const struct clipping_words *words) {
   sqlite3_str *text = sqlite3_str_new(0);
-  const char *bound = words->has_range ? "bounds" : "bound";
+  int has_range = (words->aggregate->takes & 1u << P_LO) != 0;
+  struct cause cause = cause_of(words);
+  const char *bound = has_range ? "bounds" : "bound";
   if (isnan(share->share)) {
     sqlite3_str_appendall(text, "too few ");
     append_plural(text, words);
     sqlite3_str_appendf(text, " to say how many were cut down to the %s", bound);
     return sqlite3_str_finish(text);
   }
-  sqlite3_str_appendall(text, "about ");
-  append_percent(text, share->share);
-  sqlite3_str_appendall(text, " of ");
+  sqlite3_str_appendall(text, "of ");
   append_plural(text, words);
-  sqlite3_str_appendf(text, " were cut down to the %s", bound);
+  sqlite3_str_appendf(text, " were cut down to the %s, because %s", bound, cause.reason);
+  if (words->keys_are_private) sqlite3_str_appendall(text, ", or had more than max_groups keys");
   if (share->low > MUCH) {
-    sqlite3_str_appendf(text, ": %s would lower the bias",
-                        words->has_range ? "wider bounds or a larger clip" : "a larger clip");
-  } else if (share->high < LITTLE) {
-    sqlite3_str_appendf(text, ": %s would lower the noise",
-                        words->has_range ? "narrower bounds" : "a smaller clip");
-  } else {
-    sqlite3_str_appendall(text, " (");
-    append_percent(text, share->low);
-    sqlite3_str_appendall(text, " to ");
-    append_percent(text, share->high);
-    sqlite3_str_appendall(text, ")");
+    sqlite3_str_appendf(text, ": %s would lower the bias", cause.remedy);
+  } else if (share->high < LITTLE && cause.saving) {
+    sqlite3_str_appendf(text, ": %s would lower the noise", cause.saving);
   }
+  return sqlite3_str_finish(text);
+}
+
+char *clipping_sentence(const struct clipped_share *share, const struct clipping_words *words) {
+  char *rest = clipping_words(share, words);
+  if (!rest || isnan(share->share)) return rest;
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendf(text, "about %d%% %s", clipping_percent(share->share), rest);
+  if (!strchr(rest, ':')) /* no advice */
+    sqlite3_str_appendf(text, " (%d%% to %d%%)", clipping_percent(share->low),
+                        clipping_percent(share->high));
+  sqlite3_free(rest);
   return sqlite3_str_finish(text);
 }

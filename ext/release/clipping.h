@@ -7,6 +7,7 @@
 
 #include "ledger/ledger.h"
 #include "mechanism/noise_law.h"
+#include "release/kinds.h"
 
 /* The share of units that were clipped, in [0, 1], and its 95% interval. */
 struct clipped_share {
@@ -22,14 +23,30 @@ struct clipped_share {
 struct clipped_share clipping_share(const struct noise_law *noise,
                                     const struct ledger_clipping *clipping);
 
-/* The words for the sentence about the units of a release. */
+/* What the sentence about the units of a release depends on. */
 struct clipping_words {
   const char *unit; /* the ledger's name for a unit; null: "unit" */
   int by_unit;      /* 0: the ledger protects rows */
-  int has_range;    /* the kind has bounds lo and hi */
+  const struct aggregate *aggregate;
+  double clip;
+  int keys_are_private;
 };
 
-/* Returns the sentence. The caller calls sqlite3_free(). Returns null if memory runs out. */
+/*
+** Returns what follows the share in the sentence, for example "of patients were cut down to the
+** bound, because their total was beyond clip: a larger clip would lower the bias". If the share is
+** NaN, returns the whole sentence. The caller calls sqlite3_free(). Returns null if memory runs
+** out.
+*/
+char *clipping_words(const struct clipped_share *share, const struct clipping_words *words);
+
+/*
+** Returns the sentence, with the interval of the share if the sentence has no advice. The caller
+** calls sqlite3_free(). Returns null if memory runs out.
+*/
 char *clipping_sentence(const struct clipped_share *share, const struct clipping_words *words);
+
+/* Returns a share in percent, as the sentence gives it. */
+int clipping_percent(double share);
 
 #endif

@@ -1,6 +1,7 @@
 /* page.c: see page.h. page.html holds the page around the parts that are computed here. */
 #include "report/page.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ledger/hash.h"
@@ -17,6 +18,14 @@ void page_tier_number(struct page *page, int number) {
   sqlite3_str_appendf(page->html, "<b class=\"n n%d\">%d</b>", (number - 1) % COLORS + 1, number);
 }
 
+void page_scale_end(struct page *page, double x) {
+  if (fabs(x) < 1e15 && x == floor(x)) {
+    sqlite3_str_appendf(page->html, "%,lld", (sqlite3_int64)x);
+  } else {
+    html_number(page->html, x, 6);
+  }
+}
+
 /*
 ** Returns the first value of a query on the facts as a text (sqlite3_free). Returns null if the
 ** query gives no row or NULL, or on failure.
@@ -30,11 +39,7 @@ static char *ask(struct page *page, const char *sql) {
   return text;
 }
 
-/*
-** Returns the noun for one unit (sqlite3_free): "row" if the ledger protects rows, otherwise the
-** ledger's label, such as "patient", or "unit" without a label.
-*/
-static char *unit_noun(struct page *page) {
+char *page_unit(struct page *page) {
   char *unit = ask(page, "SELECT iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
                          " ifnull(json_extract(document, '$.ledger.unit'), 'unit'))"
                          " FROM certificate");
@@ -80,7 +85,7 @@ static void heading(struct page *page) {
 }
 
 static void protection(struct page *page) {
-  char *unit = unit_noun(page);
+  char *unit = page_unit(page);
   int rows =
       says(page, "SELECT json_extract(document, '$.ledger.protects') = 'row' FROM certificate");
   int replaced = says(
@@ -145,7 +150,10 @@ static void readers(struct page *page) {
   sqlite3_str_appendall(page->html, "</bdi>");
 }
 
-/* Returns the rows of dp_value as a JSON array of objects (sqlite3_free). */
+/*
+** Returns the rows of dp_value as a JSON array of arrays (sqlite3_free). The first array has the
+** names of the columns.
+*/
 static char *data(struct page *page) {
   sqlite3_stmt *row =
       facts_prepare(page->facts,
@@ -153,13 +161,15 @@ static char *data(struct page *page) {
                     " FROM dp_value ORDER BY release, tier, key, component",
                     page->error);
   sqlite3_str *json = sqlite3_str_new(0);
-  int count = 0;
-  sqlite3_str_appendall(json, "[");
+  sqlite3_str_appendall(json, "[\n[");
+  for (int i = 0; row && i < sqlite3_column_count(row); i++)
+    sqlite3_str_appendf(json, "%s\"%s\"", i ? "," : "", sqlite3_column_name(row, i));
+  sqlite3_str_appendall(json, "]");
   while (facts_row(row, page->error)) {
-    sqlite3_str_appendall(json, count++ ? ",\n{" : "\n{");
+    sqlite3_str_appendall(json, ",\n[");
     for (int i = 0; i < sqlite3_column_count(row); i++) {
       int type = sqlite3_column_type(row, i);
-      sqlite3_str_appendf(json, "%s\"%s\":", i ? "," : "", sqlite3_column_name(row, i));
+      if (i) sqlite3_str_appendall(json, ",");
       if (type == SQLITE_TEXT) {
         json_in_html(json, (const char *)sqlite3_column_text(row, i));
       } else if (type == SQLITE_INTEGER) {
@@ -170,7 +180,7 @@ static char *data(struct page *page) {
         sqlite3_str_appendall(json, "null");
       }
     }
-    sqlite3_str_appendall(json, "}");
+    sqlite3_str_appendall(json, "]");
   }
   sqlite3_finalize(row);
   sqlite3_str_appendall(json, "\n]");

@@ -27,7 +27,27 @@ void page_budgets(struct page *page);  /* page_budgets.c */
 void page_releases(struct page *page); /* page_releases.c */
 void page_facts(struct page *page);    /* page_facts.c */
 
+/* Prepares the tables of the figures: page_lines.c. Returns 1, or 0 with an error. */
+int page_lines(struct page *page);
+
+/*
+** Writes line charts over time for a series (report/series.h), one for each line of its releases:
+** page_trends.c. A count cannot be negative, so the scale of a chart of counts has no part below 0.
+** Call page_lines() first.
+*/
+void page_trends(struct page *page, int series, int counts);
+
 /* Appends the number of a tier (1: the innermost), as in "<b class="n n2">2</b>". */
 void page_tier_number(struct page *page, int number);
+
+/* Appends the end of a scale, with commas between thousands. */
+void page_scale_end(struct page *page, double x);
+
+/*
+** Returns the noun for one unit (sqlite3_free): "row" if the ledger protects rows, otherwise the
+** ledger's label, such as "patient", or "unit" without a label. Returns null with an error if
+** memory runs out.
+*/
+char *page_unit(struct page *page);
 
 #endif

@@ -1,7 +1,7 @@
 /*
-** page_releases.c: writes the figures. All releases of one number are in one table, and each other
-** release has a table of its own. A row of a table has one figure for each tier and a chart of the
-** intervals of these figures.
+** page_releases.c: writes the figures. All releases of one number are in one table, each series of
+** such releases (report/series.h) is in another, and each other release has a table of its own. A
+** row of a table has one figure for each tier and a chart of the intervals of these figures.
 */
 #include <math.h>
 #include <string.h>
@@ -9,54 +9,26 @@
 #include "report/facts.h"
 #include "report/html.h"
 #include "report/page.h"
+#include "report/scale.h"
 
 SQLITE_EXTENSION_INIT3
 
 #define MOST_ROWS 100 /* the most rows that a release's table shows; the data block has all */
 
 /*
-** Prepares four tables. place: each tier with its number (1: the innermost). figure: each published
-** value with the number of its tier. The key of a published category in dp_value is the text of the
-** category, which may differ between tiers. In the table figure, the key is therefore ''.
-** described: the kind, the options and the day of each release. shape: for each release, whether it
-** has several numbers, the range of its intervals, and the number of its tiers.
-*/
-static const char prepare_sql[] =
-    "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"
-    " FROM dp_tier;"
-    "CREATE TABLE figure AS SELECT release, p.number AS tier, iif(stddev IS NULL AND key <> '' AND"
-    " key = display, '', key) AS key, component, value, low, high, display"
-    " FROM dp_value JOIN place p ON p.name = tier;"
-    "CREATE TABLE described AS SELECT v.release, r.kind, r.options,"
-    " (SELECT substr(min(published_at), 1, 10) FROM dp_publication p WHERE p.release = v.release)"
-    " AS day FROM (SELECT DISTINCT release, release_id FROM dp_value) v JOIN dp_release r"
-    " ON r.name = v.release AND r.id IS v.release_id;"
-    "CREATE TABLE shape AS SELECT release, max(key <> '' OR component > 0) AS is_group,"
-    " min(low) AS low, max(high) AS high, count(DISTINCT tier) AS tiers FROM figure"
-    " GROUP BY release";
-
-/*
-** Gives the figures in the order of the page. A line of the page consists of all figures of a
-** release with the same key and component. If a release of one number is published at one tier
-** only, its lowest value is NULL here, and the line gets no chart: a chart of a single interval on
-** a scale of its own would show nothing.
+** Gives the figures (page_lines.c) in the order of the page: single numbers, series of numbers, and
+** groups. If a single number is published at one tier only, its lowest value is NULL here, and the
+** line gets no chart: a chart of a single interval on a scale of its own would show nothing.
 */
 static const char lines_sql[] =
-    "SELECT f.release, d.kind, d.day, s.is_group, iif(is_group OR tiers > 1, s.low, NULL), s.high, "
-    "f.tier, f.display, f.value, f.low,"
-    " f.high, dense_rank() OVER (PARTITION BY f.release ORDER BY f.key + 0, f.key, f.component),"
-    " iif(f.key = '', '', f.key || ' ') ||"
-    " CASE WHEN d.kind LIKE '%histogram' THEN printf('%.6g to %.6g',"
-    "   json_extract(options, '$.lo') + (json_extract(options, '$.hi') -"
-    "    json_extract(options, '$.lo')) * f.component / json_extract(options, '$.bins'),"
-    "   json_extract(options, '$.lo') + (json_extract(options, '$.hi') -"
-    "    json_extract(options, '$.lo')) * (f.component + 1) / json_extract(options, '$.bins'))"
-    "  WHEN json_type(options, '$.q') = 'array' THEN printf('%.6g', json_extract(options,"
-    "   '$.q[' || f.component || ']'))"
-    "  WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')"
-    "  WHEN f.key = '' THEN f.component + 1 ELSE '' END"
-    " FROM figure f JOIN described d ON d.release = f.release JOIN shape s ON s.release = f.release"
-    " ORDER BY s.is_group, d.day, f.release, 12, f.tier";
+    "SELECT release, kind, day, is_group, iif(is_group OR series OR tiers > 1, lowest, NULL),"
+    " highest, tier, display, value, low, high, line, label, series, about, title, releases,"
+    " series_period(first_value(release) OVER w), series_period(last_value(release) OVER w),"
+    " series = 0 OR at = max(at) OVER w"
+    " FROM line WINDOW w AS (PARTITION BY series ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    " UNBOUNDED FOLLOWING) ORDER BY is_group, iif(is_group, 0, series > 0), min(day) OVER "
+    "(PARTITION BY series,"
+    " iif(series, '', release)), iif(series, title, release), series, at, release, line, tier";
 enum {
   RELEASE,
   KIND,
@@ -70,7 +42,14 @@ enum {
   LOW,
   HIGH,
   LINE,
-  LABEL
+  LABEL,
+  SERIES,
+  ABOUT_TEXT,
+  TITLE,
+  RELEASES,
+  FIRST,
+  LAST,
+  HAS_CHARTS
 };
 
 /* The kinds in words. A kind with the prefix "ou_" has the words of the kind without it. */
@@ -120,35 +99,10 @@ static void write_kind(struct page *page, const char *name) {
 
 /* ---- charts ---------------------------------------------------------------------------------- */
 
-#define WIDTH 99 /* the width of a chart, in units of its viewBox */
-
-struct scale {
-  double low, high; /* unless low < high, there is no chart */
-};
-
-static int scale_is_good(struct scale scale) {
-  return isfinite(scale.low) && isfinite(scale.high) && scale.low < scale.high;
-}
-
-/* Returns a scale that contains this scale and ends at round numbers. */
-static struct scale scale_round(struct scale scale) {
-  double step = pow(10, floor(log10(scale.high - scale.low)));
-  if ((scale.high - scale.low) / step < 4) step /= 2;
-  return (struct scale){floor(scale.low / step) * step, ceil(scale.high / step) * step};
-}
-
-static void write_end(struct page *page, double x) {
-  if (fabs(x) < 1e15 && x == floor(x)) {
-    sqlite3_str_appendf(page->html, "%,lld", (sqlite3_int64)x);
-  } else {
-    html_number(page->html, x, 6);
-  }
-}
+#define WIDTH 199 /* the width of a chart, in units of its viewBox */
 
 static void write_x(struct page *page, struct scale scale, double x) {
-  sqlite3_str_appendf(page->html, "%.1f",
-                      1 + (WIDTH - 2) *
-                              fmin(1, fmax(0, (x - scale.low) / (scale.high - scale.low))));
+  sqlite3_str_appendf(page->html, "%d", 1 + (int)lrint((WIDTH - 2) * scale_place(scale, x)));
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -157,6 +111,7 @@ struct table {
   struct page *page;
   sqlite3_stmt *row; /* the current figure */
   int tiers;         /* how many tiers there are */
+  int has_charts;
   struct scale scale;
 };
 
@@ -176,12 +131,12 @@ static void table_open(struct table *table, const char *first, int has_axis) {
     html_text(page->html, (const char *)sqlite3_column_text(tier, 1));
   }
   sqlite3_finalize(tier);
-  sqlite3_str_appendall(page->html, "<th class=g>");
-  if (has_axis) {
+  if (table->has_charts) sqlite3_str_appendall(page->html, "<th class=g>");
+  if (table->has_charts && has_axis) {
     sqlite3_str_appendall(page->html, "<span class=ends><span>");
-    write_end(page, table->scale.low);
+    page_scale_end(page, table->scale.low);
     sqlite3_str_appendall(page->html, "</span><span>");
-    write_end(page, table->scale.high);
+    page_scale_end(page, table->scale.high);
     sqlite3_str_appendall(page->html, "</span></span>");
   }
   sqlite3_str_appendall(page->html, "\n<tbody>\n");
@@ -201,7 +156,7 @@ static struct scale scale_of_row(struct table *table) {
 /* Appends the interval of the current figure to the chart of its line, with a mark at the value. */
 static void draw(struct table *table, sqlite3_str *chart) {
   sqlite3_stmt *row = table->row;
-  int tier = sqlite3_column_int(row, TIER), y = 8 * tier - 4;
+  int tier = sqlite3_column_int(row, TIER), y = 16 * tier - 8;
   if (!scale_is_good(table->scale) || sqlite3_column_type(row, LOW) != SQLITE_FLOAT) return;
   struct page page = *table->page;
   page.html = chart;
@@ -211,7 +166,7 @@ static void draw(struct table *table, sqlite3_str *chart) {
   write_x(&page, table->scale, sqlite3_column_double(row, HIGH));
   sqlite3_str_appendall(chart, "M");
   write_x(&page, table->scale, sqlite3_column_double(row, VALUE));
-  sqlite3_str_appendf(chart, " %dv6\"/>", y - 3);
+  sqlite3_str_appendf(chart, " %dv12\"/>", y - 6);
 }
 
 /*
@@ -238,9 +193,9 @@ static int write_line(struct table *table, int is_shown) {
            strcmp(release, text_of(table, RELEASE)) == 0);
   for (; is_shown && next <= table->tiers; next++) sqlite3_str_appendall(html, "<td>");
   char *paths = sqlite3_str_finish(chart);
-  if (is_shown) sqlite3_str_appendall(html, "<td class=g>");
-  if (is_shown && paths)
-    sqlite3_str_appendf(html, "<svg viewBox=\"0 0 %d %d\">%s</svg>", WIDTH, 8 * table->tiers,
+  if (is_shown && table->has_charts) sqlite3_str_appendall(html, "<td class=g>");
+  if (is_shown && table->has_charts && paths)
+    sqlite3_str_appendf(html, "<svg viewBox=\"0 0 %d %d\">%s</svg>", WIDTH, 16 * table->tiers,
                         paths);
   if (is_shown) sqlite3_str_appendall(html, "\n");
   if (!release) error_set_memory(page->error);
@@ -249,16 +204,28 @@ static int write_line(struct table *table, int is_shown) {
   return more;
 }
 
+/* Writes what the figures of a release are, for example "count · a patient counts for …". */
+static void write_about(struct table *table) {
+  write_kind(table->page, text_of(table, KIND));
+  html_text(table->page->html, text_of(table, ABOUT_TEXT));
+}
+
+/* Writes the first cell of a line with the name of its release. */
+static void write_name(struct table *table) {
+  sqlite3_str_appendall(table->page->html, "<tr><th>");
+  html_text(table->page->html, text_of(table, RELEASE));
+  sqlite3_str_appendall(table->page->html, "<small>");
+}
+
 /* Writes the table of all releases of one number. Each line has a scale of its own. */
 static int write_numbers(struct table *table) {
   struct page *page = table->page;
   int more = 1;
   table_open(table, "Release", 0);
-  while (more && !sqlite3_column_int(table->row, IS_GROUP)) {
-    sqlite3_str_appendall(page->html, "<tr><th>");
-    html_text(page->html, text_of(table, RELEASE));
-    sqlite3_str_appendall(page->html, "<small>");
-    write_kind(page, text_of(table, KIND));
+  while (more && !sqlite3_column_int(table->row, IS_GROUP) &&
+         !sqlite3_column_int(table->row, SERIES)) {
+    write_name(table);
+    write_about(table);
     sqlite3_str_appendf(page->html, " · %s</small>", text_of(table, DAY));
     table->scale = scale_of_row(table);
     more = write_line(table, 1);
@@ -267,19 +234,60 @@ static int write_numbers(struct table *table) {
   return more;
 }
 
-/* Writes the table of a release of several numbers, with one scale for all lines. */
+/* Sets the scale of a whole table to round numbers around the intervals of its figures. */
+static void scale_set(struct table *table) {
+  struct scale scale = scale_of_row(table);
+  table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
+}
+
+/* Writes the title of a series, what its figures are, and their trends. */
+static void write_series_heading(struct table *table) {
+  struct page *page = table->page;
+  sqlite3_str_appendall(page->html, "<h3>");
+  html_text(page->html, text_of(table, TITLE));
+  sqlite3_str_appendall(page->html, "<small>");
+  write_about(table);
+  sqlite3_str_appendf(page->html, " · %s releases, %s to %s</small></h3>\n",
+                      text_of(table, RELEASES), text_of(table, FIRST), text_of(table, LAST));
+  const struct kind *kind = kind_of(text_of(table, KIND));
+  page_trends(page, sqlite3_column_int(table->row, SERIES), kind && kind->counts);
+}
+
+/* Writes a series of releases of one number, with one scale for all lines. */
+static int write_number_series(struct table *table) {
+  struct page *page = table->page;
+  int more = 1, series = sqlite3_column_int(table->row, SERIES);
+  write_series_heading(table);
+  scale_set(table);
+  table->has_charts = 1;
+  table_open(table, "", scale_is_good(table->scale));
+  while (more && sqlite3_column_int(table->row, SERIES) == series) {
+    write_name(table);
+    sqlite3_str_appendf(page->html, "%s</small>", text_of(table, DAY));
+    more = write_line(table, 1);
+  }
+  sqlite3_str_appendall(page->html, "</table>\n");
+  return more;
+}
+
+/*
+** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
+** the last release has charts, because the trends of the series show the same intervals.
+*/
 static int write_group(struct table *table) {
   struct page *page = table->page;
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
-  int more = 1, lines = 0;
+  int more = 1, lines = 0, in_series = sqlite3_column_int(table->row, SERIES) > 0;
+  const char *level = in_series ? "h4" : "h3";
   if (!release) return error_set_memory(page->error);
-  sqlite3_str_appendall(page->html, "<h3>");
+  sqlite3_str_appendf(page->html, "<%s>", level);
   html_text(page->html, release);
   sqlite3_str_appendall(page->html, "<small>");
-  write_kind(page, text_of(table, KIND));
-  sqlite3_str_appendf(page->html, " · %s</small></h3>\n", text_of(table, DAY));
-  struct scale scale = scale_of_row(table);
-  table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
+  if (!in_series) write_about(table);
+  sqlite3_str_appendf(page->html, "%s%s</small></%s>\n", in_series ? "" : " · ",
+                      text_of(table, DAY), level);
+  scale_set(table);
+  table->has_charts = sqlite3_column_int(table->row, HAS_CHARTS);
   table_open(table, "", scale_is_good(table->scale));
   for (; more && strcmp(release, text_of(table, RELEASE)) == 0; lines++) {
     if (lines < MOST_ROWS) {
@@ -317,21 +325,35 @@ static int write_key(struct page *page) {
   return count;
 }
 
-/* Writes what clipping did in the releases that counted the clipped units. */
+/*
+** Writes what clipping did in the releases that counted the clipped units. The releases of a series
+** with the same advice share a line. Outer tiers have the same counts with more noise, so a line
+** gives the counts of the innermost tier on the page.
+*/
 static void write_clipping(struct page *page) {
-  sqlite3_stmt *row = facts_prepare(
-      page->facts,
-      "SELECT c.release, p.number, c.summary FROM clipping c JOIN place p ON p.name = c.tier"
-      " ORDER BY c.release, p.number",
-      page->error);
+  static const char sql[] =
+      "WITH said AS (SELECT c.*, d.series, d.title, min(p.number) FROM clipping c"
+      "  JOIN place p ON p.name = c.tier JOIN described d ON d.release = c.release"
+      "  GROUP BY c.release)"
+      " SELECT iif(series, title, release), count(*), iif(series, 1, 0), min(low),"
+      "  max(high), words FROM said GROUP BY series, iif(series, '', release), words"
+      " ORDER BY 1, series, min(release)";
+  sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
   int count = 0;
   while (facts_row(row, page->error)) {
+    int releases = sqlite3_column_int(row, 1);
     if (!count++) sqlite3_str_appendall(page->html, "<h3>What clipping did</h3>\n<ul>\n");
     sqlite3_str_appendall(page->html, "<li>");
-    page_tier_number(page, sqlite3_column_int(row, 1));
     html_text(page->html, (const char *)sqlite3_column_text(row, 0));
+    if (sqlite3_column_int(row, 2))
+      sqlite3_str_appendf(page->html, " (%d release%s)", releases, releases == 1 ? "" : "s");
     sqlite3_str_appendall(page->html, ": ");
-    html_text(page->html, (const char *)sqlite3_column_text(row, 2));
+    if (sqlite3_column_type(row, 3) != SQLITE_NULL) {
+      int least = sqlite3_column_int(row, 3), most = sqlite3_column_int(row, 4);
+      sqlite3_str_appendf(page->html, "about %d%% ", least);
+      if (most > least) sqlite3_str_appendf(page->html, "to %d%% ", most);
+    }
+    html_text(page->html, (const char *)sqlite3_column_text(row, 5));
     sqlite3_str_appendall(page->html, "\n");
   }
   if (count) sqlite3_str_appendall(page->html, "</ul>\n");
@@ -339,16 +361,23 @@ static void write_clipping(struct page *page) {
 }
 
 void page_releases(struct page *page) {
-  if (sqlite3_exec(page->facts, prepare_sql, 0, 0, 0) != SQLITE_OK) {
-    error_set(page->error, "%s", sqlite3_errmsg(page->facts));
-    return;
-  }
-  struct table table = {.page = page, .tiers = write_key(page)};
+  if (!page_lines(page)) return;
+  struct table table = {.page = page, .tiers = write_key(page), .has_charts = 1};
   table.row = facts_prepare(page->facts, lines_sql, page->error);
-  int more = facts_row(table.row, page->error);
+  int more = facts_row(table.row, page->error), last = 0;
   if (!more) sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
-  if (more && !sqlite3_column_int(table.row, IS_GROUP)) more = write_numbers(&table);
-  while (more) more = write_group(&table);
+  if (more && !sqlite3_column_int(table.row, IS_GROUP) && !sqlite3_column_int(table.row, SERIES))
+    more = write_numbers(&table);
+  while (more) {
+    int series = sqlite3_column_int(table.row, SERIES);
+    if (!sqlite3_column_int(table.row, IS_GROUP)) {
+      more = write_number_series(&table);
+      continue;
+    }
+    if (series && series != last) write_series_heading(&table);
+    last = series;
+    more = write_group(&table);
+  }
   write_clipping(page);
   sqlite3_finalize(table.row);
 }

@@ -12,7 +12,7 @@ TEXTS = """(() => {
     if (!node.data.trim() || node.parentElement.closest('script')) continue;
     const style = getComputedStyle(node.parentElement), range = document.createRange();
     range.selectNodeContents(node);
-    const block = node.parentElement.closest('td,th,p,h1,h2,h3,dd,dt,li,.card,.ends');
+    const block = node.parentElement.closest('td,th,p,h1,h2,h3,h4,dd,dt,li,.card,.ends');
     found.push({text: node.data.trim().slice(0, 60), boxes: [...range.getClientRects()].map(box),
                 block: box(block.getBoundingClientRect()), shown: style.display !== 'none' && range.getClientRects().length > 0,
                 color: rgb(style.color), behind: behind(node.parentElement), size: parseFloat(style.fontSize)});

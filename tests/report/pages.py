@@ -1,9 +1,11 @@
-"""Makes databases for tests of reports: a hospital with a year of visits, and a database with hostile names."""
+"""Makes databases for tests of reports (a hospital with a year of visits, and a database with hostile names), and reads pages."""
 
+import html.parser
 import json
 import random
+import re
 
-from conftest import connect, one
+from conftest import connect, one, strict_json
 
 WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics", "surgery"]
 
@@ -67,3 +69,49 @@ def hostile(path):
     for tier in names[3:]:
         one(db, "SELECT dp_diffuse('</table>', ?)", tier)
     return db
+
+
+# ---- reading pages ----------------------------------------------------------------------------------
+
+
+def report(db, tier=None):
+    return one(db, "SELECT dp_report()") if tier is None else one(db, "SELECT dp_report(?)", tier)
+
+
+def block(page):
+    (text,) = re.findall(r'<script type="application/json" id="dp_value">(.*?)</script>', page, re.S)
+    return text
+
+
+def figures(page):
+    """Returns the rows of the page's data block as dictionaries."""
+    columns, *rows = strict_json(block(page))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+class Text(html.parser.HTMLParser):
+    """Parses a page, and collects its elements and its words."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.words, self.inside = [], "", None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.inside = tag
+
+    def handle_data(self, data):
+        if self.inside not in ("style", "script"):
+            self.words += data
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_comment(self, data):
+        raise AssertionError("a comment")
+
+
+def words(db, tier=None):
+    return re.sub(r"\s+", " ", Text(report(db, tier)).words)

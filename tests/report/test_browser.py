@@ -83,7 +83,8 @@ def test_the_checks_find_faults(browser, pages, spoil, fault):
 def test_a_browser_reads_the_data_back(browser, pages, name):
     file, page = pages[name]
     browser.open(file, 800)
-    rows = browser.run("JSON.parse(document.getElementById('dp_value').textContent)")
+    names, *rows = browser.run("JSON.parse(document.getElementById('dp_value').textContent)")
+    rows = [dict(zip(names, row)) for row in rows]
     with connect(file.parent / ("a.db" if "hospital" in name else "b.db")) as db:
         columns = ["release", "tier", "key", "component", "value", "stddev", "low", "high", "display"]
         want = [dict(zip(columns, row)) for row in db.execute(f"SELECT {', '.join(columns)} FROM dp_value ORDER BY 1, 2, 3, 4")]
@@ -97,7 +98,7 @@ def test_pictures(browser, pages):
     renewed on request."""
     PICTURES.mkdir(exist_ok=True)
     for name, page, width, dark, top, height in (
-            ("report-desk-light", "hospital-owner", 1100, 0, 0, 1250), ("report-desk-dark", "hospital-owner", 1100, 1, 1700, 900),
-            ("report-phone-light", "hospital-outer", 375, 0, 0, 900), ("report-phone-dark", "hospital-owner", 375, 1, 2300, 900)):
+            ("report-desk-light", "hospital-owner", 1100, 0, 0, 1250), ("report-desk-dark", "hospital-owner", 1100, 1, 1590, 900),
+            ("report-phone-light", "hospital-outer", 375, 0, 0, 900), ("report-phone-dark", "hospital-owner", 375, 1, 2880, 900)):
         browser.open(pages[page][0], width, bool(dark))
         browser.picture(PICTURES / f"{name}.png", width, top, height)

@@ -2,7 +2,6 @@
 
 import datetime
 import hashlib
-import html.parser
 import json
 import math
 import pathlib
@@ -12,8 +11,8 @@ import sqlite3
 
 import pytest
 
-from conftest import add_tiers, connect, create, INIT, one, refused, strict_json, unchecked
-from pages import hospital, hostile, HOSTILE, WARDS
+from conftest import add_tiers, connect, create, INIT, one, refused, unchecked
+from pages import block, figures, hospital, hostile, HOSTILE, report, Text, WARDS, words
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -27,44 +26,11 @@ def clinic(tmp_path_factory):
     return path
 
 
-def report(db, tier=None):
-    return one(db, "SELECT dp_report()") if tier is None else one(db, "SELECT dp_report(?)", tier)
-
-
-def block(page):
-    (text,) = re.findall(r'<script type="application/json" id="dp_value">(.*?)</script>', page, re.S)
-    return text
-
-
-class Text(html.parser.HTMLParser):
-    """Parses a page, and collects its elements and its words."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.words, self.inside = [], "", None
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self.inside = tag
-
-    def handle_data(self, data):
-        if self.inside not in ("style", "script"):
-            self.words += data
-
-    def handle_endtag(self, tag):
-        self.inside = None
-
-    def handle_comment(self, data):
-        raise AssertionError("a comment")
-
-
 @pytest.mark.parametrize("tier", [None, "clinic", "region", "public"])
 def test_the_data_are_the_rows_of_dp_value(clinic, tier):
     db = connect(clinic)
     page = report(db, tier)
-    rows = strict_json(block(page))
+    rows = figures(page)
     if tier:
         guarded = connect(clinic)
         one(guarded, "SELECT dp_guard(?)", tier)
@@ -130,12 +96,12 @@ def test_hostile_names_stay_text(tier, hostile_db):
     text = Text(page)
     assert [tag for tag, _ in text.tags].count("script") == 1 and ("script", {"type": "application/json", "id": "dp_value"}) in text.tags
     assert {tag for tag, _ in text.tags} <= {"html", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "main", "bdi", "b",
-                                            "div", "section", "svg", "path", "strong", "span", "table", "thead", "tbody", "tr", "th", "td",
+                                            "h4", "ul", "li", "div", "section", "svg", "path", "strong", "span", "table", "thead", "tbody", "tr", "th", "td",
                                             "small", "dl", "dt", "dd", "code", "script"}
     assert not [a for _, attributes in text.tags for a in attributes if a.startswith("on") or a in ("src", "href", "srcset", "action")]
     for name in HOSTILE[:7 if tier is None else 0] + HOSTILE:
         assert name in text.words
-    rows = strict_json(block(page))
+    rows = figures(page)
     assert {row["release"] for row in rows} == {*HOSTILE, "</table>"} and {row["key"] for row in rows} == {"", *HOSTILE}
     assert "<" not in block(page) and ">" not in block(page)
 
@@ -165,10 +131,6 @@ def test_200_releases_at_three_tiers_are_a_page_of_200_kB(tmp_path):
 
 
 # ---- what the page says ---------------------------------------------------------------------------
-
-
-def words(db, tier=None):
-    return re.sub(r"\s+", " ", Text(report(db, tier)).words)
 
 
 def test_an_unchecked_ledger_says_so_first(tmp_path):
@@ -309,7 +271,7 @@ def test_pages_of_empty_books(tmp_path):
     db = connect(tmp_path / "a.db")
     assert "dp_report: no privacy ledger" in refused(db, "SELECT dp_report()")
     one(db, INIT)
-    assert "There is no tier yet." in words(db) and strict_json(block(report(db))) == []
+    assert "There is no tier yet." in words(db) and figures(report(db)) == []
     add_tiers(db)
     assert "Nothing has been published yet." in words(db, "public")
     assert "dp_report: unknown tier" in refused(db, "SELECT dp_report('village')")
@@ -356,7 +318,7 @@ def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
             json.dumps({"name": "m", "n": 200, "dim": 2, "clip": 1, "radius": 1, **more}))
         one(db, "SELECT dp_diffuse('m', 'out')")
         page = report(db, "out")
-        rows = strict_json(block(page))
+        rows = figures(page)
         assert [(row["stddev"], row["low"], row["high"]) for row in rows] == [(None, None, None)] * 2
         assert all(re.fullmatch(r"-?[\d.]+|-?[\d.]+ × 10\^-?\d+", row["display"]) for row in rows)
         for row in rows:

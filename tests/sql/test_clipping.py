@@ -240,10 +240,14 @@ def test_the_interval_covers(mechanism):
 
 
 @pytest.mark.parametrize("clipped,kind,options,sentence", [
-    (310, "sum", {"clip": 2}, "about 31% of patients were cut down to the bound: a larger clip would lower the bias"),
-    (0, "sum", {"clip": 2}, "about 0% of patients were cut down to the bound: a smaller clip would lower the noise"),
-    (310, "avg", {"lo": 0, "hi": 2}, "about 31% of patients were cut down to the bounds: wider bounds or a larger clip would lower the bias"),
-    (0, "median", {"lo": 0, "hi": 2}, "about 0% of patients were cut down to the bounds: narrower bounds would lower the noise")])
+    (310, "sum", {"clip": 2}, "about 31% of patients were cut down to the bound, because their total was beyond clip: a larger clip would lower the bias"),
+    (0, "sum", {"clip": 2}, "about 0% of patients were cut down to the bound, because their total was beyond clip: a smaller clip would lower the noise"),
+    (310, "avg", {"lo": 0, "hi": 2}, "about 31% of patients were cut down to the bounds, because a value was outside lo and hi, or they had more rows than clip:"
+     " wider bounds or a larger clip would lower the bias"),
+    (0, "median", {"lo": 0, "hi": 2}, "about 0% of patients were cut down to the bounds, because a value was outside lo and hi, or they had more rows than clip:"
+     " narrower bounds would lower the noise"),
+    (0, "count", {"clip": 1}, "about 0% of patients were cut down to the bound, because they had more rows than clip (0% to 0%)"),
+    (0, "count", {"clip": 2}, "about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise")])
 def test_sentences(clipped, kind, options, sentence):
     """At rate 300, the noise of a share is below 0.02%."""
     db = open_ledger({"t": 300}, '{"unit":"patient"}')
@@ -251,7 +255,7 @@ def test_sentences(clipped, kind, options, sentence):
     one(db, "SELECT dp_release('t', ?, 'SELECT x, unit FROM p', ?)", kind, json.dumps({**options, "name": "r", "diagnose": True}))
     assert clipping(db, "r", "t")["summary"] == sentence
     page = one(db, "SELECT dp_report('t')")
-    assert "What clipping did" in page and sentence in page
+    assert "What clipping did" in page and sentence.removesuffix(" (0% to 0%)") in page
 
 
 @pytest.mark.parametrize("unit,protects,plural", [("city", "unit", "cities"), ("bus", "unit", "buses"), ("day", "unit", "days"), (None, "unit", "units"),
@@ -347,7 +351,7 @@ def test_questions_of_a_policy_and_their_audience():
                  {"tier": "clinic", "kind": "count", "sql": "SELECT minutes FROM visit", "options": {"name": "inner", "clip": 9, "diagnose": True}},
                  {"tier": "public", "kind": "count", "sql": "SELECT minutes FROM visit", "options": {"name": "plain"}}]
         one(db, "SELECT dp_batch(?)", json.dumps(batch))
-        wanted = "about 31% of patients were cut down to the bound: a larger clip would lower the bias"
+        wanted = "about 31% of patients were cut down to the bound, because their total was beyond clip: a larger clip would lower the bias"
         assert clipping(db, "minutes", "clinic")["summary"] == clipping(db, "minutes", "public")["summary"] == wanted
         for arguments in (("plain", "public"), ("minutes", "nowhere"), ("nothing", "public"), ("inner", "public")):
             message = error_of(db, "SELECT dp_clipping(?, ?)", *arguments)

@@ -1,0 +1,128 @@
+/*
+** page_lines.c: prepares the tables from which page_releases.c and page_trends.c write the figures.
+*/
+#include <stddef.h>
+
+#include "report/facts.h"
+#include "report/page.h"
+#include "report/series.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* clang-format off */
+/* A number in a text: 20, 0.5, 1,000. */
+#define NUMBER(x) \
+  "iif(abs(" x ") < 1e15 AND " x " = CAST(" x " AS INTEGER), printf('%,d', " x ")," \
+  " printf('%.6g', " x "))"
+#define OPTION(name) "json_extract(options, '$." name "')"
+
+/*
+** Says in words how much one unit counts, which values count, and where the groups come from. ?1 is
+** the noun for a unit. `sort` is the kind without the prefix "ou_".
+*/
+#define ABOUT \
+  "CASE WHEN sort IN ('count_distinct', 'choice') THEN ' · each ' || ?1 || ' counts once'" \
+  " WHEN sort = 'group_count_distinct' THEN ' · a ' || ?1 || ' counts at most once in a group'" \
+  " WHEN sort IN ('sum', 'vec_sum')" \
+  "  THEN ' · the total of a ' || ?1 || ' counts up to ' || " NUMBER("clip") \
+  " WHEN sort = 'group_sum'" \
+  "  THEN ' · the total of a ' || ?1 || ' counts up to ' || " NUMBER("clip") " || ' in a group'" \
+  " WHEN sort = 'vec_avg'" \
+  "  THEN ' · a ' || ?1 || ' counts for one vector of at most length ' || " NUMBER("clip") \
+  " WHEN ?1 = 'row' OR clip IS NULL OR sort IN ('bounds', 'response_count', 'sgd') THEN ''" \
+  " ELSE ' · a ' || ?1 || ' counts for at most ' || " NUMBER("clip") \
+  "  || iif(clip = 1, ' row', ' rows') || iif(sort LIKE 'group%', ' in a group', '') END" \
+  " || iif(" OPTION("lo") " IS NULL, '', ' · values from ' || " NUMBER(OPTION("lo")) \
+  "  || ' to ' || " NUMBER(OPTION("hi")) ")" \
+  " || iif(" OPTION("grid") " IS NULL, '', ' in steps of ' || " NUMBER(OPTION("grid")) ")" \
+  " || CASE WHEN sort NOT LIKE 'group%' THEN ''" \
+  "  WHEN keys IS NOT NULL THEN ' · groups from a public list'" \
+  "  ELSE ' · only groups that are large enough, at most ' || " OPTION("max_groups") \
+  "   || ' for each ' || ?1 END"
+
+/* The least possible figure of a kind, or NULL. */
+#define FLOOR \
+  "CASE WHEN sort LIKE '%avg' OR sort LIKE '%quantile' OR sort LIKE '%median' THEN " OPTION("lo") \
+  " WHEN sort LIKE '%var' OR sort LIKE '%stddev' THEN 0 END"
+
+/* The key as people write it: a JSON array becomes a list with commas. */
+#define KEY \
+  "CASE WHEN f.key LIKE '[%' AND json_valid(f.key) AND json_array_length(f.key) > 0" \
+  "  THEN (SELECT group_concat(ifnull(value, 'none'), ', ') FROM json_each(f.key))" \
+  " ELSE f.key END"
+
+/* What a component of a figure is. */
+#define EDGE(index) \
+  OPTION("lo") " + (" OPTION("hi") " - " OPTION("lo") ") * (" index ") / " OPTION("bins")
+#define COMPONENT \
+  "CASE WHEN d.kind LIKE '%histogram'" \
+  "  THEN printf('%.6g to %.6g', " EDGE("f.component") ", " EDGE("f.component + 1") ")" \
+  " WHEN json_type(options, '$.q') = 'array'" \
+  "  THEN printf('%.6g', json_extract(options, '$.q[' || f.component || ']'))" \
+  " WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')" \
+  " WHEN f.key = '' AND s.is_group THEN f.component + 1 ELSE '' END"
+
+/* What the names, the parameters and the texts of the queries of a series have in common. */
+#define QUESTION "series_stem(name), kind, options, keys, series_question(sql)"
+/* clang-format on */
+
+/*
+** place: each tier with its number (1: the innermost).
+**
+** described: each release, with its series, which consists of the releases that ask the same
+** question about different periods (report/series.h). A series of one release has the number 0.
+**
+** figure: each published value with the number of its tier. The key of a published category in
+** dp_value is the text of the category, which may differ between tiers. Here, the key is ''.
+**
+** shape: for each release, whether it has several numbers, the range of the intervals (of its
+** series if it has one) without what is below the least possible figure, and the number of tiers.
+**
+** line: the figures with all that the page says about them. The figures of a release with the same
+** id, which is their key and component, are in one line of the page.
+*/
+static const char *const prepare_sql[] = {
+    "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"
+    " FROM dp_tier",
+    "CREATE TABLE described AS WITH release AS (SELECT DISTINCT release AS name, release_id"
+    "  FROM dp_value), sorted AS (SELECT r.name, r.kind, r.options, r.clip, r.keys, r.sql,"
+    "  iif(r.kind LIKE 'ou!_%' ESCAPE '!', substr(r.kind, 4), r.kind) AS sort,"
+    "  (SELECT substr(min(published_at), 1, 10) FROM dp_publication p WHERE p.release = r.name) AS"
+    "  day FROM release v JOIN dp_release r ON r.name = v.name AND r.id IS v.release_id),"
+    " said AS (SELECT *, " ABOUT " AS about, series_at(name) AS at, " FLOOR
+    " AS floor FROM sorted),"
+    " grouped AS (SELECT *, count(*) OVER (PARTITION BY " QUESTION ") AS releases,"
+    "  dense_rank() OVER (ORDER BY " QUESTION ") AS rank FROM said)"
+    " SELECT name AS release, kind, options, day, about, at, floor, series_title(name) "
+    "AS title, releases,"
+    "  iif(releases > 1, rank, 0) AS series FROM grouped",
+    "CREATE TABLE figure AS SELECT v.release, p.number AS tier, iif(stddev IS NULL AND key <> ''"
+    " AND key = display, '', key) AS key, component, value, low, high, display"
+    " FROM dp_value v JOIN place p ON p.name = v.tier",
+    "CREATE TABLE shape AS WITH one AS (SELECT f.release, d.series, max(key <> '' OR component > 0)"
+    "  AS is_group, max(ifnull(floor, min(low)), min(low)) AS low, max(high) AS high, "
+    "count(DISTINCT tier) AS tiers"
+    "  FROM figure f JOIN described d ON d.release = f.release GROUP BY f.release)"
+    " SELECT release, max(is_group) OVER w AS is_group, min(low) OVER w AS low,"
+    "  max(high) OVER w AS high, tiers FROM one WINDOW w AS (PARTITION BY series, iif(series, '',"
+    "  release))",
+    "CREATE TABLE line AS SELECT f.release, d.kind, d.day, d.about, d.series, d.at, d.title,"
+    " d.releases, s.is_group, s.low AS lowest, s.high AS highest, s.tiers, f.tier, f.display,"
+    " f.value, f.low, f.high, dense_rank() OVER (PARTITION BY f.release ORDER BY f.key + 0, f.key,"
+    " f.component) AS line, rtrim(" KEY " || ' ' || " COMPONENT ") AS label,"
+    " f.component || ' ' || f.key AS id"
+    " FROM figure f JOIN described d ON d.release = f.release JOIN shape s ON s.release ="
+    " f.release"};
+
+int page_lines(struct page *page) {
+  char *unit = page_unit(page);
+  if (!series_register(page->facts)) error_set_memory(page->error);
+  for (size_t i = 0; i < sizeof prepare_sql / sizeof *prepare_sql; i++) {
+    sqlite3_stmt *statement = facts_prepare(page->facts, prepare_sql[i], page->error);
+    if (statement) sqlite3_bind_text(statement, 1, unit, -1, SQLITE_TRANSIENT);
+    facts_row(statement, page->error);
+    sqlite3_finalize(statement);
+  }
+  sqlite3_free(unit);
+  return !error_is_set(page->error);
+}

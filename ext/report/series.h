@@ -1,0 +1,25 @@
+/*
+** series.h: finds the releases that ask one question about different periods. Such releases have
+** names that differ in a period only, for example "visits 2025-01" and "visits 2025-02".
+*/
+#ifndef DIFFUSE_REPORT_SERIES_H
+#define DIFFUSE_REPORT_SERIES_H
+
+#include <sqlite3ext.h>
+
+/*
+** Adds SQL functions to a connection. A period is the first year, quarter, month, week or day in a
+** name: 2025, 2025-Q1, 2025-01, 2025-W07 or 2025-01-31.
+**
+**   series_stem(name)     the name with the kind of period in the place of the period
+**   series_title(name)    the name without its period
+**   series_period(name)  the period. NULL for a name without a period
+**   series_at(name)       a number that grows by 1 from one period to the next (for days: by at
+**                        least 1). NULL for a name without a period
+**   series_question(sql) the text with 0 in the place of each run of digits
+**
+** Returns 1, or 0 if memory runs out.
+*/
+int series_register(sqlite3 *db);
+
+#endif
