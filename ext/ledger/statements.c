@@ -275,15 +275,15 @@ static const char *const statement_text[STATEMENTS] = {
         " SELECT 'dp_path', release_id, release FROM dp_path) p"
         " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1",
     /*
-    ** Checks the types of the columns in the two hash chains. Seals cover the types in all other
-    ** tables.
+    ** Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
+    ** and dp_seal), and dp_order.curve.
     */
     [TYPE_CHECK] =
         "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
         " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
         " typeof(delta) || typeof(slack) || typeof(release_id) <> 'texttexttexttextrealrealreal"
         "integer' OR typeof(curve) NOT IN ('null', 'blob') OR typeof(grant_name) NOT IN ('null',"
-        " 'text') UNION ALL"
+        " 'text') OR typeof(period) NOT IN ('null', 'text') UNION ALL"
         " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
         " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"
         " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"

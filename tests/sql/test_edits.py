@@ -18,13 +18,14 @@ import struct
 
 import pytest
 
-from conftest import EXTENSION, SUM, connect, ledger_of, one, refused
+from conftest import EXTENSION, SUM, Clock, connect, ledger_of, one, refused
 
 pytestmark = pytest.mark.alarm(1e-12)
 
 MAKE = pathlib.Path(__file__).resolve().parents[1] / "ledgers" / "make.py"
 TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_path dp_charge dp_seal dp_budget dp_order"
           " sqlite_sequence").split()
+OTHERS = "dp_policy dp_tier dp_release dp_publication dp_value dp_charge dp_seal dp_budget dp_grant dp_reserve".split()
 UNNOTICED = {}  # (table, column): why an edit of this column cannot be noticed. No such column is known.
 
 
@@ -37,6 +38,34 @@ def ledgers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rich")
     for name in ("units", "rows"):
         make.tell(make.STORIES[name], str(folder / f"{name}.db"), str(pathlib.Path(EXTENSION).parent))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """Makes a ledger with a policy, with charges in a period that is over and in the current one, and with a grant that paid."""
+    folder, clock = tmp_path_factory.mktemp("guarded"), Clock()
+    try:
+        clock.set("2026-01-10 10:00:00")
+        db = connect(folder / "guarded.db")
+        db.executescript("""
+            CREATE TABLE visit(patient INTEGER, ward INTEGER); INSERT INTO visit VALUES (1, 1), (1, 2), (2, 1), (3, 2);
+            CREATE TABLE ward(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO ward VALUES (1, 'east'), (2, 'west');
+            SELECT dp_init('{"unit":"patient"}'), dp_protect('visit', 'patient'), dp_public('ward');
+            SELECT dp_tier('inner', 0.01, 8, 1e-6, '{"period":"month"}'), dp_tier('outer', 0.001, 4, 1e-6, '{"period":"year"}');
+            SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit', '{"name":"january","clip":2}');
+            SELECT dp_diffuse('january', 'outer');""")
+        clock.set("2026-02-10 10:00:00")
+        db.executescript("""
+            SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit', '{"name":"february","clip":2}');
+            SELECT dp_grant('visitors', 'inner', 0.5, '{"diffuse":["outer"]}');""")
+        db.close()
+        db = connect(folder / "guarded.db")
+        one(db, """SELECT dp_guard('inner', '{"ask":"visitors"}')""")
+        one(db, """SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit', '{"name":"asked","clip":2}')""")
+        db.close()
+    finally:
+        clock.stop()
     return folder
 
 
@@ -76,7 +105,7 @@ def edits_of_values(ledger, table, rng):
     """Yields (description, statements with parameters) for edits of every column of some rows. The rowid identifies a row."""
     names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
     ids = [row[0] for row in ledger.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
-    chosen = sorted({ids[-1], rng.choice(ids)})
+    chosen = sorted({ids[0], ids[-1], rng.choice(ids)})
     for column in names:
         for rowid in chosen:
             value = one(ledger, f"SELECT {column} FROM {table} WHERE rowid = {rowid}")
@@ -131,24 +160,34 @@ def copy_of(ledgers, name, folder):
     return path
 
 
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", ["units", "rows"])
-def test_every_edit_of_a_value_is_noticed(ledgers, tmp_path, name, table):
+def check_edits(folder, name, table, copies):
     rng = random.Random(f"{name}{table}")
-    path = copy_of(ledgers, name, tmp_path)
+    path = copy_of(folder, name, copies)
     assert verdict(path) == "ok" and apply(path, []) == 0 and verdict(path) == "ok"
     source = ledger_of(path)
     edits = list(edits_of_values(source, table, rng))
     source.close()
     unseen, made = [], 0
     for what, statements in edits:
-        path = copy_of(ledgers, name, tmp_path)
+        path = copy_of(folder, name, copies)
         if apply(path, statements):
             made += 1
             if verdict(path) == "ok":
                 unseen.append(what)
     assert not [what for what in unseen if tuple(what.split(":")[0].split(" ")[0].split(".")) not in UNNOTICED], unseen
     assert made > 5
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", ["units", "rows"])
+def test_every_edit_of_a_value_is_noticed(ledgers, tmp_path, name, table):
+    check_edits(ledgers, name, table, tmp_path)
+
+
+@pytest.mark.parametrize("table", OTHERS)
+def test_every_edit_of_a_policy_a_period_or_a_grant_is_noticed(guarded, tmp_path, clock, table):
+    clock.set("2026-02-10 11:00:00")
+    check_edits(guarded, "guarded", table, tmp_path)
 
 
 def schema_edits():
