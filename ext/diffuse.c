@@ -13,7 +13,7 @@ SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
 
-/* The shared object exports no other symbol. */
+/* EXPORTED marks the entry point, which is the only symbol that the shared object exports. */
 #if !defined(_WIN32)
 #define EXPORTED __attribute__((visibility("default")))
 #elif !defined(SQLITE_CORE)
@@ -82,9 +82,9 @@ static int register_all(sqlite3 *db, struct host *host) {
 }
 
 /*
-** If the extension is loaded again on the same connection, this function does nothing. Replacing
-** the functions would also replace the handle that holds an in-memory ledger. SQLite also refuses
-** to replace functions while a statement runs.
+** If the extension is loaded again on the same connection, this function registers nothing. New
+** functions would get a new struct host, and a ledger in memory that belongs to the old struct host
+** would be lost. SQLite also refuses to replace functions while a statement runs.
 */
 EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (!take_api(api, error)) return SQLITE_ERROR;

@@ -9,7 +9,10 @@
 struct domain {
   const char *parameter; /* the parameter's name in the documentation, such as "epsilon" */
   double low, high;
-  /* 1: the domain excludes this end point; 0: it includes this end point, even an infinite one */
+  /*
+  ** low_open is 1 if the domain excludes `low`, and 0 if the domain includes `low`, even an
+  ** infinite `low`. high_open says the same about `high`.
+  */
   int low_open, high_open;
 };
 

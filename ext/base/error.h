@@ -42,8 +42,8 @@ void error_clear(struct error *error);
 
 /*
 ** error_take() returns the error and clears `error`. error_restore() sets the taken error again and
-** drops any later error. Call these two functions before and after work that must run even after an
-** error, and whose own errors do not matter.
+** drops any later error. Call error_take() before work that must run even after an error, and
+** error_restore() after this work. Errors of the work itself do not matter.
 */
 struct error error_take(struct error *error);
 void error_restore(struct error *error, struct error taken);

@@ -13,7 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 #define DIGITS 40 /* number of digits to which a double is expanded; enough to recognise a tie */
 #define LARGE  15 /* from this exponent on, the text has a power of ten */
-/* If a number needs digits after this decimal place, its text has a power of ten, too. */
+/* If a number needs digits after the ninth decimal, its text has a power of ten, too. */
 #define SMALL     (-9)
 #define PRECISION 15 /* number of significant digits of a double */
 
@@ -48,8 +48,8 @@ static int exponent_of(double x) {
 enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus infinity */
 
 /*
-** Returns x / 10^place, rounded to an integer of at most 17 digits. NEAREST rounds a tie to the
-** even integer.
+** Returns x / 10^place, rounded to an integer. The integer must have at most 17 digits. NEAREST
+** rounds a tie to the even integer.
 */
 static int64_t rounded(double x, int place, enum direction direction) {
   struct decimal decimal = decimal_of(x);
@@ -68,7 +68,10 @@ static int64_t rounded(double x, int place, enum direction direction) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Appends n * 10^place, with commas between thousands and with -place decimals. */
+/*
+** Appends n * 10^place with commas between thousands. If `place` is negative, appends -place
+** decimals.
+*/
 static void append_number(sqlite3_str *text, int64_t n, int place) {
   char digits[64];
   int decimals = place < 0 ? -place : 0, count = 0;
@@ -94,15 +97,15 @@ static int place_of(double half) {
 
 char *figure_with_interval(double value, double low, double high, int not_negative) {
   /*
-  ** Stored intervals are slightly too wide, because they were rounded outward. The factor prevents
-  ** this from changing a digit of the text.
+  ** The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
+  ** 1 - 1e-6 keeps this excess from changing a digit of the text.
   */
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;
   int place = half > 0 ? place_of(half) : first - PRECISION + 1;
   if (place < first - PRECISION + 1) place = first - PRECISION + 1;
-  /* An interval of one point: the value has the decimals that it needs, as in 12.7 ± 0.0. */
+  /* If the interval is one point, the value has the decimals that it needs: 12.7 ± 0.0. */
   while (half <= 0 && place < 0 && rounded(value, place, NEAREST) % 10 == 0) place++;
   int scale = first >= LARGE || place < SMALL ? first : 0;
   int64_t shown = rounded(value, place, NEAREST);
@@ -115,7 +118,7 @@ char *figure_with_interval(double value, double low, double high, int not_negati
     sqlite3_str_appendall(text, " ± ");
     append_number(text, plus, place - scale);
   } else {
-    /* An end at the value itself is shown as the value: outward, 12.7 might become 12.69. */
+    /* An end that equals the value is shown as the value: outward, 12.7 might become 12.69. */
     int64_t from = minus ? rounded(value - below, place, DOWN) : shown;
     int64_t to = plus ? rounded(value + above, place, UP) : shown;
     if (not_negative && from < 0) from = 0;

@@ -80,7 +80,10 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
   return taken;
 }
 
-/* Calls take() for each member of a JSON value of one type. */
+/*
+** Calls take() for each member of an object or each element of an array. `wanted` is "object" or
+** "array".
+*/
 static int take_members(struct json *json, const char *text, const char *wanted, json_take *take,
                         void *context) {
   /*

@@ -1,11 +1,11 @@
-/* little_endian.h: reads and writes little-endian numbers at any address. */
+/* little_endian.h: reads little-endian numbers at any address. */
 #ifndef DIFFUSE_BASE_LITTLE_ENDIAN_H
 #define DIFFUSE_BASE_LITTLE_ENDIAN_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Compilers turn this expression into one load instruction for four bytes. */
+/* Compilers turn this expression into one instruction that loads four bytes. */
 static inline uint32_t little_endian(const unsigned char *bytes) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
          (uint32_t)bytes[3] << 24;

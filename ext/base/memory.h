@@ -3,7 +3,8 @@
 **
 ** A table of a million units has more pages of 4 KiB than the processor's address cache (TLB) can
 ** hold. With pages of 4 KiB, half of the time of each look-up would be spent on finding the page.
-** Large tables therefore use huge pages if the operating system provides huge pages.
+** Large tables are therefore allocated in blocks of MEMORY_HUGE_PAGE bytes. Each block is one huge
+** page if the operating system provides huge pages.
 */
 #ifndef DIFFUSE_BASE_MEMORY_H
 #define DIFFUSE_BASE_MEMORY_H

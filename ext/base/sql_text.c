@@ -58,9 +58,9 @@ const char *not_a(sqlite3_value *value, int wanted) {
 }
 
 /*
-** KEY_LENGTH is the length in characters of the longest text of a key. BLOB_BYTES is the number of
-** bytes of a blob whose text does not exceed this length. Keys are data and can have any length, so
-** key_text() cuts longer keys. A text that key_text() has returned passes through it unchanged.
+** The text of a key has at most KEY_LENGTH characters. Keys are data and can have any length, so
+** key_text() cuts longer keys. BLOB_BYTES is the size of the longest blob whose text, x'...', is
+** not cut. If key_text() is called with a text that it has returned, it returns the same text.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498

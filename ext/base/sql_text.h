@@ -1,6 +1,6 @@
 /*
-** sql_text.h: reads SQL values that must be texts, makes the texts of keys, and reads texts of
-** queries.
+** sql_text.h: reads SQL values that must be texts, converts keys of groups to texts, and reads
+** texts of queries.
 */
 #ifndef DIFFUSE_BASE_SQL_TEXT_H
 #define DIFFUSE_BASE_SQL_TEXT_H
@@ -29,8 +29,8 @@ const char *not_a(sqlite3_value *value, int wanted);
 int key_is_plain(const char *text);
 
 /*
-** Returns the text of a key, cut after 1000 characters. The caller calls sqlite3_free(). Returns
-** null if memory runs out.
+** Returns the text of a key of a group, cut after 1000 characters. The caller calls sqlite3_free().
+** Returns null if memory runs out.
 */
 char *key_text(sqlite3_value *key);
 
@@ -42,8 +42,8 @@ void first_word(const char *sql, char word[8]);
 
 /*
 ** Returns a copy of a query's text without white space and semicolons at the end. The ledger and
-** states store queries in this form. The caller calls sqlite3_free(). Returns null if memory runs
-** out.
+** the states of shards store queries in this form. The caller calls sqlite3_free(). Returns null if
+** memory runs out.
 */
 char *query_trimmed(const char *sql);
 

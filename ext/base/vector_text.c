@@ -1,9 +1,9 @@
 /*
 ** vector_text.c: see vector_text.h.
 **
-** The parser of JSON numbers ignores the locale and allocates no memory. The parser uses the first
-** 19 significant digits of a number. The error of the result is at most a few units in the last
-** place.
+** The parser of JSON numbers ignores the locale and allocates no memory. The parser uses at least
+** the first 19 significant digits of a number. The error of the result is at most a few units in
+** the last place.
 */
 #include "base/vector_text.h"
 

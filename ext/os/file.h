@@ -43,10 +43,10 @@ enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
 /*
 ** Creates an empty file with the permissions and the owner of the file `model`. The new file never
 ** gets more permissions than the model. If `model` is null, only the owner can use the new file. If
-** an empty file exists already, the function takes away those permissions that the model does not
-** have. If `path` is a dangling symbolic link, the function creates nothing and returns
-** FILE_DANGLES. On Windows the new file gets the access list of `model` and belongs to the user who
-** creates it.
+** `path` is an empty file already, the function takes away those of its permissions that the model
+** does not have. If `path` is a dangling symbolic link, the function creates nothing and returns
+** FILE_DANGLES. On Windows the function never changes an existing file, and a new file gets the
+** access list of `model` and belongs to the user who creates the file.
 */
 enum creation file_create(const char *path, const char *model);
 

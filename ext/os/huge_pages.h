@@ -5,8 +5,9 @@
 #include <stddef.h>
 
 /*
-** Allocates `size` bytes of zeros, in huge pages if they are available and otherwise like calloc().
-** `size` is a power of two. Free the memory with free(). Returns null if memory runs out.
+** Allocates `size` bytes of zeros, in huge pages if the operating system provides them, and
+** otherwise in pages of the usual size. `size` is a power of two. Free the memory with free().
+** Returns null if memory runs out.
 */
 void *huge_pages_allocate(size_t size);
 

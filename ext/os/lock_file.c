@@ -99,8 +99,8 @@ void lock_file_forget(intptr_t lock) {
 #elif defined(__EMSCRIPTEN__)
 
 /*
-** In WebAssembly, flock() and fcntl() report success and lock nothing. No lock is ever taken, so a
-** ledger must be in memory there.
+** In WebAssembly, flock() and fcntl() report success and lock nothing. lock_file_take() therefore
+** always fails, and a ledger must be in memory.
 */
 int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error) {
   (void)name;
@@ -131,9 +131,9 @@ void lock_file_forget(intptr_t lock) {
 #define OWNER       0600
 
 /*
-** A process holds the lock by calling flock() on the lock file. After flock() succeeds, the process
-** checks that the file still exists under its name. Before the process releases the lock, it
-** deletes the file.
+** A process takes the lock by calling flock() on the lock file. A process that releases the lock
+** deletes the file first. Another process may have opened the file before that. After flock() has
+** succeeded, each process therefore checks that the file still has its name.
 */
 
 static int fail(struct lock_error *error, int code, int forbidden) {
@@ -148,7 +148,7 @@ static int fail(struct lock_error *error, int code, int forbidden) {
 
 /*
 ** Opens or creates the lock file. If this process may not write the file, the function opens the
-** file for reading, because flock() works on such a file too.
+** file for reading, which is enough for flock().
 */
 static int open_lock(const char *name, const char *model) {
   struct stat status;

@@ -27,7 +27,7 @@ int process_is_same(const struct process *process) {
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- the page -------------------------------------------------------------------------------- */
+/* ---- a page that is empty after a fork ------------------------------------------------------- */
 
 #ifdef MADV_WIPEONFORK
 
@@ -59,11 +59,14 @@ static void page_close(volatile unsigned char *page) {
 
 #endif
 
-/* ---- the handler ----------------------------------------------------------------------------- */
+/* ---- the count of forks ---------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) forks;
 
-/* Except on macOS, the C library removes the fork handler when it unloads this shared library. */
+/*
+** When this shared library is unloaded, the C library removes the fork handler. macOS does not, so
+** there is no fork handler on macOS: a later fork() would call code that no longer exists.
+*/
 #ifndef __APPLE__
 
 static void count_fork(void) {

@@ -1,6 +1,6 @@
 /*
 ** process.h: recognises the process that opened a connection. After a fork(), the parent and the
-** child must not both use one connection to the ledger (requirement L6).
+** child must not both use one connection to the ledger (requirement L6 in ledger/ledger.h).
 */
 #ifndef DIFFUSE_OS_PROCESS_H
 #define DIFFUSE_OS_PROCESS_H
@@ -13,7 +13,7 @@
 */
 struct process {
   long pid;
-  uint64_t forks; /* the number of fork() calls between the first process and this one */
+  uint64_t forks; /* generations of children since the first process_remember(); 0 on macOS */
   volatile unsigned char
       /* A page that the kernel clears in a child process. Null if the kernel cannot do that. */
       *memory;
