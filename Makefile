@@ -198,7 +198,7 @@ QUESTION_SEEDS ?= 300
 check-questions: all fixed
 	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random_questions tests/sql/test_direct_questions.py
 
-# Runs the slowest tests, which rarely find an error. They take a quarter of an hour.
+# Runs the slowest tests, and the parameters that the mark "sample" leaves out. They rarely find an error, and take half an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m slow tests
 

@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import hashlib
 import json
 import os
 import pathlib
@@ -226,6 +227,20 @@ def all_differ(values):
     of at least 7e5 lattice steps, so two numbers are equal with probability 4e-7. Of 12 numbers, one may equal another; of 64
     numbers, three may. The probability of a false alarm is at most 4e-10."""
     return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks as slow all but some parameters of the tests with the mark `sample`. Which parameters are left is fixed, and by a hash,
+    so that they do not all share one value."""
+    tests = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            tests.setdefault((item.location[0], item.originalname), []).append(item)
+    for found in tests.values():
+        found.sort(key=lambda item: hashlib.sha256(item.name.encode()).digest())
+        for item in found[found[0].get_closest_marker("sample").args[0]:]:
+            item.add_marker("slow")
 
 
 CRASHED = []  # workers of pytest-xdist that have died

@@ -2,6 +2,7 @@
 """
 
 import numpy
+import pytest
 
 from attack import EACH_CALL, EACH_FORM, FORMS, alarm, charges, one, room_for, system, verified
 from conftest import refused
@@ -17,6 +18,7 @@ def test_the_mean_of_naive_answers_is_the_answer():
 
 
 @EACH_CALL
+@pytest.mark.sample(8)
 def test_a_name_is_one_answer_however_often_it_is_asked(call):
     """A named release has one answer and one charge, however often it is requested. The test uses the aggregate, dp_release() and
     dp_diffuse(), at both tiers, and writes the options in several ways."""

@@ -84,6 +84,7 @@ def cases():
 
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove"), ("row", "replace")])
 @pytest.mark.parametrize("kind,mechanism,rate", cases())
+@pytest.mark.sample(90)
 def test_the_clipped_units_are_those_of_the_definition(kind, mechanism, rate, protects, adjacency):
     if kind.endswith("group_count_distinct") and protects == "row":
         pytest.skip("refused as a whole")

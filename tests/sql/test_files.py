@@ -402,6 +402,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("sql", FOREIGN)
+@pytest.mark.sample(10)
 def test_foreign_tables_in_the_markers_place_are_refused_with_a_sentence(path, sql):
     """The test runs in a process of its own, because earlier versions crashed."""
     run("""

@@ -215,6 +215,7 @@ def ladder(request, tmp_path_factory):
     return path, options
 
 
+@pytest.mark.sample(2)
 def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
     """The owner and the holders of grants ask in random order, and new grants are made in between, until nothing fits any more.
     The sums of the charges in exact arithmetic never exceed a budget or a grant."""

@@ -148,6 +148,7 @@ def combinations():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("name,protects", combinations())
+@pytest.mark.sample(115)
 def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protects, adjacency):
     rng = random.Random(f"{name} {protects} {adjacency}")
     kind, by_unit, replace = name.split()[-1], protects == "unit", adjacency == "replace"

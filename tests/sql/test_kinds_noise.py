@@ -143,6 +143,7 @@ LAWS = {case[0]: case for case in law_cases()}
 
 @pytest.mark.parametrize("name,share", [(name, 3) for name in LAWS] + [
     pytest.param(name, 1, marks=pytest.mark.slow) for name in LAWS if LAWS[name][5] > 1])
+@pytest.mark.sample(6)
 def test_coordinates_are_one_brownian_path_each(path, name, share):
     """The noise of the coordinates at the inner tier must be independent Gaussian numbers with variance `clock`. The steps to
     outer tiers must be independent of this noise, whether the path was drawn outward or, by a refinement, inward. vec_sum,

@@ -98,6 +98,7 @@ def place_of(kind, p, coordinate):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", [case for case in cases() if case[0] in VECTORS])
+@pytest.mark.sample(30)
 def test_points_are_what_they_say(path, kind, protects, adjacency):
     """Compares points with the exact vectors of random tables, which have heavy units and odd values."""
     rng = random.Random(f"{kind} {protects} {adjacency}")
@@ -209,6 +210,7 @@ def law_cases():
 
 
 @pytest.mark.parametrize("case", law_cases(), ids=lambda case: case[0])
+@pytest.mark.sample(3)
 def test_coordinates_walk_on_their_own(path, case):
     """Tests the noise of the coordinates: the frequencies of 32 equally likely cells, the mean size, and how often a step to an
     outer tier is 0. Also tests that there is no correlation between neighbouring coordinates, between the noise and the step of a

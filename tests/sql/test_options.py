@@ -81,6 +81,7 @@ def known_options(kind, protects):
 
 @pytest.mark.parametrize("protects", ["unit", "row"])
 @pytest.mark.parametrize("kind", BASE)
+@pytest.mark.sample(24)
 def test_no_option_is_ignored(kind, protects):
     if kind.endswith("count_distinct") and protects == "row":
         pytest.skip("refused as a whole")
@@ -102,6 +103,7 @@ def test_no_option_is_ignored(kind, protects):
 
 
 @pytest.mark.parametrize("kind", sorted(set(ROWS_COUNT) | {"group_sum"}))
+@pytest.mark.sample(10)
 def test_a_protected_row_counts_once_and_has_one_key(kind):
     """If larger bounds are given, the ledger stores the bounds of one row (sql/aggregates.md)."""
     options = {k: v for k, v in BASE[kind].items() if "group" not in kind or kind.startswith("ou_") or k != "keys"}

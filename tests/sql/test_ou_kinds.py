@@ -12,7 +12,7 @@ import pytest
 
 from noise_helpers import column, connect, error_of, one, open_ledger, quick_path
 
-SIZES, RATES, PLACES = (1, 2, 5, 20, 100), (0.005, 0.05, 0.5), 5
+SIZES, RATES, PLACES = (1, 5, 100), (0.005, 0.5), 3
 
 
 def errors_of_averages(path, lo, hi, centre, radius, size, rate, runs):
@@ -41,6 +41,7 @@ def errors_of_averages(path, lo, hi, centre, radius, size, rate, runs):
 
 
 @pytest.mark.parametrize("lo,hi,centre,radius", [(0, 10, 5, 5), (0, 10, 5, 1), (0, 10, 1, 3), (-1, 1, 0, 0.5)])
+@pytest.mark.sample(2)
 def test_ou_avg_is_never_farther_from_a_mean_within_the_radius(lo, hi, centre, radius):
     """With the same noise, dp_ou_avg() is never farther from the true mean than dp_avg(), for several means, sizes and rates.
     This holds for every draw, so the test cannot fail by chance. If the radius is smaller than the range, dp_ou_avg() is closer
@@ -54,13 +55,14 @@ def test_ou_avg_is_never_farther_from_a_mean_within_the_radius(lo, hi, centre, r
                 assert max(ou.mean(axis=1)) <= max(plain.mean(axis=1)) + 1e-9 * (hi - lo) ** 2
                 assert ou.max() <= (2 * radius) ** 2 * (1 + 1e-9)
                 closer += (ou < plain - 1e-9 * (hi - lo) ** 2).sum()
-    assert (closer > 100) == (centre - radius > lo or centre + radius < hi)
+    assert (closer > 20) == (centre - radius > lo or centre + radius < hi)
 
 
 @pytest.mark.parametrize("kind,more,truth", [
     ("var", {"lo": 0, "hi": 10, "radius": 2, "centre": 4}, 4.0), ("stddev", {"lo": 0, "hi": 10, "radius": 1, "centre": 2}, 2.0),
     ("median", {"lo": 0, "hi": 10, "radius": 1, "centre": 5, "bins": 64}, 5.5),
     ("vec_avg", {"dim": 2, "clip": 10, "radius": 7}, None)])
+@pytest.mark.sample(2)
 def test_other_kinds_stay_within_the_radius(kind, more, truth):
     """The noise is much larger than the 20 rows. Values never leave the ball of the radius, and some reach its surface. The mean
     squared error over 300 releases is below nine tenths of that of the kind without OU: at least seven standard errors below."""

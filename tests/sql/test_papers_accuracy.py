@@ -245,6 +245,7 @@ def test_tens_of_thousands_of_steps(n, sigma, diameter, epsilon):
 @pytest.mark.parametrize("steps,sigma,diameter,epsilon", [
     (3000, 0.5, 1.65, 0.01), (10000, 0.5, 1.8, 1e-4), (10000, 0.4, 1.6, 0.5), (1000, 0.5, 1.3, 1e-100),
 ])
+@pytest.mark.sample(2)
 def test_thousands_of_iterated_steps(steps, sigma, diameter, epsilon):
     with mp.workdps(30):
         want = iterated_bound(hockey_gaussian, epsilon, steps, 2 / mp.mpf(sigma),

@@ -44,12 +44,14 @@ def test_renyi_of_laplace(alpha, d, scale):
 
 @pytest.mark.parametrize("alpha", [1, 1.5, 2, 7])
 @pytest.mark.parametrize("d,sigma", [(1, 1), (0.3, 2), (4, 1.5)])
+@pytest.mark.sample(4)
 def test_renyi_of_gaussian(alpha, d, sigma):
     want = renyi(alpha, normal(0, sigma), normal(d, sigma), [alpha * -d, 0, d, alpha * d])
     assert call("dp_rdp_gaussian", alpha, d, sigma) == pytest.approx(float(want), rel=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1, 1.5, 2, 7])
+@pytest.mark.sample(2)
 def test_renyi_of_ou_and_brownian(alpha):
     """Compares with the process from two starting points: the mean shrinks, and the variance is the integral of 2 rho^2 e^(-2
     theta u)."""
@@ -75,6 +77,7 @@ def test_hockey_sticks(epsilon, r):
 
 @pytest.mark.parametrize("l1,l2", [(1, 1), (1, 1 + 1e-9), (1, 0.3), (0.2, 5)])
 @pytest.mark.parametrize("x", [0, 0.4, -1.7, 6])
+@pytest.mark.sample(6)
 def test_laplace2_density_is_the_convolution(l1, l2, x):
     with mp.workdps(30):
         want = mp.quad(lambda u: laplace(0, mp.mpf(l1))(u) * laplace(x, mp.mpf(l2))(u),

@@ -99,6 +99,7 @@ def density(points, start, maps, sigmas, grid):
 
 
 @pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.sample(2)
 def test_a_path_of_laws_holds_for_projected_iterations(order):
     """mu_0 and mu_3 are distributions on two points each, and mu_1 and mu_2 are between them. The steps have different
     slopes and different noise, in every order. The bound of the theorem for this path is at least the exact divergence."""

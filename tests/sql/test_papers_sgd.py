@@ -105,6 +105,7 @@ GRID_ERROR = 2e-5  # tolerance for kinks of the divergence and of the Laplace de
 @pytest.mark.parametrize("setting", [LINEAR, CURVED], ids=["linear", "curved"])
 @pytest.mark.parametrize("n,index", [(1, 1), (2, 1), (2, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("sigma", [0.7, 2.0])
+@pytest.mark.sample(6)
 def test_gaussian_bounds_hold(setting, n, index, sigma):
     s = (index, n, setting["loss"], sigma, setting["eta"], setting["beta"], setting["rho"])
     noise = lambda eta: gaussian(eta * sigma)

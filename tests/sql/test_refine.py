@@ -148,6 +148,7 @@ def test_close_tiers_outward(gap):
 
 @pytest.mark.parametrize("walk", ["one tier at a time", "two tiers at once"])
 @pytest.mark.parametrize("kind", ["sum", pytest.param("ou_sum", marks=pytest.mark.slow)])
+@pytest.mark.sample(1)
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
     """Each of 1500 releases is made at c, refined at b and a, and diffused to d. The points are those of a Brownian path at the
     clocks of the tiers (40 comparisons of moments at seven standard errors, false alarms 7e-10)."""

@@ -239,6 +239,7 @@ def test_epsilons():
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("counts,rate", [([3, 2, 2, 0], 0.3), ([0, 0, 0], 0.5), ([1, 2], 0.5)], ids=str)
+@pytest.mark.sample(5)
 def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate):
     """250 draws detect a probability that is wrong by 0.2. The cases include ties and tables without rows that count."""
     candidates = "abcd"[:len(counts)]

@@ -167,6 +167,7 @@ def test_divides(db, query):
 
 
 @pytest.mark.parametrize("query", ALONE)
+@pytest.mark.sample(12)
 def test_does_not_divide(db, query):
     """A query that is more than a loop over one table also has the right sum."""
     assert abs(total_beside(db, query) - truth(db, query)) < 100
