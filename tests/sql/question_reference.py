@@ -27,24 +27,32 @@ PROTECTED = {"visit": "SELECT rowid, * FROM visit WHERE patient = ?",
 PUBLIC = ["ward", "holiday", "price"]
 
 
+WARDS = ["north", "south", "east", "West"]
+
+
+def public_rows(pick):
+    """Yields statements, with their values, that fill the public tables."""
+    for ward in WARDS:
+        yield "INSERT INTO ward VALUES (?, ?, ?)", (ward, pick.randrange(1, 9), pick.choice("AB"))
+    for day in range(0, 30, pick.randrange(3, 6)):
+        yield "INSERT INTO holiday VALUES (?, ?)", (day, "day " + str(day))
+    for name in ("aspirin", "Iron", "zinc"):
+        for lo in (0, 10, 20):
+            yield "INSERT INTO price VALUES (?, ?, ?, ?)", (name, lo, lo + 9, pick.randrange(1, 6))
+
+
 def hospital(db, seed):
     """Fills the tables with typical and with odd values."""
     pick = random.Random(seed)
-    wards = ["north", "south", "east", "West", "attic"]
-    for ward in wards[:4]:
-        db.execute("INSERT INTO ward VALUES (?, ?, ?)", (ward, pick.randrange(1, 9), pick.choice("AB")))
-    for day in range(0, 30, pick.randrange(3, 6)):
-        db.execute("INSERT INTO holiday VALUES (?, ?)", (day, "day " + str(day)))
-    for name in ("aspirin", "Iron", "zinc"):
-        for lo in (0, 10, 20):
-            db.execute("INSERT INTO price VALUES (?, ?, ?, ?)", (name, lo, lo + 9, pick.randrange(1, 6)))
+    for insert_one in public_rows(pick):
+        db.execute(*insert_one)
     identifier = 0
     for patient in [None] + pick.sample(range(1, 40), pick.randrange(3, 12)):
         for _ in range(pick.choice([0, 1, 1, 2, 3, 6, 14])):
             identifier += pick.randrange(1, 4)
             note = pick.choice(["fine", "[1,2,3]", '{"a":4}', "{", "", None, "12", "12.0", " 7", "Fine"])
             db.execute("INSERT INTO visit VALUES (?, ?, ?, ?, ?, ?)",
-                       (identifier, patient, pick.choice(wards + [None]), pick.randrange(30), pick.choice(
+                       (identifier, patient, pick.choice(WARDS + ["attic", None]), pick.randrange(30), pick.choice(
                            [0, 5, 15, 25, 40, -3, None]), note))
             for _ in range(pick.choice([0, 0, 1, 2])):
                 db.execute("INSERT INTO exam VALUES (?, ?, ?)",
@@ -78,13 +86,12 @@ def insert(target, table, rows):
         target.execute(f"INSERT INTO {table}({','.join(names)}) VALUES ({','.join('?' * len(values))})", values)
 
 
-def contributions(db, sql, tables, schema=SCHEMA):
-    """Returns {unit: the rows that the query gives for this unit}. After an error, a unit has no rows. `tables` are the protected
-    tables that the query names."""
+def split(db, schema=SCHEMA):
+    """Returns a plain database for each unit, with the rows of the unit and the public tables."""
     found = {}
     public = {table: db.execute(f"SELECT rowid, * FROM {table}").fetchall() for table in PUBLIC}
-    for unit in units(db, tables):
-        own = sqlite3.connect(":memory:", isolation_level=None)
+    for unit in units(db, PROTECTED):
+        found[unit] = own = sqlite3.connect(":memory:", isolation_level=None)
         own.executescript(schema)
         for table, rows in public.items():
             if table == "holiday":
@@ -93,10 +100,25 @@ def contributions(db, sql, tables, schema=SCHEMA):
                 insert(own, table, rows)
         for table, select in PROTECTED.items():
             insert(own, table, db.execute(select, (unit,)).fetchall())
-        try:
-            found[unit] = own.execute(sql).fetchall()
-        except sqlite3.Error:
-            found[unit] = []
+    return found
+
+
+def evaluate(own, sql, tables):
+    """Returns the rows that the query gives for a unit, whose rows are in the database `own`. After an error, and if the unit has no
+    row in `tables`, there are no rows."""
+    if not any(own.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall() for table in tables):
+        return []
+    try:
+        return own.execute(sql).fetchall()
+    except sqlite3.Error:
+        return []
+
+
+def contributions(db, sql, tables, schema=SCHEMA):
+    """Returns {unit: the rows that the query gives for this unit}. `tables` are the protected tables that the query names."""
+    found = {}
+    for unit, own in split(db, schema).items():
+        found[unit] = evaluate(own, sql, tables)
         own.close()
     return found
 

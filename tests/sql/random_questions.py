@@ -1,8 +1,12 @@
 """Random questions that SQLite can often prove to be one loop, and random databases with odd values for them."""
 
+import contextlib
+import json
 import random
 import sqlite3
 
+from conftest import ledger_of
+from fixed_noise import run_fixed
 import question_reference as reference
 
 TABLES = {"visit": ["id", "patient", "ward", "day", "minutes", "note"], "exam": ["visit", "test", "result"],
@@ -27,14 +31,17 @@ def database(path, seed):
 
 
 class Question:
-    """A random query. `columns` are the columns that its expressions may use."""
+    """A random query. `columns` are the columns that its expressions may use, and `names` are the tables that it names. `tables`
+    gives the columns of the protected tables and views, and `likely` is a list of their names with repetitions. With `pairs`,
+    some queries name several protected tables."""
 
-    def __init__(self, pick):
-        self.pick = pick
-        self.table = pick.choice(["visit"] * 6 + ["exam", "drug", "long_visit"])
+    def __init__(self, pick, tables=TABLES, likely=("visit",) * 6 + ("exam", "drug", "long_visit"), pairs=False):
+        self.pick, self.tables, self.pairs = pick, tables, pairs
+        self.table = pick.choice(likely)
+        self.names = {self.table}
         alias = pick.choice([self.table, "t", '"t"', "[some rows]"])
         source = self.table if alias == self.table else f"{self.table} {pick.choice(['', 'AS '])}{alias}"
-        self.columns = [f"{alias}.{c}" for c in TABLES[self.table]]
+        self.columns = [f"{alias}.{c}" for c in tables[self.table]]
         joins = ""
         for number in range(pick.choice([0, 0, 0, 0, 1, 1, 2])):
             joins += self.join(f"p{number}")
@@ -42,12 +49,14 @@ class Question:
 
     def join(self, alias):
         pick = self.pick
-        public = pick.choice(list(PUBLIC))
-        mine, theirs = pick.choice(self.columns), [f"{alias}.{c}" for c in PUBLIC[public]]
+        choice = self.tables if self.pairs and pick.random() < 0.1 else PUBLIC
+        other = pick.choice(list(choice))
+        self.names.add(other)
+        mine, theirs = pick.choice(self.columns), [f"{alias}.{c}" for c in choice[other]]
         condition = f"{pick.choice(theirs)} {pick.choice(['=', '=', '=', '<', 'IS'])} {mine}"
         self.columns = self.columns + theirs
         kind = pick.choice(["JOIN", "LEFT JOIN", "CROSS JOIN", "JOIN"])
-        return f" {kind} {public} AS {alias} ON {condition}"
+        return f" {kind} {other} AS {alias} ON {condition}"
 
     def value(self, depth=0):
         pick = self.pick
@@ -76,6 +85,8 @@ class Question:
         values = [self.value() for _ in range(count)]
         where = f" WHERE {self.condition()}" if pick.random() < 0.6 else ""
         sql = f"SELECT {', '.join(values)} FROM {self.source}{where}"
+        if self.pairs and count == 1 and pick.random() < 0.1:
+            return f"SELECT {pick.choice(['count(', 'count(DISTINCT '])}{values[0]}) FROM {self.source}{where}"
         if pick.random() < 0.1 and self.source == self.table:
             names = ", ".join(f"v{i}" for i in range(count))
             inner = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
@@ -89,17 +100,176 @@ KINDS = [("sum", {"clip": 50}, 1), ("count", {"clip": 3}, 1), ("avg", {"clip": 4
          ("quantile", {"q": 0.5, "lo": 0, "hi": 40, "clip": 3}, 1)]
 
 
-def questions(seed, count):
-    """Yields the kind, the options and the text of `count` random questions that SQLite can compile."""
+def questions(seed, count, schema=reference.SCHEMA, **more):
+    """Yields the kind, the options and the text of `count` random questions that SQLite can compile, and the protected
+    tables that the question names."""
     pick = random.Random(seed)
     db = sqlite3.connect(":memory:")
-    db.executescript(reference.SCHEMA)
+    db.executescript(schema)
     while count:
         kind, options, columns = pick.choice(KINDS)
-        sql = Question(pick).select(columns)
+        question = Question(pick, **more)
+        sql = question.select(columns)
         try:
             db.execute("EXPLAIN " + sql)
         except sqlite3.Error:
             continue
         count -= 1
-        yield kind, options, sql
+        yield kind, options, sql, {{"long_visit": "visit", "long_exam": "exam"}.get(name, name) for name in question.names if name not in PUBLIC}
+
+
+# ---- exact integers --------------------------------------------------------------------------------
+
+
+def released(path, policy, statements, init="SELECT dp_init()"):
+    """Returns the exact integers of the releases "0", "1" and so on, which several statements make with the same noise."""
+    run_fixed(path, [init, *("SELECT " + call for call in policy), "SELECT dp_tier('t', 1e4, 1e15, 1e-6)",
+                     *("SELECT fixed_seed(1); " + sql for sql in statements)])
+    with ledger_of(path) as ledger:
+        return [ledger.execute("SELECT key, component, value FROM dp_path WHERE release_id = (SELECT id FROM dp_release WHERE name = ?)"
+                               " ORDER BY 1, 2", (str(i),)).fetchall() for i in range(len(statements))]
+
+
+def integers(path, policy, asked, **more):
+    """Returns the exact integers that several questions release."""
+    return released(path, policy, ["SELECT dp_release('t', '{}', '{}', '{}')".format(
+        kind, sql.replace("'", "''"), json.dumps({**options, "name": str(i)})) for i, (kind, options, sql) in enumerate(asked)], **more)
+
+
+def integers_by_hand(path, asked, apart, encoding="UTF-8"):
+    """Returns the integers of questions as an unchecked ledger releases them, from tables of the rows that plain SQLite gives for each
+    unit. `apart` are the databases of the units."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(f"PRAGMA encoding = '{encoding}'")  # SQLite reads numbers from blobs in this encoding
+    db.execute("BEGIN")
+    queries = []
+    for i, (kind, options, sql, tables) in enumerate(asked):
+        db.execute(f"CREATE TABLE t{i}(c0, c1, unit)")
+        for unit, own in enumerate(apart.values()):
+            for row in reference.evaluate(own, sql, tables):
+                db.execute(f"INSERT INTO t{i} VALUES (?, ?, ?)", (row[0], row[-1], unit))
+        names = {"count_distinct": "", "group_sum": "c0, c1, "}.get(kind, "c0, ")
+        queries.append((kind, options, f"SELECT {names}unit FROM t{i}"))
+    db.execute("COMMIT")
+    db.close()
+    return integers(path, [], queries, init="SELECT dp_init('{\"unchecked\":true}')")
+
+
+# ---- tables with links -----------------------------------------------------------------------------
+
+# the definition of a key, what follows the columns, the affinity with which links compare with the key, and the collation
+ALIAS = ("INTEGER PRIMARY KEY", "", "number", "BINARY")
+LINK_KEYS = [ALIAS] * 6 + [
+    ("INTEGER PRIMARY KEY DESC", "", "number", "BINARY"), ("INT PRIMARY KEY", "", "number", "BINARY"), ("PRIMARY KEY", "", "any", "BINARY"),
+    ("REAL PRIMARY KEY", "", "number", "BINARY"), ("NUMERIC UNIQUE", "", "number", "BINARY"), ("TEXT UNIQUE", "", "text", "BINARY"),
+    ("TEXT COLLATE NOCASE PRIMARY KEY", "", "text", "NOCASE"), ("TEXT COLLATE RTRIM UNIQUE", "", "text", "RTRIM"),
+    ("TEXT", "INDEX NOCASE", "text", "NOCASE"), ("COLLATE RTRIM", "INDEX BINARY", "any", "BINARY"),
+    ("INTEGER PRIMARY KEY", "WITHOUT ROWID", "number", "BINARY"), ("TEXT COLLATE NOCASE PRIMARY KEY", "WITHOUT ROWID", "text", "NOCASE"),
+    ("PRIMARY KEY COLLATE NOCASE", "WITHOUT ROWID", "any", "NOCASE")]
+ODD_KEYS = [None, 1, 2, 3, 77, -5, 1.0, 2.5, "1", "2 ", " 3", "a", "A", "a ", b"1", b"a", 2**53 + 1, 2.0**53, "9007199254740993", 2**63 - 1,
+            9.3e18]
+ODD_UNITS = [None, 1, 2, 3, 4, 1.0, 2.5, "1", "2", "a", "A", "a ", "Bob", "bob", b"a", ""]
+LINKED = {"visit": ["id", "patient", "ward", "day", "minutes", "note"], "exam": ["code", "visit", "test", "result"],
+          "part": ["exam", "n", "weight"], "long_exam": ["code", "visit", "result"]}
+LIKELY = {"tables": LINKED, "likely": ["visit", "exam", "exam", "part", "part", "long_exam"], "pairs": True}
+
+
+class Linked:
+    """A random schema in which a visit names its patient, an exam refers to its visit, and a part refers to its exam. Some links are
+    NULL, lead to no row or are spelled in another way than the key, and some visits have no patient."""
+
+    def __init__(self, seed):
+        self.pick = pick = random.Random(f"linked {seed}")
+        self.visit, self.exam = pick.choice(LINK_KEYS), pick.choice(LINK_KEYS)
+        unit = pick.choice(["INT", "INT", "TEXT", "TEXT COLLATE NOCASE", "TEXT COLLATE RTRIM", "REAL", "NUMERIC", ""])
+        self.unit = ("any" if not unit else "text" if "TEXT" in unit else "number", unit.partition("COLLATE ")[2] or "BINARY")
+        link, other = (pick.choice(["INT", "INT", "TEXT", "TEXT COLLATE NOCASE", "REAL", "NUMERIC", ""]) for _ in range(2))
+        part = pick.choice([f"exam {other}, n INT, weight INT)", f"exam {other}, n INT, weight INT)", f"exam {other}, n INT, weight INT,"
+                            " PRIMARY KEY (exam, n)) WITHOUT ROWID", "exam INTEGER PRIMARY KEY, n INT, weight INT)"])
+        self.schema = (self.table("visit", "id", self.visit, f"patient {unit}, ward TEXT, day INT, minutes INT, note TEXT")
+                       + self.table("exam", "code", self.exam, f"visit {link}, test TEXT, result INT") + f"CREATE TABLE part({part};"
+                       + "CREATE VIEW long_exam AS SELECT code, visit, result FROM exam WHERE result > 1;"
+                       + "".join(t + ";" for t in reference.SCHEMA.split(";") if any(f"TABLE {name}(" in t for name in PUBLIC)))
+        self.policy = ["dp_protect('visit', 'patient')", "dp_protect('exam', 'visit', 'visit')", "dp_protect('part', 'exam', 'exam')",
+                       reference.POLICY[-1]]
+        self.affinities = sqlite3.connect(":memory:")
+        self.affinities.execute("CREATE TABLE cell(number NUMERIC, text TEXT, \"any\" BLOB)")
+
+    def make(self, path, encoding="UTF-8"):
+        """Makes a file with the tables and their rows. Returns the databases of the units, as split() does."""
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute(f"PRAGMA encoding = '{encoding}'")
+            self.fill(db)
+            return self.split(db)
+
+    @staticmethod
+    def table(name, column, key, columns):
+        definition, after, _, _ = key
+        index = f"CREATE UNIQUE INDEX {name}_key ON {name}({column} COLLATE {after[6:]});" if after.startswith("INDEX") else ""
+        return f"CREATE TABLE {name}({column} {definition}, {columns}) {after * (not index)};{index}"
+
+    def fill(self, db):
+        """Makes the tables and their rows. A row that SQLite refuses, for example because its key is not new, is left out."""
+        pick = self.pick
+        db.executescript(self.schema)
+        for sql in reference.public_rows(pick):
+            db.execute(*sql)
+        keys = {}
+        for name, others in (("visit", lambda: (pick.choice(ODD_UNITS), pick.choice(["north", "south", "attic", None]), pick.randrange(30),
+                                                pick.choice([0, 5, 15, 25, 40, -3, None]), pick.choice(["fine", "12", " 7", None]))),
+                             ("exam", lambda: (self.spelled(keys["visit"]), pick.choice(["blood", "BLOOD"]), pick.choice([1, 2, 3, None]))),
+                             ("part", lambda: (pick.randrange(9), pick.choice([0, 1, 4, -2])))):
+            for number in range(pick.choice([5, 40, 40, 250])):
+                row = [self.spelled(keys["exam"]) if name == "part" else pick.choice([*ODD_KEYS, *range(100, 100 + 3 * (number + 1))]), *others()]
+                if pick.random() < 0.25:
+                    row[pick.randrange(len(row) - (name == "visit") - 1, len(row))] = pick.choice(ODD)
+                try:
+                    db.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
+                except (sqlite3.Error, OverflowError):
+                    pass
+            keys[name] = [row[0] for row in db.execute(f"SELECT * FROM {name}")]
+
+    def spelled(self, keys):
+        """Returns a link, which mostly refers to one of the keys."""
+        pick = self.pick
+        key = pick.choice([*keys, *keys, None, 5000])
+        way = pick.randrange(9)
+        if way == 0:
+            return pick.choice(ODD_KEYS)
+        if isinstance(key, str):
+            return {1: key.upper(), 2: key.lower(), 3: key + " ", 4: key.rstrip()}.get(way, key)
+        if isinstance(key, int):
+            return {1: str(key), 2: float(key), 3: f" {key}"}.get(way, key)
+        return key
+
+    def same(self, value, affinity, collation):
+        """Returns a Python value that is the same for two SQL values exactly if they are equal under the affinity and the
+        collation. Returns None for NULL."""
+        self.affinities.execute("DELETE FROM cell")
+        self.affinities.execute(f"INSERT INTO cell(\"{affinity}\") VALUES (?)", (value,))
+        ((value,),) = self.affinities.execute(f"SELECT \"{affinity}\" FROM cell").fetchall()
+        if isinstance(value, str):
+            value = "".join(c.lower() if c.isascii() else c for c in value) if collation == "NOCASE" else value
+            value = value.rstrip(" ") if collation == "RTRIM" else value
+        return value if value is None else ("number" if isinstance(value, (int, float)) else type(value).__name__, value)
+
+    def split(self, db):
+        """Returns a plain database for each unit, with the rows of the unit and the public tables."""
+        rows = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in [*PUBLIC, "visit", "exam", "part"]}
+        visits = {self.same(row[0], *self.visit[2:]): self.same(row[1], *self.unit) for row in rows["visit"]}
+        visits[None] = None  # a NULL link is not equal to a NULL key
+        exams = {self.same(row[0], *self.exam[2:]): visits.get(self.same(row[1], *self.visit[2:])) for row in rows["exam"]}
+        exams[None] = None
+        owners = {"visit": [self.same(row[1], *self.unit) for row in rows["visit"]],
+                  "exam": [visits.get(self.same(row[1], *self.visit[2:])) for row in rows["exam"]],
+                  "part": [exams.get(self.same(row[0], *self.exam[2:])) for row in rows["part"]]}
+        found = {}
+        for unit in {unit for units in owners.values() for unit in units} - {None}:
+            found[unit] = sqlite3.connect(":memory:", isolation_level=None)
+            found[unit].execute(f"PRAGMA encoding = '{db.execute('PRAGMA encoding').fetchone()[0]}'")
+            found[unit].executescript(self.schema)
+            for name in rows:
+                own = [row for row, owner in zip(rows[name], owners.get(name, [unit] * len(rows[name]))) if owner == unit]
+                if own:
+                    found[unit].executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(own[0]))})", own)
+        return found

@@ -1,12 +1,15 @@
 """In a ledger with a policy, an aggregate inside a SELECT is refused unless the statement provably keeps units apart."""
 
 import json
+import os
 import random
+import shutil
 import sqlite3
 
 import pytest
 
 from conftest import connect, one, refused
+import random_questions
 
 
 @pytest.fixture
@@ -217,6 +220,40 @@ def owned(db, table):
         visit = link if table == "exam" else exams.get(str(link).lower())
         if visit is not None and str(visit).replace(".0", "") in visits:
             yield link
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("QUESTION_SEEDS", 3))))
+def test_random_aggregates_over_links(tmp_path, seed):
+    """Every random aggregate that is proved gives the same integers as a loop over the units in plain SQLite."""
+    path, pick = str(tmp_path / "proved"), random.Random(seed)
+    tables = random_questions.Linked(seed)
+    units = tables.make(path)
+    shutil.copy(path, tmp_path / "trial")
+    trial = connect(tmp_path / "trial")
+    for call in ("dp_init()", *tables.policy, "dp_tier('t', 1e6, 1e12, 1e-6)"):
+        one(trial, "SELECT " + call)
+    statements, asked = [], []
+    for _ in range(60):
+        question = random_questions.Question(pick, random_questions.LINKED, ["visit", "exam", "exam", "part", "part", "long_exam"])
+        kind, options = pick.choice([("sum", {"clip": 50}), ("count", {"clip": 3}), ("count_distinct", {})])
+        x, where = question.value(), f" WHERE {question.condition()}" if pick.random() < 0.6 else ""
+        alias = question.columns[0].split(".")[0]
+        unit = f"{alias}.{ {'visit': 'patient', 'part': 'exam'}.get(question.table, 'visit')}"
+        arguments = [*([x] if kind != "count_distinct" else []), *map(str, options.values()), unit, f"'{len(asked)}'"]
+        sql = f"SELECT dp_{kind}('t', {', '.join(arguments)}) FROM {question.source}{where}"
+        try:
+            one(trial, sql)
+        except sqlite3.Error as error:
+            assert any(reason in str(error) for reason in ("cannot show that", "no row reached", "no such column", "ambiguous")), (sql, error)
+            continue
+        statements.append(sql)
+        asked.append((kind, options, f"SELECT {x} FROM {question.source}{where}",
+                      {{"long_exam": "exam"}.get(question.table, question.table)}))
+    assert len(asked) > 5
+    proved = random_questions.released(path, tables.policy, statements)
+    by_hand = random_questions.integers_by_hand(str(tmp_path / "hand"), asked, units)
+    for statement, first, second in zip(statements, proved, by_hand):
+        assert first and first == second, statement
 
 
 def test_links_are_followed_in_the_transaction_of_the_statement(path):
