@@ -16,28 +16,63 @@ struct known_link {
 /* How many rows of the parent the map reads ahead after each lookup. */
 #define ROWS_AHEAD 16
 
-/* Returns the entry of a key, or the free entry in which to put it. At least one entry is free. */
+/*
+** How far a key may be from its place in the order of keys. Rowids mostly follow each other, and
+** their children too, so a table in this order makes good use of the processor's caches. If a key
+** would be farther away, the table is rebuilt in the order of secret places, which nobody can fill
+** unevenly.
+*/
+#define FARTHEST 64
+
+/*
+** Returns the entry of a key, or the free entry in which to put it. At least one entry is free.
+** Returns null if the order of keys has no entry near enough.
+*/
 static struct known_link *known_find(const struct unit_map *map, const struct secret *secret,
                                      int64_t key) {
-  size_t mask = map->room - 1;
-  size_t at = (size_t)identity_mix(secret, identity_integer(key), 0) & mask;
-  while (map->known[at].unit.kind != IDENTITY_NOBODY && map->known[at].key != key)
-    at = (at + 1) & mask;
-  return &map->known[at];
+  size_t at = map->is_mixed ? (size_t)identity_mix(secret, identity_integer(key), 0) : (size_t)key;
+  for (size_t i = 0; i < FARTHEST || map->is_mixed; i++) {
+    struct known_link *link = &map->known[(at + i) & (map->room - 1)];
+    if (link->unit.kind == IDENTITY_NOBODY || link->key == key) return link;
+  }
+  return 0;
 }
 
-/* Doubles the room for known links. Returns 0 when out of memory. */
-static int known_grow(struct unit_map *map, const struct secret *secret) {
-  struct unit_map grown = *map;
-  grown.room = map->room ? 2 * map->room : 64;
-  grown.known = calloc(grown.room, sizeof *grown.known);
-  if (!grown.known) return 0;
-  for (size_t i = 0; i < map->room; i++)
-    if (map->known[i].unit.kind != IDENTITY_NOBODY)
-      *known_find(&grown, secret, map->known[i].key) = map->known[i];
-  free(map->known);
-  map->known = grown.known;
-  map->room = grown.room;
+/* Moves the known links to a table with `room` entries. Returns 0 when out of memory. */
+static int known_rebuild(struct unit_map *map, const struct secret *secret, size_t room) {
+  struct unit_map next = *map;
+  next.room = room;
+  next.known = calloc(room, sizeof *next.known);
+  if (!next.known) return 0;
+  int fits = 1;
+  for (size_t i = 0; i < map->room && fits; i++) {
+    const struct known_link *old = &map->known[i];
+    struct known_link *link = 0;
+    if (old->unit.kind == IDENTITY_NOBODY) continue;
+    link = known_find(&next, secret, old->key);
+    if (link) *link = *old;
+    fits = link != 0;
+  }
+  free(fits ? map->known : next.known);
+  if (fits) *map = next;
+  if (fits) return 1;
+  map->is_mixed = 1;
+  return known_rebuild(map, secret, room);
+}
+
+/* Puts a link into the table. Returns 0 when out of memory. */
+static int known_put(struct unit_map *map, const struct secret *secret, struct known_link new) {
+  if (2 * map->count >= map->room &&
+      !known_rebuild(map, secret, map->room ? 2 * map->room : FARTHEST))
+    return 0;
+  struct known_link *link = known_find(map, secret, new.key);
+  if (!link) {
+    map->is_mixed = 1;
+    if (!known_rebuild(map, secret, map->room)) return 0;
+    link = known_find(map, secret, new.key);
+  }
+  *link = new;
+  map->count++;
   return 1;
 }
 
@@ -46,14 +81,11 @@ static int known_add(struct rows *rows) {
   struct unit_map *map = rows->map;
   if (sqlite3_column_type(map->parents, 1) == SQLITE_NULL) return 1;
   sqlite3_value *unit = sqlite3_value_dup(sqlite3_column_value(map->parents, 1));
-  int added = unit && (2 * map->count < map->room || known_grow(map, rows->secret)) &&
-              rows_give_unit(rows, unit, map->collation);
+  int added = unit && rows_give_unit(rows, unit, map->collation);
   sqlite3_value_free(unit);
-  if (!added) return 0;
-  int64_t key = sqlite3_column_int64(map->parents, 0);
-  *known_find(map, rows->secret, key) = (struct known_link){key, rows->given};
-  map->count++;
-  return 1;
+  return added &&
+         known_put(map, rows->secret,
+                   (struct known_link){sqlite3_column_int64(map->parents, 0), rows->given});
 }
 
 /*
@@ -162,7 +194,7 @@ static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
   if (!map->room) return 1;
   const struct known_link *link =
       known_find(map, rows->secret, sqlite3_value_int64(row[map->place]));
-  if (link->unit.kind == IDENTITY_NOBODY) return 1;
+  if (!link || link->unit.kind == IDENTITY_NOBODY) return 1;
   rows->given = link->unit;
   *done = 1;
   return rows->add_known(rows, row);

@@ -17,6 +17,7 @@ struct unit_map {
   int is_whole;             /* `parents` has ended */
   struct known_link *known; /* a hash table with `room` entries, of which `count` are used */
   size_t room, count;
+  int is_mixed; /* the entries are in an order that depends on a secret; 0: in the order of keys */
   enum collation collation;
   int by_row;     /* each row is a unit, so no column names the unit */
   int64_t number; /* the number of rows so far, if each row is a unit */
