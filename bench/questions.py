@@ -11,6 +11,11 @@ the order of the patients. The program measures, without and with an index on th
     where        `at once` and `unchecked` with a WHERE clause that a seventh of the rows passes
     aggregate    dp_sum() in a SELECT, in the ledger with the policy
 
+The same without a WHERE clause for a table whose rows have a link: table exam has 2,000,000 rows and refers to table visit with
+200,000 rows, which names one of 20,000 patients (1 link), or refers to table stay with 20,000 rows, which names one of 2,000 patients
+(2 links). The rows of exam are in the order of their links, as if they were added with their visits, or in no order. The query with
+GROUP BY joins the tables, and the unchecked ledger takes the link as the unit.
+
 The figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
 interleaved rounds, in seconds, and ratios are taken within a round. The goals are: by unit at most 3 times GROUP BY, at once
 at most 1.1 times unchecked, guarded no more than unguarded.
@@ -41,6 +46,15 @@ MEASURED = {
 }
 RATIOS = [("by unit", "GROUP BY"), ("at once", "unchecked"), ("at once, where", "unchecked, where"), ("aggregate", "unchecked")]
 
+LINKED = {
+    "GROUP BY": (False, "SELECT sum(x) FROM (SELECT sum(result) AS x FROM exam{} GROUP BY patient)"),
+    "by unit": (True, RELEASE.format("SELECT sum(result) FROM exam")),
+    "unchecked": (False, RELEASE.format("SELECT result, visit FROM exam")),
+    "at once": (True, RELEASE.format("SELECT result FROM exam")),
+    "aggregate": (True, "SELECT dp_sum('t', result, 100, visit) FROM exam"),
+}
+LINKED_RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("at once", "unchecked"), ("aggregate", "unchecked")]
+
 # Statements on a guarded connection and on a plain one. {} is the number of the round: a release of a guarded connection has a name.
 GUARDED = {
     "SELECT of a public table": "SELECT sum(price), count(*) FROM item WHERE price > 20",
@@ -66,6 +80,24 @@ def database(rows, has_policy, has_index):
     return db
 
 
+def linked_database(rows, has_policy, links, is_ordered):
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)"
+    parent = "stay" if links == 2 else "patient"
+    db.executescript(f"CREATE TABLE stay(id INTEGER PRIMARY KEY, patient INT); CREATE TABLE visit(id INTEGER PRIMARY KEY, {parent} INT);"
+                     " CREATE TABLE exam(visit INT, result INT)")
+    db.execute(numbers + " INSERT INTO stay SELECT i, i * 7919 % (?1 / 10) FROM n", (rows // 100,))
+    db.execute(numbers + " INSERT INTO visit SELECT i, i * 7919 % (?1 / 10) FROM n", (rows // 10,))
+    db.execute(numbers + f" INSERT INTO exam SELECT {'i / 10' if is_ordered else 'i * 7919 % (?1 / 10)'}, i % 60 FROM n", (rows,))
+    policy = ["dp_init()", *(["dp_protect('stay', 'patient')", "dp_protect('visit', 'stay', 'stay')"] if links == 2 else
+                             ["dp_protect('visit', 'patient')"]), "dp_protect('exam', 'visit', 'visit')"]
+    for call in (policy if has_policy else ["dp_init('{\"unchecked\":true}')"]) + ["dp_tier('t', 1, 1e9, 1e-6)"]:
+        db.execute("SELECT " + call).fetchall()
+    return db
+
+
 def seconds_of(db, sql):
     start = time.process_time()
     db.execute(sql).fetchall()
@@ -78,6 +110,16 @@ def measure(rows, has_index):
     for _ in range(ROUNDS):
         for name, (has_policy, sql) in MEASURED.items():
             seconds[name].append(seconds_of(databases[has_policy], sql))
+    return seconds
+
+
+def measure_linked(rows, links, is_ordered):
+    databases = {has_policy: linked_database(rows, has_policy, links, is_ordered) for has_policy in (False, True)}
+    join = " JOIN visit ON visit.id = exam.visit" + " JOIN stay ON stay.id = visit.stay" * (links == 2)
+    seconds = {name: [] for name in LINKED}
+    for _ in range(ROUNDS):
+        for name, (has_policy, sql) in LINKED.items():
+            seconds[name].append(seconds_of(databases[has_policy], sql.replace("{}", join)))
     return seconds
 
 
@@ -106,20 +148,42 @@ def ratio(numerators, denominators):
     return f"{statistics.median(a / b for a, b in zip(numerators, denominators)):.2f}"
 
 
-def report(rows):
-    lines = [f"# Questions\n\n`make bench-questions` wrote this page: {rows:,} rows, {rows // 10:,} patients, SQLite {sqlite3.sqlite_version},"
-             f" {platform.machine()}. CPU seconds, medians of {ROUNDS} rounds; bench/questions.py says what is measured.\n",
-             "| index | " + " | ".join(MEASURED) + " | " + " | ".join(f"{a} / {b}" for a, b in RATIOS) + " |",
-             "|---|" + "--:|" * (len(MEASURED) + len(RATIOS))]
+def cells(seconds, ratios):
+    return " | ".join([*(f"{statistics.median(each):.3g}" for each in seconds.values()), *(ratio(seconds[a], seconds[b]) for a, b in ratios)])
+
+
+def header(first, measured, ratios):
+    return ["| " + " | ".join([*first, *measured, *(f"{a} / {b}" for a, b in ratios)]) + " |",
+            "|" + "---|" * len(first) + "--:|" * (len(measured) + len(ratios))]
+
+
+def report_tables(rows):
+    lines = header(["index"], MEASURED, RATIOS)
     for has_index in (False, True):
-        seconds = measure(rows, has_index)
-        lines.append(f"| {'yes' if has_index else 'no'} | " + " | ".join(f"{statistics.median(seconds[name]):.3g}" for name in MEASURED) + " | "
-                     + " | ".join(ratio(seconds[a], seconds[b]) for a, b in RATIOS) + " |")
-    lines += ["\nThe same statements on a plain connection and on one that `dp_guard` has given a grant, with a quarter of the rows:\n",
-              "| statement | plain | guarded | guarded / plain |", "|---|--:|--:|--:|"]
+        lines.append(f"| {'yes' if has_index else 'no'} | {cells(measure(rows, has_index), RATIOS)} |")
+    return lines
+
+
+def report_links(rows):
+    lines = ["\nA table whose rows have a link to a parent with a tenth as many rows:\n", *header(["links", "order"], LINKED, LINKED_RATIOS)]
+    for links in (1, 2):
+        for is_ordered in (True, False):
+            lines.append(f"| {links} | {'by link' if is_ordered else 'none'} | {cells(measure_linked(rows, links, is_ordered), LINKED_RATIOS)} |")
+    return lines
+
+
+def report_guard(rows):
+    lines = ["\nThe same statements on a plain connection and on one that `dp_guard` has given a grant, with a quarter of the rows:\n",
+             "| statement | plain | guarded | guarded / plain |", "|---|--:|--:|--:|"]
     for name, (plain, guarded) in measure_guard(rows // 4).items():
         lines.append(f"| {name} | {statistics.median(plain):.3g} | {statistics.median(guarded):.3g} | {ratio(guarded, plain)} |")
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def report(rows):
+    lines = [f"# Questions\n\n`make bench-questions` wrote this page: {rows:,} rows, {rows // 10:,} patients, SQLite {sqlite3.sqlite_version},"
+             f" {platform.machine()}. CPU seconds, medians of {ROUNDS} rounds; bench/questions.py says what is measured.\n"]
+    return "\n".join(lines + report_tables(rows) + report_links(rows) + report_guard(rows)) + "\n"
 
 
 if __name__ == "__main__":
