@@ -151,8 +151,8 @@ static void readers(struct page *page) {
 }
 
 /*
-** Returns the rows of dp_value as a JSON array of arrays (sqlite3_free). The first array has the
-** names of the columns.
+** Returns the rows of dp_value as a JSON array of objects (sqlite3_free). The members of an object
+** are the columns of a row.
 */
 static char *data(struct page *page) {
   sqlite3_stmt *row =
@@ -161,15 +161,12 @@ static char *data(struct page *page) {
                     " FROM dp_value ORDER BY release, tier, key, component",
                     page->error);
   sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendall(json, "[\n[");
-  for (int i = 0; row && i < sqlite3_column_count(row); i++)
-    sqlite3_str_appendf(json, "%s\"%s\"", i ? "," : "", sqlite3_column_name(row, i));
-  sqlite3_str_appendall(json, "]");
-  while (facts_row(row, page->error)) {
-    sqlite3_str_appendall(json, ",\n[");
+  sqlite3_str_appendall(json, "[");
+  for (int count = 0; facts_row(row, page->error); count++) {
+    sqlite3_str_appendall(json, count ? ",\n{" : "\n{");
     for (int i = 0; i < sqlite3_column_count(row); i++) {
       int type = sqlite3_column_type(row, i);
-      if (i) sqlite3_str_appendall(json, ",");
+      sqlite3_str_appendf(json, "%s\"%s\":", i ? "," : "", sqlite3_column_name(row, i));
       if (type == SQLITE_TEXT) {
         json_in_html(json, (const char *)sqlite3_column_text(row, i));
       } else if (type == SQLITE_INTEGER) {
@@ -180,7 +177,7 @@ static char *data(struct page *page) {
         sqlite3_str_appendall(json, "null");
       }
     }
-    sqlite3_str_appendall(json, "]");
+    sqlite3_str_appendall(json, "}");
   }
   sqlite3_finalize(row);
   sqlite3_str_appendall(json, "\n]");

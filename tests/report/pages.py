@@ -85,8 +85,7 @@ def block(page):
 
 def figures(page):
     """Returns the rows of the page's data block as dictionaries."""
-    columns, *rows = strict_json(block(page))
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return strict_json(block(page))
 
 
 class Text(html.parser.HTMLParser):

@@ -83,8 +83,7 @@ def test_the_checks_find_faults(browser, pages, spoil, fault):
 def test_a_browser_reads_the_data_back(browser, pages, name):
     file, page = pages[name]
     browser.open(file, 800)
-    names, *rows = browser.run("JSON.parse(document.getElementById('dp_value').textContent)")
-    rows = [dict(zip(names, row)) for row in rows]
+    rows = browser.run("JSON.parse(document.getElementById('dp_value').textContent)")
     with connect(file.parent / ("a.db" if "hospital" in name else "b.db")) as db:
         columns = ["release", "tier", "key", "component", "value", "stddev", "low", "high", "display"]
         want = [dict(zip(columns, row)) for row in db.execute(f"SELECT {', '.join(columns)} FROM dp_value ORDER BY 1, 2, 3, 4")]
