@@ -62,7 +62,7 @@ static int place_of_from(const char *sql, int length) {
   return -1;
 }
 
-/* Returns the column that names the unit or is the link to the unit, or -1 if rows are units. */
+/* Returns the column with the unit or the link to the unit, or -1 if each row is a unit. */
 static int column_of_unit(const struct route *route) {
   return route->count > 1 ? route->links[0] : route->unit;
 }
@@ -201,14 +201,14 @@ int direct_loop_open(struct direct_loop *loop, struct collector *host, struct ev
   *loop = (struct direct_loop){.host = host};
   if (!evaluator_is_portable(evaluator, &text)) return 0;
   if (evaluator_table_count(evaluator) == 1) policy = 0;
-  /* a join can give one row several results */
+  /* If each row is a unit, unit_map.c numbers the results, but a join can give a row several. */
   if (policy && column_of_unit(&table->route) < 0) return 0;
   loop->columns = text.columns;
   char *sql = statement_of(evaluator, table, &text);
   int open = sql && is_proved(host->db, sql, table, text.columns, policy) &&
              sqlite3_prepare_v2(host->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
              unit_map_open(&loop->map, host->db, &table->route, &error);
-  error_clear(&error); /* the evaluator meets the same error, or does without the lookup */
+  error_clear(&error); /* the evaluator reports this error, too, or needs no map */
   sqlite3_free(sql);
   return open;
 }

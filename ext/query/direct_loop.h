@@ -12,12 +12,13 @@
 **       tables inside (table_loop.h). A row of dp_collect() therefore comes from one row of the
 **       protected table, and the unit is the unit of this row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
-**       common table expressions, because the evaluator has compiled the text on a connection that
-**       has no other tables. The host's functions are SQLite's own, and every comparison has the
-**       collation BINARY. The program reads every column that the question names, so an authorizer
-**       has replaced none of these columns with NULL.
-**   D3  If this cannot be shown, or if the statement fails for a reason that a row can cause, the
-**       question is evaluated by the evaluator. The result is the same.
+**       common table expressions: the evaluator has compiled the text on a connection whose only
+**       tables are those of the question. The host's functions are SQLite's own, and every
+**       comparison has the collation BINARY. An authorizer has replaced no column with NULL: the
+**       program reads every column of the protected table that the question names, and makes no
+**       NULL if there are public tables.
+**   D3  If D1 or D2 cannot be shown, or if the statement fails for a reason that a row can cause,
+**       the question is evaluated by the evaluator. The result is the same.
 */
 #ifndef DIFFUSE_QUERY_DIRECT_LOOP_H
 #define DIFFUSE_QUERY_DIRECT_LOOP_H
@@ -35,8 +36,8 @@ struct direct_loop {
 
 /*
 ** Compiles the statement for a question for which evaluator_can_stream() has returned 1. `table` is
-** its protected table. Returns 1, or 0 if the statement cannot be used (D3). The caller must call
-** direct_loop_close() in both cases.
+** the question's protected table. Returns 1, or 0 if the statement cannot be used (D3). The caller
+** must call direct_loop_close() in both cases.
 */
 int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
                      const struct evaluator_table *table, const struct ledger_policy *policy);

@@ -13,7 +13,7 @@
 SQLITE_EXTENSION_INIT3
 
 #define MOST_TABLES    64
-#define MOST_OBJECTS   256 /* tables and views that a question may use, directly or through views */
+#define MOST_OBJECTS   256  /* how many views a question may use, directly or through views */
 #define TICK           1000 /* the number of steps between two checks of the limit */
 #define TICKS_PER_LOOK 64   /* how many ticks pass between two checks for an interrupt */
 
@@ -166,7 +166,7 @@ static int is_empty(sqlite3 *db) {
   return empty;
 }
 
-/* the setting of new SQLite versions for the number of digits in the text of a real */
+/* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
 #define FP_DIGITS 1023
 
 /*
@@ -255,8 +255,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
 }
 
 /*
-** Copies a view from the host's schema main to this connection. Sets *is_there to whether main has
-** the view.
+** Copies a view from the host's schema main to the evaluator's connection. Sets *is_there to
+** whether main has the view.
 */
 static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
                     struct error *error) {
@@ -296,9 +296,9 @@ static const char *missing_table(const char *message) {
 }
 
 /*
-** Adds a table or view that was missing when SQLite compiled the question. This connection
-** therefore has only tables that the question names. SQLite reports a missing table before it
-** optimises, so even a table that the optimiser would drop is added.
+** Adds a table or view that was missing when SQLite compiled the question. Nothing else adds
+** tables, so the evaluator's connection has only tables that the question names. SQLite reports a
+** missing table before it optimises, so even a table that the optimiser would drop is added.
 */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
   int is_view;

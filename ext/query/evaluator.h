@@ -5,8 +5,8 @@
 **
 ** Requirements, which the tests cite:
 **   Q1  The result of an evaluation depends only on the unit's rows, the public tables, and the
-**       time, which is the same for all units. Counters of earlier work, statistics, random numbers
-**       and other units do not change it.
+**       time, which is the same for all units. Earlier statements, statistics of tables, random
+**       numbers and other units do not change the result.
 **   Q2  If a unit's evaluation fails or exceeds the public limits, only that unit is affected. Lack
 **       of memory, an error of the file system and an interrupt end the whole question.
 **   Q3  A question may use only the functions of a fixed list, declared tables and views over them.

@@ -70,8 +70,8 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 
 /*
 ** Chooses one column by whose value the table will look up rows. SQLite checks the equality again.
-** The costs that the function reports do not depend on the rows (Q1). The function also records
-** which columns the statement reads. SQLite passes these columns as a mask.
+** The costs that the function reports do not depend on the rows (Q1 in evaluator.h). The function
+** also records which columns the statement reads, from the mask colUsed.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
@@ -117,8 +117,8 @@ static int next_of_stream(struct evaluator_tables *all) {
 }
 
 /*
-** Begins to read the stream. Fails unless this is the first table that the run begins to read,
-** because the stream must be the outermost loop.
+** Begins to read the streamed table. Fails if the run has begun to read another table before,
+** because the loop over the streamed table must be the outermost loop.
 */
 static int begin_stream(struct evaluator_tables *all, struct cursor *cursor) {
   cursor->column = -1;

@@ -30,7 +30,7 @@ struct evaluator_tables {
   int count;
   const struct evaluator_stream *stream; /* not null while all units are evaluated at once */
   int stream_state;                      /* 1: has a row; 0: has ended; -1: has failed */
-  int filters;                           /* the number of tables that this run has begun to read */
+  int filters;                           /* how often this run has begun to read a table */
   int is_broken; /* the statement read a column that does not exist: a bug */
 };
 

@@ -8,8 +8,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** From SQLite 3.50 on, this flag compiles a statement under the rules for schemas, so a query
-** cannot call functions that are unsafe in untrusted SQL. Older versions ignore the flag.
+** SQLITE_PREPARE_FROM_DDL of SQLite 3.52. SQLite then compiles a statement under the rules for
+** schemas: a query can call no function that is DIRECTONLY, and if PRAGMA trusted_schema is off,
+** only functions that are INNOCUOUS. Versions that do not know the flag ignore it.
 */
 #define PREPARE_FROM_DDL 0x20
 
@@ -18,7 +19,7 @@ SQLITE_EXTENSION_INIT3
 /*
 ** dp_collect([key,] [x,] [unit]) passes the rows of a query to the extension. Only the statement
 ** that the extension writes around the owner's text can call this function: the owner's text must
-** not contain the name, and DIRECTONLY excludes views that the text may use.
+** not contain the name, and SQLite lets no view call a function that is DIRECTONLY.
 */
 #define COLLECT      "dp_collect"
 #define MOST_COLUMNS 4

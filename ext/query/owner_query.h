@@ -13,7 +13,7 @@ struct query {
   int length;        /* the length of the statement in the text */
   int columns;       /* the number of columns */
   const char *names; /* the names of the columns, for example "key, x, unit" */
-  char *rows;        /* a name that does not occur in the text */
+  char *rows;        /* the name of a common table expression; it does not occur in the text */
 };
 
 /* The destination of the rows of a query. */
@@ -39,8 +39,9 @@ void query_clear(struct query *query);
 
 /*
 ** Returns the text of a statement that passes the rows of the query to dp_collect(). The connection
-** must have dp_collect(). `table` is an SQL text "name AS (...)," that is put before the query, or
-** "". The caller frees the result with sqlite3_free(). Returns null when out of memory.
+** must have dp_collect(). `table` is a common table expression such as "name AS (...)," that is put
+** before the query, or "". The caller frees the result with sqlite3_free(). Returns null when out
+** of memory.
 */
 char *query_text(const struct query *query, const char *table);
 

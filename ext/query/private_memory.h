@@ -1,7 +1,7 @@
 /*
 ** private_memory.h: a connection in memory with a file system of its own. This file system opens no
-** file, gives no random bytes, and shows one fixed time, that of the host when the connection was
-** opened. No other connection can use this file system.
+** file, gives zeros instead of random bytes, and shows one fixed time: the host's time when the
+** connection was opened. No other connection can use this file system.
 */
 #ifndef DIFFUSE_QUERY_PRIVATE_MEMORY_H
 #define DIFFUSE_QUERY_PRIVATE_MEMORY_H

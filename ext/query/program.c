@@ -7,9 +7,10 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The list contains only instructions that are known to be harmless. It leaves out Concat, because
-** its result can be too big. It also leaves out every instruction that sorts, counts, remembers
-** values, or opens a cursor on something other than a table or an index.
+** The list contains instructions that are known to be harmless. The last four of them read virtual
+** tables, and instruction_is_safe() refuses these four. The list leaves out Concat, because its
+** result can be too big. It also leaves out every instruction that sorts, counts, remembers values,
+** or opens a cursor on something other than a table or an index.
 */
 static const struct operation operations[] = {
     {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},         {"Eq", 1, 2, 5, 0, 0},
@@ -153,7 +154,7 @@ int program_keeps_nothing(const struct program *program, int first, int last) {
     const struct program_instruction *here = &program->list[i];
     if (!here->operation) return 0;
     int registers[3] = {here->p1, here->p2, here->p3};
-    for (int j = 0; j < 3; j++) { /* the other numbers are constants, addresses and cursors */
+    for (int j = 0; j < 3; j++) { /* p1, p2 or p3 may also be a constant, address or cursor */
       int is_register = here->operation->reads & 1 << j || here->operation->writes == j + 1;
       if (is_register && 2 * registers[j] + 128 > most) most = 2 * registers[j] + 128;
     }

@@ -441,7 +441,10 @@ static int evaluation_failed(const struct question *question, struct error *erro
                    question->after);
 }
 
-/* Evaluates the question for the current unit. After an error, the unit contributes nothing. */
+/*
+** Evaluates the question for the current unit and adds its results. If the evaluation fails for
+** this unit only (EVALUATION_DROPPED), the unit has no results.
+*/
 static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
   struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
@@ -527,7 +530,10 @@ static int can_stream(struct question *question, double steps) {
          question->facts.length * rows_joined(question) * 2 <= steps;
 }
 
-/* Opens the rows. They have no column for the unit, because give_unit() sets the unit. */
+/*
+** Opens the rows. They have no column for the unit, because give_unit() sets the unit.
+** direct_loop_run() changes this.
+*/
 static int open_rows(const struct rows_opener *opener, struct rows *rows, struct error *error) {
   int opened = opener->open(opener->context, rows, error);
   rows->columns.unit = -1;
@@ -550,8 +556,9 @@ static int run_stream(struct question *question, struct rows *rows, int *done,
 
 /*
 ** Evaluates the question for all units at once, on the host's connection or on the evaluator's
-** connection. Sets *done to 0 if the units must be evaluated one by one after all. A common table
-** expression has no rowid, so the evaluator evaluates a question that reads a rowid.
+** connection. Sets *done to 0 if the units must be evaluated one by one after all. On the host's
+** connection, common table expressions stand for the tables (direct_loop.h), and these have no
+** rowid. A question that reads a rowid therefore runs on the evaluator's connection.
 */
 static int run_at_once(struct question *question, struct rows *rows, int *done,
                        struct error *error) {

@@ -279,8 +279,8 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
 }
 
 /*
-** The context for adding the sums of other rows to `rows`. `cells` maps each cell of the other rows
-** to a cell of `rows`. `cells` is null if both have the same cells.
+** The context for adding the sums of another struct rows to `rows`. `cells` maps each cell of the
+** other struct to a cell of `rows`. `cells` is null if the release has no keys.
 */
 struct joining {
   struct rows *rows;
@@ -341,15 +341,15 @@ int rows_join(struct rows *rows, struct rows *others) {
 /* The totals of one sum, and of the two counts of units. */
 #define MOST_NUMBERS (1 + DIAGNOSES)
 
-/* Writes the totals of the counts of clipped and of other units. */
+/* Writes two totals: of the count of clipped units, and of the count of units that are not. */
 static void write_tally(const struct layout *shape, struct tally tally, int128 *totals) {
   totals[0] = (int128)tally.clipped * shape->diagnose_steps;
   totals[1] = (int128)tally.whole * shape->diagnose_steps;
 }
 
 /*
-** Computes the totals of all coordinates of a vector. Sets *grid to their grid, and *keys as
-** vector_sum_totals() does. Returns null when out of memory.
+** Computes the totals of all coordinates of a vector. Sets *keys as vector_sum_totals() does. If
+** the keys are private, also sets the keys and cells of *grid. Returns null when out of memory.
 */
 static int128 *vector_totals(struct rows *rows, const struct layout *shape,
                              struct ledger_grid *grid, const char ***keys) {

@@ -79,8 +79,8 @@ int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
 
 /*
-** Returns the slot of `rows` that corresponds to `slot` of other rows. cells[i] is the cell of
-** `rows` that corresponds to cell i of the other rows.
+** Translates `slot` of another struct rows into a slot of `rows`. cells[i] is the cell of `rows`
+** that has the key of cell i of the other struct.
 */
 uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot);
 
@@ -91,8 +91,8 @@ uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot);
 int rows_records(struct rows *rows, take_record *take, void *context);
 
 /*
-** Adds the sums of other rows of the same release. Both must hash texts with the same secret.
-** Returns 1, or 0 when out of memory.
+** Adds the sums of `others` to `rows`. Both must belong to the same release and hash texts with the
+** same secret. Returns 1, or 0 when out of memory.
 */
 int rows_join(struct rows *rows, struct rows *others);
 

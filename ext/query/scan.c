@@ -17,9 +17,9 @@
 **       and again afterwards in its own transaction. Equal versions show that nobody has committed
 **       in between. The scan also checks that the file has not been moved. The further connections
 **       cannot write.
-**   S3  A row gives the same result on every connection, because the programs are equal and use no
-**       function, collation or setting of the host. The one exception is SQLite's collation BINARY,
-**       which a host could replace.
+**   S3  A row gives the same result on every connection, because the programs are equal and call no
+**       function, and the scan copies the host's settings that affect values. The programs use no
+**       collation except BINARY; that the host has not replaced BINARY is not proved.
 **   S4  If S1, S2 or S3 cannot be proved, the query runs on the host's connection alone. The
 **       published values are the same in both cases, because sums are exact integers in any order.
 **   S5  An interrupt or the progress handler of the host ends the query on every connection.
@@ -259,7 +259,7 @@ static int is_shared(sqlite3 *db) {
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }
 
-/* the setting of new SQLite versions for the number of digits in the text of a real */
+/* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
 #define FP_DIGITS 1023
 
 /* Copies the settings of the host that affect the values of rows. */

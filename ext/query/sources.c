@@ -150,8 +150,8 @@ static int opens(const struct program *program, int cursor, enum role role) {
 }
 
 /*
-** Returns whether this cursor moves while the call reads its rows. A cursor of a query around the
-** call does not move.
+** Returns whether a cursor moves while the call reads its rows. If the call is in a subquery, the
+** cursors of the query around it do not move.
 */
 static int moves(const struct call *call, int cursor) {
   for (int i = call->start; i < call->end; i++) {

@@ -9,7 +9,7 @@
 
 struct stream_facts {
   int length;       /* the number of instructions */
-  int reads_rowids; /* the program reads a rowid, not through a column that is its alias */
+  int reads_rowids; /* the question reads a rowid under the name rowid, _rowid_ or oid */
 };
 
 /*

@@ -186,7 +186,8 @@ static int add_numbered(struct rows *rows, sqlite3_value **row) {
 
 /*
 ** Adds a row whose link is the rowid of a parent, if the map already knows the parent. Sets *done
-** to 0 if it does not.
+** to 0 if the row still needs a lookup. If the map has read all parents and does not know this one,
+** the row belongs to no unit and needs no lookup.
 */
 static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
   const struct unit_map *map = rows->map;

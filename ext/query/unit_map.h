@@ -26,8 +26,9 @@ struct unit_map {
 };
 
 /*
-** Starts a map for the rows of the first table of a route. The lookups run on `db` and see the
-** state of the statement around them. The caller must call unit_map_close(), even after an error.
+** Starts a map for the rows of the first table of a route. The lookups run on `db` while a
+** statement reads the rows, and see the same state of the database. The caller must call
+** unit_map_close(), even after an error.
 */
 int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
                   struct error *error);
