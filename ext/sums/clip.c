@@ -50,7 +50,10 @@ static int shift_of(uint128 size) {
   return shift;
 }
 
-/* The sum cannot overflow, because reach < 2^62 and each magnitude is at most 2^127. */
+/*
+** Returns whether the sum of magnitudes is at most `reach` < 2^62. The sum cannot overflow: the
+** loop ends once it exceeds `reach`, and each magnitude is at most 2^127.
+*/
 static int fits_l1(const struct part *part, uint128 reach) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {

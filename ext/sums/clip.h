@@ -15,10 +15,10 @@
 #include "sums/layout.h"
 
 /*
-** Clips a matrix of `cells` rows of `components` integers in place. The absolute value of every
+** Clips a matrix of `cells` times `components` integers in place. The absolute value of every
 ** integer is below 2^126, and cells * components < 2^22. Afterwards the absolute value of every
-** integer is at most shape->each (if this is not 0). The norm of every block of the shape is at
-** most its `reach`, and the norm of the leading part of every block is at most its `lead_reach`.
+** integer is at most shape->each (if shape->each is not 0). The norm of every block of the shape is
+** at most the block's `reach`, and the norm of its leading part is at most its `lead_reach`.
 ** Returns the set of the blocks that had to be scaled down, as bits 1 << block.
 */
 unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);

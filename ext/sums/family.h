@@ -54,10 +54,11 @@ struct family {
   enum statistic statistic;
 
   /*
-  ** Laplace noise needs vectors that are bounded in the sum norm. The vectors with the least noise
-  ** in this norm have other components (math/README.md). l1 is the family of the same statistic
-  ** with such vectors. l1 is null if there is no such family, or if this family itself has such
-  ** vectors. is_l1 is 1 if all norms below are sums of magnitudes, not Euclidean norms.
+  ** Laplace noise needs vectors that are bounded in the sum norm (the sum of magnitudes). To have
+  ** the least noise in this norm, a vector needs different components (math/README.md). l1 is the
+  ** family with these components for the same statistic. l1 is null if there is no such family, or
+  ** if this family is already the one for the sum norm. is_l1 is 1 if all norms below are sums of
+  ** magnitudes, not Euclidean norms.
   */
   const struct family *l1;
   int is_l1;

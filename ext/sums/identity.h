@@ -35,7 +35,8 @@ struct identity {
 /*
 ** SECRET_WORDS is the number of words of 64 bits in a secret. The first 3 words are for
 ** identity_mix(). The next 4 words are hashed before a long text. The other words are for the hash
-** of a short text: 3 for each word of the text, 3 for the size of the text, and 3 for the constant.
+** of a short text: 3 for each word of the text, 3 for its size, and 3 for the constant k_0
+** (identity.c).
 */
 #define IDENTITY_SHORT 240 /* longest text, in bytes, that is hashed by sums of products */
 #define SECRET_KEY     3

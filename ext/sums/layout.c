@@ -90,7 +90,7 @@ static int touched_of(const struct layout *shape, int by_unit, int replace) {
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void add_block(struct layout *shape, int first, int end, double norm, double spread) {
-  /* If `norm` is the clip, this product is an integer already. */
+  /* If `norm` is the whole radius, this product is an integer already. */
   int64_t reach = (int64_t)ceil(norm * shape->scale);
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
@@ -115,8 +115,8 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     return;
   }
   /*
-  ** Block 0 is the count that selects keys, and the last block holds the sums. The counts of
-  ** histograms and trees are no component of a bin, so both blocks begin at 0.
+  ** Block 0 is the count that selects keys, if there is one. The last block holds the sums. In
+  ** histograms and trees this count is no component of a bin, so both blocks begin at 0.
   */
   if (shape->selects) add_block(shape, 0, 1, shape->count_factor, family->is_l1 ? 2 : COUNT_SPREAD);
   int first = family->has_bins ? 0 : shape->selects;

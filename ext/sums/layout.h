@@ -5,7 +5,8 @@
 ** cell. A cell of a histogram is divided into bins, and a cell of a tree into leaves. Each row then
 ** belongs to one slot: slot = cell * bins + bin. In all other families a slot is a cell. Each slot
 ** has components: a count, sums, or both. A row adds a number to each component of its slot. The
-** rows of a unit thus make a sparse matrix of exact integers, with slots times components entries.
+** rows of a unit thus add up to a sparse matrix of exact integers, with slots times components
+** entries.
 ** Before the matrices of all units are added up, each matrix is scaled down to fit a ball. The
 ** radius of the ball bounds the sensitivity of the sum. The layout depends only on the public
 ** parameters.
@@ -51,7 +52,7 @@ struct contribution {
 ** release would need too much memory.
 */
 #define LAYOUT_MAX_RANGE  1e100 /* limit of |low| and |high|, whose squares must be finite */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip of kinds with several sums whose clip counts rows */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip, where clip is a number of rows */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
@@ -90,11 +91,11 @@ struct layout {
   int touched;         /* the largest number of coordinates in which two neighbours differ */
   int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
   int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
-  struct tree tree;    /* its leaves are the cells */
-  double count_factor; /* factor of component 0, if component 0 counts */
+  struct tree tree;    /* the tree of each cell, whose leaves are the bins of the cell */
+  double count_factor; /* the factor of a count */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */
-  int64_t count_steps; /* number of steps that one row adds to component 0, if component 0 counts */
+  int64_t count_steps; /* number of steps that stand for 1 in a count */
   int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   int block_count;
@@ -150,7 +151,8 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
 
 /*
 ** Returns the number of coordinates of one cell. `size` is the number of bins or the dimension of
-** vectors. The result is 0 if it would exceed LAYOUT_MAX_COORDINATES.
+** vectors. `is_private` says whether keys are private. The result is 0 if the number is
+** LAYOUT_MAX_COORDINATES or more.
 */
 int layout_width(const struct family *family, int size, int is_private);
 

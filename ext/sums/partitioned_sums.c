@@ -2,7 +2,7 @@
 ** partitioned_sums.c: see partitioned_sums.h.
 **
 ** There are three stores of buckets: for units that are integers, for other units, and for units
-** with a value that does not fit 64 bits. In the end all records of a unit are in one store.
+** with a value beyond +-2^61. In the end all records of a unit are in one store.
 */
 #include "sums/partitioned_sums.h"
 
@@ -250,7 +250,7 @@ static int keep_rows(struct store *store, struct bucket *bucket, size_t kept) {
 }
 
 /*
-** Makes `index`, `links` and `list` large enough for a bucket of so many rows. Returns 1, or 0 if
+** Makes `index`, `links` and `list` large enough for a bucket of `rows` rows. Returns 1, or 0 if
 ** memory runs out.
 */
 static int reserve(struct store *store, size_t rows) {

@@ -13,13 +13,14 @@
 ** A hash table of millions of pairs would read and write memory in random order, and would need
 ** room for its largest possible size.
 **
-** A row consists of its cell, its unit and its values. The cell has 32 bits, and each other field
-** has 64 bits. Units that are integers need no kind, and have a store of their own:
+** A row consists of its cell, its unit (`low` and `kind`) and its values. The cell has 32 bits, and
+** each other field has 64 bits. Units that are integers need no kind, and have a store of their own
+** (left). All other units share a second store (right):
 **
 **     | cell | low | value | value | ...           | cell | low | kind | value | value | ...
 **
-** A sum that does not fit 64 bits moves to a third store, whose values have 128 bits. In the end
-** all records of such a unit are in the third store. Sums are exact and saturate at +-2^125
+** A sum beyond +-2^61 moves to a third store, whose values have 128 bits. In the end all records of
+** such a unit are in the third store. Sums are exact and saturate at +-2^125
 ** (lattice_add). Sums of rows do not reach this limit, because a value of a row is at most
 ** 2^LATTICE_ROW_BITS.
 */
@@ -52,7 +53,8 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
 int partitioned_sums_are_none(const struct partitioned_sums *records);
 
 /*
-** A record is an array of words. Each record stays valid until the next call that changes the sums.
+** A record is an array of words. record_unit() and record_values() may only be called inside the
+** function that partitioned_sums_each_unit() calls, for the records that it receives.
 */
 typedef uint32_t record_word;
 static inline uint32_t record_cell(const record_word *record) {

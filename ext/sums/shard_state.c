@@ -9,7 +9,7 @@
 
 #define VERSION 1
 #define HEADER  48
-#define UNIT    20 /* bytes of a unit and a cell */
+#define UNIT    20 /* bytes of a unit and a slot */
 #define NUMBER  16
 
 static const char magic[8] = {'d', 'p', '-', 's', 't', 'a', 't', 'e'};

@@ -92,7 +92,7 @@ int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
 /*
-** shard_state_unit() reads the next unit and cell. shard_state_numbers() reads the next `count`
+** shard_state_unit() reads the next unit and slot. shard_state_numbers() reads the next `count`
 ** integers. Before these calls shard_state_fits() must have returned true. shard_state_numbers()
 ** returns whether dp_partial() can have written each integer: its absolute value is at most
 ** LATTICE_SUM.

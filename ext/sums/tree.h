@@ -48,8 +48,8 @@ int tree_level(struct tree tree, int level);
 int tree_leaves(const double *nodes, struct tree tree, double *leaves);
 
 /*
-** Returns the standard deviation of the rank of the q-quantile. For nodes of variance 1, this is
-** the standard deviation of
+** Returns the standard deviation of the rank of the q-quantile if this quantile lies at `place` and
+** the nodes have variance 1. This is the standard deviation of
 **     (1 - q) * (count left of `place`) - q * (count right of `place`),
 ** where both counts come from the consistent counts. If `place` is inside a leaf, a proportional
 ** part of the leaf counts as left of `place`. Returns NaN if memory runs out.

@@ -13,7 +13,7 @@
 ** place, unit_table_place(), choose the chunk, and the lower bits choose the line. If the line is
 ** full, the key goes to the next line of the chunk. When a chunk is more than three quarters full,
 ** every chunk is split in two. The memory of a split chunk is used again for the next split, so a
-** table never needs more than its final size.
+** table never needs more than its final size and one chunk.
 **
 ** A large table does not fit into a cache. Rows therefore wait in a batch while the processor
 ** prefetches their lines. If a row finds its line full, the row waits again while the next line is

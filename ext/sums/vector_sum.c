@@ -146,9 +146,9 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Marks the cells of the unit as kept. If the layout has counts that only select keys, adds the
-** unit's counts to the scratch: 1 for each cell of its `count` slots, which are sorted. Returns the
-** number of these counts. They begin at `end` in the scratch.
+** Marks the cells of the unit's `count` slots, which are sorted, as kept. In histograms and trees
+** with private keys, also adds a count of 1 for each of these cells to the scratch, from the place
+** `end` on. Returns the number of these counts.
 */
 static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   const struct layout *shape = vectors->shape;
@@ -230,9 +230,9 @@ static size_t keep_records(struct vector_sum *vectors, struct identity unit, siz
 }
 
 /*
-** Chooses the private keys that a unit keeps (V3). If cells have bins, the records are sorted by
-** slot. The function moves the records of the chosen keys to the front, in the same order, and
-** returns their number.
+** Chooses the private keys that a unit keeps (V3). The function moves the records of the chosen
+** keys to the front and returns the number of these records. If cells have bins, the records are
+** sorted by slot, and those of the chosen keys stay sorted.
 */
 static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
   size_t most = (size_t)vectors->shape->max_groups, keys = 1, kept = 0;

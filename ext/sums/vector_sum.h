@@ -5,7 +5,7 @@
 ** scalar_sum.h does the same for releases of one number. After the first rounding all arithmetic is
 ** exact integer arithmetic on the matrix of each unit, so the totals do not depend on the order of
 ** rows. Requirements:
-**   V1  The matrix of one unit fits its shape (clip.h), however many rows it has.
+**   V1  The matrix of one unit fits the layout (clip.h), however many rows the unit has.
 **   V2  Without units every row is clipped by itself.
 **   V3  With private keys, a unit keeps at most max_groups of its keys. These are the first keys in
 **       the order of a keyed hash of unit and key, whatever the order of rows.
