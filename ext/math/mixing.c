@@ -61,8 +61,9 @@ struct amplified amplify_ultra(double gamma, double epsilon, double delta) {
 /* ---- coefficients of a kernel ---------------------------------------------------------------- */
 
 /*
-** Sums are computed as this many partial sums (lanes), which the compiler can put into one vector
-** register. The order of additions is fixed, so the results do not depend on the compiler.
+** The number of partial sums (lanes) of which each sum consists. The compiler can add several lanes
+** with one vector instruction. The order of additions is fixed, so the results do not depend on the
+** compiler.
 */
 #define LANES 8
 
@@ -227,12 +228,11 @@ static double rate_missing(double epsilon, void *rate) {
   return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
 }
 
-double
 /*
 ** The upper end of the search for the root follows from two bounds. With e = epsilon, e tanh(e/2)
 ** is at least e^2/3 for e <= 2, and at least 2e/3 for e >= 2.
 */
-response_epsilon(double rate) {
+double response_epsilon(double rate) {
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
 
@@ -272,12 +272,8 @@ static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, 
   size_t columns = kernel->columns;
   const double *a = kernel->probability + i * columns, *b = kernel->probability + j * columns;
   double weight = exp(-epsilon), kept = -expm1(-epsilon);
-  for (size_t y = 0; y < columns;
-       /*
-       ** Both numbers are multiplied by 1 + e^-epsilon. The division below removes this factor from
-       ** the density.
-       */
-       y++) {
+  for (size_t y = 0; y < columns; y++) {
+    /* `below` is 1 + e^-epsilon times the density. */
     double gap = a[y] - b[y], below = weight * a[y] + b[y];
     if (rest) gap += rest[i * columns + y] - rest[j * columns + y];
     double difference = below > 0.0 ? kept * gap / below : 0.0;

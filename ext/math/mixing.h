@@ -4,10 +4,10 @@
 **
 ** The papers define four conditions on a kernel K whose rows sum to 1. Each condition has a
 ** parameter gamma. This list gives, for each condition, the least gamma for which K meets it:
-**     Dobrushin            max over x, x' of the total variation of K(x) and K(x')
-**     (gamma, epsilon)-D.  max over x, x' of sum_y [K(x,y) - e^epsilon K(x',y)]_+
-**     Doeblin              1 - sum_y min_x K(x,y)
-**     ultra-mixing         max over x, x', y of 1 - K(x,y)/K(x',y)
+**     Dobrushin                   max over x, x' of the total variation of K(x) and K(x')
+**     (gamma, epsilon)-Dobrushin  max over x, x' of sum_y [K(x,y) - e^epsilon K(x',y)]_+
+**     Doeblin                     1 - sum_y min_x K(x,y)
+**     ultra-mixing                max over x, x', y of 1 - K(x,y)/K(x',y)
 ** For every kernel these four values are ordered: (gamma, epsilon)-Dobrushin <= Dobrushin <=
 ** Doeblin <= ultra-mixing.
 */

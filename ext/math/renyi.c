@@ -99,7 +99,7 @@ static double rate_order(struct equation *equation) {
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
-  /* In this case, rounding errors have moved the computed root above `high`. */
+  /* If so, rounding errors have moved the computed root above `high`. */
   if (rate_residual(high, equation) <= 0.0) return high;
   double low = high / 16.0;
   /* The loop ends, because rate_residual() tends to -l < 0 as u tends to 0. */

@@ -28,7 +28,7 @@ double root_between(double (*function)(double, void *), void *parameters, double
   gsl_function equation = {function, parameters};
   max_align_t state[STATE];
   gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
-  /* This cannot happen, because the state of GSL's Brent solver has the size of eight doubles. */
+  /* This is never true, because the state of GSL's Brent solver has the size of eight doubles. */
   if (solver.type->size > sizeof state) return NAN;
   double root = NAN;
   /* This call fails if the function has the same sign at both ends. */
