@@ -89,10 +89,10 @@ static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
 
 /*
 ** Returns one draw of y for the centre f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a
-** random sign. Let N = | |y| t s -+ r t - ab |. The exponent is N^2/(2 ab t^2 s), which is half the
-** product of N/ab and N/(t^2 s). Let T = u t s -+ r t, so |T| < 2^124. Then N = |(v - 1) ab + v
-** excess + T| = |(v - 1) t^2 s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which
-** has a probability below 2^-(10^9).
+** random sign. Let N = | |y| t s -+ r t - ab |, with - for y >= 0 and + for y < 0. The exponent is
+** N^2/(2 ab t^2 s), which is half the product of N/ab and N/(t^2 s). Let T = u t s -+ r t with the
+** same sign, so |T| < 2^124. Then N = |(v - 1) ab + v excess + T| = |(v - 1) t^2 s + excess + T|.
+** No value exceeds 2^126 unless v reaches 2^31, which has a probability below 2^-(10^9).
 */
 static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
   for (;;) {

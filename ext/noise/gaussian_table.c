@@ -333,8 +333,8 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
     /*
-    ** `place` is scaled / 2^29, rounded down, which is below w. The rejection below makes `place`
-    ** uniform.
+    ** `place` is scaled / 2^29, rounded down, so it is less than w. The first `continue` below
+    ** makes it uniform.
     */
     uint64_t scaled = (word >> 35) * law->width;
     uint64_t place = scaled >> PLACE_BITS;
