@@ -208,8 +208,8 @@ static struct estimate spread(const struct reading *reading, int cell, double va
 }
 
 /*
-** Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of 2 u^2
-** - 1:
+** Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of (2 u^2
+** - 1):
 **     w(n, a, b) = (b/n + 1)/2 - (a/n)^2.
 ** To first order, var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. The noise in n,
 ** a and b has the same variance, because their factors are 1.
@@ -228,8 +228,9 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
 
 /*
 ** Computes the same variance from the means a, b and c of (1 - w)^2, 2 w (1 - w) and w^2, where u =
-** 2 w - 1. The mean of w is m = b/2 + c, and the variance of u is 4 (c - m^2). With f = 2 m^2 - c,
-** the slopes of the variance in the sums of a, b and c are 4/n times f, f - m and f + 1 - 2 m.
+** 2 w - 1. The mean of w is m = b/2 + c, and the variance of u is 4 (c - m^2). Let n be the number
+** of rows and f = 2 m^2 - c. The slopes of the variance with respect to the three sums (n a, n b
+** and n c) are 4/n times f, f - m and f + 1 - 2 m.
 */
 int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
                              struct estimate *estimates) {
@@ -281,8 +282,8 @@ static double value_at(const struct ranks *ranks, double place) {
 }
 
 /*
-** Returns grid value k, or the nearest existing grid value. The noise can put a rank into a spare
-** leaf.
+** Returns grid value k. If there is no such value, because noise has put a rank into a leaf without
+** grid values, returns the nearest grid value.
 */
 static double grid_value(const struct ranks *ranks, double k) {
   const struct contribution *question = ranks->reading->question;

@@ -2,10 +2,10 @@
 ** estimate.h: computes the published numbers from a lattice point. This is post-processing, so
 ** floating point is safe here.
 **
-** Each family has its own estimator (sums/family.h). Every estimator returns values with the
-** standard deviation of their noise and a 95% interval. Averages, spreads and quantiles are not
-** linear in the point. Their standard deviations and intervals are first-order approximations at
-** the estimate.
+** Each family has its own estimator (sums/family.h). The estimators return each value with the
+** standard deviation of its noise and a 95% interval; only estimate_bounds() returns neither.
+** Averages, spreads and quantiles are not linear in the point. Their standard deviations and
+** intervals are first-order approximations at the estimate.
 */
 #ifndef DIFFUSE_MECHANISM_ESTIMATE_H
 #define DIFFUSE_MECHANISM_ESTIMATE_H
@@ -43,13 +43,14 @@ double estimate_variance(const struct view *view);
 /* Returns the standard deviation of the noise in a published sum, rounded up. */
 double estimate_stddev(const struct view *view);
 
+struct reading;
+
 /*
 ** Returns a standard deviation of the noise, computed from public parameters only and rounded up.
 ** For a sum, count or bin, this is the standard deviation of the published number. For an average
 ** and for a variance, this number divided by the number of rows is an upper bound on the standard
 ** deviation. For a median, this is the standard deviation of the rank.
 */
-struct reading;
 double estimate_total_stddev(const struct reading *reading);
 
 /*

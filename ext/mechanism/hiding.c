@@ -305,12 +305,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
   descent->variance = high;
   hiding_make(&hiding, descent, shape, design->shift);
   int found = hiding_stop_delta(&hiding, epsilon) <= delta;
-  while (found &&
-         /*
-         ** delta falls as the variance grows. The variance `low` is too small, and `high` is large
-         ** enough.
-         */
-         high - low > 1) {
+  /* delta falls as the variance grows. The variance `low` is too small; `high` is large enough. */
+  while (found && high - low > 1) {
     descent->variance = floor((low + high) / 2);
     hiding_make(&hiding, descent, shape, design->shift);
     if (hiding_stop_delta(&hiding, epsilon) <= delta) {
@@ -412,9 +408,8 @@ static double integral_beyond(const struct profile *profile, double alpha) {
   if (profile->pure < INFINITY) return 0;
   double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
   double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
-  return 4 * sqrt(M_PI * rate) *
-         /* The factor 4 covers both terms of the integrand. */
-         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
+  /* The factor 4 covers both terms of the integrand. */
+  return 4 * sqrt(M_PI * rate) * exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
 }
 
 double profile_rdp(const struct profile *profile, double alpha) {

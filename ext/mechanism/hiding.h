@@ -56,7 +56,7 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 ** For each private row i, lowers epsilons[i - 1] to the least epsilon that the contraction bound
 ** proves for this delta. Before the call, each entry must already be a valid epsilon. delta = 0
 ** means pure differential privacy. If more than 256 steps follow a row, the function may skip the
-** row. A skipped row gets the epsilon of the next computed row after it.
+** row. It then lowers the row's epsilon to that of the next row after it that is not skipped.
 */
 void hiding_lower(const struct hiding *hiding, double delta, double *epsilons);
 

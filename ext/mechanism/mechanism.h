@@ -19,7 +19,7 @@
 */
 struct tilt {
   uint64_t exponent;
-  double epsilon;
+  double epsilon; /* the argument of rdp() in struct category_law */
 };
 
 struct category_law {
@@ -107,8 +107,8 @@ int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint
 double noise_curve(const void *room, double alpha);
 
 /*
-** The largest zCDP rate of a release. At rates up to CATEGORY_MAX_RATE, the epsilon of a category
-** draw is below 600.
+** mechanism_most_rate() returns the largest zCDP rate of a release. For the draw of a category this
+** is CATEGORY_MAX_RATE, at which the epsilon of the draw is below 600.
 */
 #define CATEGORY_MAX_RATE 500
 double mechanism_most_rate(const struct mechanism *mechanism);

@@ -228,7 +228,7 @@ struct way {
   double clock;    /* the sum of carried^2 variance over this step and all later steps */
   double distance; /* T_0 of a row that this step reads */
   double own;      /* s^2/variance of this step */
-  double margin;   /* bound on the relative error of the sums; 0 before the second step */
+  double margin;   /* bound on the relative error of the sums; 0 after one step */
 };
 
 #define NO_WAY ((struct way){1, 0, 0, 0, 0, 0})

@@ -93,12 +93,12 @@ double pure_epsilon_of_rate(double rate);
 ** Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
 ** lipschitz for every w in the ball, every |x| <= clip and every |y| <= bound. The eigenvalues of
 ** the Hessian are then between 0 and beta - l2.
-**     logistic  log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1: lipschitz clip, Hessian to
-**               clip^2/4
-**     squared   (w.x - y)^2/2: lipschitz clip (radius clip + bound), Hessian to clip^2
-**     huber     r^2/2 for |r| = |w.x - y| <= threshold, else threshold (|r| - threshold/2):
-**               lipschitz clip times the lesser of threshold and radius clip + bound, Hessian to
-**               clip^2
+**     logistic  log(1 + e^(-t w.x)) with t = 1 for y > 1/2, and t = -1 otherwise.
+**               lipschitz = clip, beta - l2 = clip^2/4.
+**     squared   (w.x - y)^2/2.
+**               lipschitz = clip (radius clip + bound), beta - l2 = clip^2.
+**     huber     with r = w.x - y: r^2/2 if |r| <= threshold, else threshold (|r| - threshold/2).
+**               lipschitz = clip min(threshold, radius clip + bound), beta - l2 = clip^2.
 */
 void descent_derive(struct descent *descent);
 
