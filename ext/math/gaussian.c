@@ -9,8 +9,8 @@
 **     1 - delta = phi(A) (M(-A) + M(B)),
 **
 ** because e^epsilon phi(B) = phi(A). A direct computation of Q(A) - e^epsilon Q(B) gives NaN beyond
-** epsilon = 709 and loses all digits in the tails. The products of phi and M lose no digits under
-** three conditions:
+** epsilon = 709 and loses all digits in the tails. The products of phi and M lose no digits,
+** provided that the code observes three rules:
 **
 ** 1. phi(A) is a constant times exp(-A^2/2), so the ABSOLUTE error of A^2/2 must be at most about
 **    1e-16, although A^2/2 can be 700. A^2/2 is (epsilon - rate)^2/(4 rate). half_square() computes

@@ -69,8 +69,8 @@ uint64_t design_variance(uint64_t sensitivity, double rate);
 ** `outer`, for a tier of rate `rate`. Sets *fresh to the variance of the draw that produces this
 ** point. If the variance of the new point would be almost equal to `outer`, the draw would need too
 ** large a variance. The function then returns `outer` and sets *fresh to 0: the tier gets the outer
-** point itself, which is a little noisier than its rate allows. Returns 0 if the variance would be
-** too small for the lattice.
+** point itself, which has a little more noise than the tier's rate requires. Returns 0 if the
+** variance would be too small for the lattice.
 */
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 

@@ -28,7 +28,7 @@
 struct markov_kernel {
   char **states, **symbols; /* x and y as sorted, distinct texts */
   int state_count, symbol_count;
-  uint64_t *weights; /* one for each state and output category */
+  uint64_t *weights; /* one for each pair of a state and a symbol */
   int64_t steps;     /* number of times that the kernel is applied */
   char *json;        /* the cells and steps in one fixed form */
 };
@@ -59,7 +59,7 @@ const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const cha
 */
 struct chain {
   size_t rows, columns;
-  double *high, *low; /* one allocation, high */
+  double *high, *low; /* `low` is a part of the allocation `high` */
 };
 
 /*

@@ -8,7 +8,7 @@
 
 #define MOST_FUNCTIONS 256
 
-/* For each function of the list, whether a connection may use it. */
+/* For each function of the list in allowed_functions.c, whether a connection may use it. */
 struct allowed_functions {
   unsigned char own[MOST_FUNCTIONS]; /* 1: the connection has SQLite's own function */
 };

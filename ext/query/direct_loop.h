@@ -1,9 +1,9 @@
 /*
-** direct_loop.h: evaluates a proved question for all units at once, in one statement on the host's
+** direct_loop.h: evaluates a question for all units at once, in one statement on the host's
 ** connection.
 **
-** The statement puts common table expressions before the text of the question, one for each of its
-** tables and with the name of the table. The expression for the protected table has one column more
+** For each table of the question, the statement puts a common table expression with the name of the
+** table before the text of the question. The expression for the protected table has one column more
 ** than the table: the unit, or the link that leads to the unit (unit_map.h). The statement adds
 ** this column to the columns of the question and passes the rows to dp_collect().
 **

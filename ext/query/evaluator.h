@@ -66,8 +66,8 @@ const char *evaluator_error(const struct evaluator *evaluator);
 /*
 ** Returns whether one evaluation over the rows of all units gives the same results as one
 ** evaluation for each unit (stream_proof.h). Sets *facts. If the function returns 1, the evaluator
-** no longer limits the length of values in this and in every other evaluation of the question: such
-** a question makes no value that is longer than the values of its rows.
+** no longer limits the length of values, because such a question makes no value that is longer than
+** the values of its rows.
 */
 int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts);
 
@@ -86,9 +86,9 @@ int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_te
 
 /*
 ** evaluator_run_stream() evaluates the question once over the rows of all units. The caller
-** supplies two functions. next() puts the next row into the table and returns 1, or returns 0 at
-** the end and -1 after an error. give() receives each result while the table still holds the row of
-** that result, and returns 1, or 0 after an error. If evaluator_run_stream() returns
+** supplies two functions. next() puts the next row into stream->table and returns 1, or returns
+** 0 at the end and -1 after an error. give() receives each result while the table still holds the
+** row of that result, and returns 1, or 0 after an error. If evaluator_run_stream() returns
 ** EVALUATION_DROPPED, this evaluation failed, but separate evaluations for each unit may succeed.
 */
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,

@@ -106,7 +106,7 @@ static int find_route(struct route *route, sqlite3 *db, const struct ledger_poli
   return found;
 }
 
-/* Returns the constant text that an aggregate gets as its unit, or null if it gets no such text. */
+/* Returns a constant text that an aggregate gets as its unit, or null if no aggregate gets one. */
 static char *text_instead(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
@@ -188,7 +188,7 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
     proof->tables = tables_of(proof, &program, db, policy, &publics);
     if (loop_proof_column(proof)) {
       check_units(proof, db, &program, &loop);
-    } else if (!publics) { /* a join could give several rows for one row, which is the unit */
+    } else if (!publics) { /* a join could turn one row, which is a unit, into several */
       proof->result = PROOF_HOLDS;
     }
   }

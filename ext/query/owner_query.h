@@ -10,7 +10,7 @@
 /* The checked text of a query, and the columns that the query must give. */
 struct query {
   const char *sql;   /* belongs to the caller */
-  int length;        /* the length of the statement in the text */
+  int length;        /* the length of the text without a semicolon at its end */
   int columns;       /* the number of columns */
   const char *names; /* the names of the columns, for example "key, x, unit" */
   char *rows;        /* the name of a common table expression; it does not occur in the text */
@@ -48,7 +48,8 @@ char *query_text(const struct query *query, const char *table);
 /*
 ** Runs a statement made by query_text() on the collector's connection. Returns SQLITE_DONE, or the
 ** result code of the error. Returns SQLITE_OK if the statement ended without a call of
-** dp_collect(), because an authorizer of the host returned SQLITE_IGNORE for the function.
+** dp_collect(), because an authorizer of the host returned SQLITE_IGNORE for the function or for
+** SELECT.
 */
 int query_run(struct collector *collector, sqlite3_stmt *statement, struct collection *collection);
 

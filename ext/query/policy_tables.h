@@ -89,12 +89,12 @@ void route_append_parents(sqlite3_str *sql, const struct route *route);
 
 /*
 ** Appends the FROM and WHERE clauses of a query that starts from a row's link, the parameter ?1,
-** and finds the row of the parent to which this link refers. They compare columns as
+** and finds the row of the parent to which this link refers. The clauses compare columns as
 ** route_append_from() does. The route must have a parent.
 */
 void route_append_lookup(sqlite3_str *sql, const struct route *route);
 
-/* Appends the expression for the unit of a row of route_append_from(). */
+/* Appends the expression for the unit of a row that route_append_from() joins. */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
 
 #endif

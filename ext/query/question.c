@@ -36,7 +36,7 @@ struct question {
   sqlite3_stmt *probe;    /* a statement that shows whether the host is interrupted */
   sqlite3_stmt *compare;  /* a statement that compares two units in the order of the streams */
   int columns;            /* the number of columns of the question; 0: any number of columns */
-  int takes_one;          /* each row of the table gives exactly one result */
+  int takes_one;          /* each unit gives exactly one row (deliver_one) */
   sqlite3_value *nothing; /* the SQL value NULL */
   int by_row;             /* the ledger protects rows */
   struct stream_facts facts;
@@ -510,7 +510,7 @@ static int give_row(void *context, sqlite3_value **row) {
   return give_unit(streaming->question, streaming->rows) && rows_add(streaming->rows, row);
 }
 
-/* Returns a bound on the number of rows in a join of one protected row with all public tables. */
+/* Returns an upper bound on the rows in a join of one protected row with all public tables. */
 static double rows_joined(const struct question *question) {
   double product = 1;
   for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {

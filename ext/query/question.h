@@ -35,7 +35,7 @@ char *question_tables(const struct question *question);
 
 #define DEFAULT_STEPS 1000000
 
-/* Opens the rows of a question. question_run() calls open() again if it must start anew. */
+/* The function that opens the rows of a question. question_run() calls it again to start anew. */
 struct rows_opener {
   int (*open)(void *context, struct rows *rows, struct error *error);
   void *context;

@@ -341,7 +341,7 @@ int rows_join(struct rows *rows, struct rows *others) {
 /* The totals of one sum, and of the two counts of units. */
 #define MOST_NUMBERS (1 + DIAGNOSES)
 
-/* Writes two totals: of the count of clipped units, and of the count of units that are not. */
+/* Writes the totals of two counts: the clipped units, and the other units. */
 static void write_tally(const struct layout *shape, struct tally tally, int128 *totals) {
   totals[0] = (int128)tally.clipped * shape->diagnose_steps;
   totals[1] = (int128)tally.whole * shape->diagnose_steps;

@@ -56,10 +56,10 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
 void rows_close(struct rows *rows);
 
 /*
-** Set the unit of the rows that rows_add() adds next. The rows then have no column for the unit.
-** rows_give_unit() takes the value of a unit column; texts that are equal under the collation are
-** the same unit. rows_give_number() takes a number. rows_give_unit() returns 1, or 0 when out of
-** memory.
+** Set the unit of the rows that rows_add() adds next. These rows have no column for the unit
+** (columns.unit is -1). rows_give_unit() takes the value of a unit column; texts that are equal
+** under the collation are the same unit. rows_give_number() takes a number. rows_give_unit()
+** returns 1, or 0 when out of memory.
 */
 int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation);
 void rows_give_number(struct rows *rows, int64_t number);

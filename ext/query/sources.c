@@ -111,8 +111,8 @@ static struct program program_of(sqlite3 *db, const char *sql, const char *wante
 /* ---- one call of the aggregate --------------------------------------------------------------- */
 
 /*
-** A call of the aggregate at address `at`. The program reads the rows for the call between `start`
-** and `end`.
+** A call of the aggregate at address `at`. The instructions from `start` to `end` read the rows for
+** the call.
 */
 struct call {
   const struct program *program;

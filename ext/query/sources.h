@@ -19,9 +19,9 @@ struct sources {
 
 /*
 ** Examines the programs of all running statements for calls of a function with this number of
-** arguments. With GROUP BY, each group may have its own parameters. An argument of such a call
-** therefore counts as computed from a row only if it is a bare column, is not a term of the GROUP
-** BY, and is not in `free_in_groups`.
+** arguments. With GROUP BY, each group may have its own parameters, so an argument then counts as
+** computed from a row only if it is a bare column, is not a term of the GROUP BY, and is not in
+** `free_in_groups`.
 */
 struct sources sources_of(sqlite3 *db, const char *function, int arguments,
                           unsigned free_in_groups);

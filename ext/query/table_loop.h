@@ -48,8 +48,8 @@ int table_loop_reads(const struct table_loop *loop, const struct program *progra
                      const struct program_instruction *control);
 
 /*
-** Returns whether the register `place` certainly holds the current row's value of the column that
-** `control` reads when the program reaches address `at`.
+** Returns whether the register `place` certainly holds the column that `control` reads, of the
+** current row, when the program reaches address `at`.
 */
 int table_loop_holds(const struct table_loop *loop, const struct program *program, int place,
                      int at, const struct program_instruction *control);

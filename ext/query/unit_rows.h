@@ -63,9 +63,9 @@ void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, si
 #define NO_ROW UINT32_MAX
 
 /*
-** Find the rows whose value in a column may be equal to `value`, in the order of the rows. No row
-** is missed whose value is equal to `value` under some affinity and collation. Other rows may be
-** found too. Column number rows->columns is the rowid. unit_rows_find() returns the first row and
+** Find the rows whose value in a column may be equal to `value`, in the order of the rows. These
+** are all rows whose value is equal to `value` under some affinity and collation, and possibly
+** other rows. Column number rows->columns is the rowid. unit_rows_find() returns the first row and
 ** sets *hash. unit_rows_next() takes this hash and returns the next row. Both return NO_ROW if
 ** there is no further row. unit_rows_find() sets *failed when out of memory.
 */

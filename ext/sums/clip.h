@@ -3,8 +3,8 @@
 ** integers.
 **
 ** The code computes the scale factor in floating point and truncates the scaled values towards
-** zero. Privacy depends only on the exact check of the squared norm that follows. The result
-** depends on the integers of the vector, not on their order.
+** zero. Privacy depends only on the exact check of the norm that follows. The result depends on the
+** integers of the vector, not on their order.
 */
 #ifndef DIFFUSE_SUMS_CLIP_H
 #define DIFFUSE_SUMS_CLIP_H

@@ -71,8 +71,8 @@ struct family {
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
   /*
-  ** The bins are those of layout_exponent_bin(). The estimates are the ends of the range that the
-  ** bins show: no estimate if no bin shows anything, and no interval of noise around an end.
+  ** The bins are those of layout_exponent_bin(). The estimates are the two ends of the range in
+  ** which bins show rows. There is no estimate if no bin shows rows, and no interval around an end.
   */
   int by_exponent;
 
@@ -103,8 +103,8 @@ struct family {
   int shrinks_average; /* the Ornstein-Uhlenbeck kinds shrink averages of x to mid-range */
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
-  ** The columns that dp_release() expects of a query. If null, the columns are key, x and unit,
-  ** except columns that the kind does not use.
+  ** The columns that dp_release() expects of a query. If null, these are the columns among key, x
+  ** and unit that the kind uses.
   */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */

@@ -68,7 +68,7 @@ struct identity identity_real(double value);
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
 
-/* Returns whether 128 bits from another source can be the identity of a row's value. */
+/* Returns whether 128 bits that were read from a state can be the identity of a row's value. */
 int identity_is_somebody(struct identity identity);
 
 /*

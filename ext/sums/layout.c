@@ -40,9 +40,9 @@ static double height_of(const struct layout *shape) {
 /*
 ** Returns the factor w of the component that counts. For a mean of d numbers in the sum norm, the
 ** sum of the variances of all coordinates is at worst (d + 1/w^2) times the variance of one
-** coordinate. The scale of the noise is proportional to 1 + w. The product of both effects is least
-** at w = d^(-1/3). The function rounds this w to a power of two, which is the same on every
-** machine.
+** coordinate. The standard deviation of the noise is proportional to 1 + w. The sum of the
+** variances is therefore proportional to (1 + w)^2 (d + 1/w^2), which is least at w = d^(-1/3). The
+** function rounds this w to a power of two, which is the same on every machine.
 */
 static double count_factor_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
@@ -147,8 +147,8 @@ static uint64_t sum_distance_of(const struct layout *shape, int replace) {
 }
 
 /*
-** Returns the distance of two neighbours (layout.h), rounded up. This is the square root of a sum
-** of squares of integers below 2^54. The margins cover the rounding errors.
+** Returns the distance of two neighbours (layout.h), rounded up. This is the square root of the sum
+** of the squared distances in the blocks. The margins cover the rounding errors.
 */
 static uint64_t distance_of(const struct layout *shape, int replace) {
   if (shape->is_l1) return sum_distance_of(shape, replace);

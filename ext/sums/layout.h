@@ -61,7 +61,7 @@ struct contribution {
 #define LAYOUT_MAX_GRID   0x1p40 /* most values of a grid; doubles up to 2^40 are exact to 2^-12 */
 #define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
-/* Limit of the number of coordinates of all keys, or of the private keys of a unit. */
+/* Limit of the number of coordinates: those of all public keys, or of one unit's private keys. */
 #define LAYOUT_MAX_COORDINATES (1 << 22)
 
 /*
@@ -79,19 +79,19 @@ struct block {
 
 struct layout {
   const struct family *family;
-  int is_l1;           /* norms are sums of magnitudes (family.h) */
-  int cells;           /* 0 with private keys, which are unknown until rows are read */
-  int components;      /* number of components of each cell, or of each bin */
-  int bins;            /* number of bins of each cell; 1 for families without bins */
-  int selects;         /* coordinate 0 of each cell is a count that only selects private keys */
-  int width;           /* number of coordinates of each cell */
-  int coordinates;     /* number of coordinates of the release; 0 with private keys */
-  int counts;          /* component 0 counts rows */
-  int counted;         /* coordinates 0 .. counted - 1 of a cell add up to a count; 0: none do */
-  int touched;         /* the largest number of coordinates in which two neighbours differ */
-  int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
-  int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
-  struct tree tree;    /* the tree of each cell, whose leaves are the bins of the cell */
+  int is_l1;        /* norms are sums of magnitudes (family.h) */
+  int cells;        /* 0 with private keys, which are unknown until rows are read */
+  int components;   /* number of components of each cell, or of each bin */
+  int bins;         /* number of bins of each cell; 1 for families without bins */
+  int selects;      /* coordinate 0 of each cell is a count that only selects private keys */
+  int width;        /* number of coordinates of each cell */
+  int coordinates;  /* number of coordinates of the release; 0 with private keys */
+  int counts;       /* component 0 counts rows */
+  int counted;      /* the first `counted` coordinates of a cell add up to a count; 0: no count */
+  int touched;      /* the largest number of coordinates in which two neighbours differ */
+  int max_groups;   /* largest number of cells that a unit may have; 0: no limit */
+  int64_t each;     /* largest number of steps that a unit adds to a cell; 0: no limit */
+  struct tree tree; /* the tree of each cell, whose leaves are the bins of the cell */
   double count_factor; /* the factor of a count */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */

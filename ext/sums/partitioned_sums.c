@@ -65,7 +65,7 @@ struct store {
   record_word **spare;            /* chunks that are free again */
   size_t spare_count, spare_room;
   record_word *last;        /* the row that was added last, or null */
-  uint32_t *index;          /* a hash table of one bucket's records, used during a lookup */
+  uint32_t *index;          /* a hash table of one bucket's records, while the bucket is read */
   uint32_t *links;          /* for each record, the next record of the same unit */
   const record_word **list; /* the records of one unit */
   size_t most;              /* number of rows for which the three arrays above have room */

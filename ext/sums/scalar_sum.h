@@ -49,7 +49,7 @@ struct tally {
 */
 struct scalar_sum {
   struct bounds bounds;
-  int128 total; /* total of the rows that have no unit */
+  int128 total; /* total of the rows without a unit, and of scalar_sum_add_total() */
   struct units *units;
   struct tally tally; /* with units: complete after scalar_sum_total() */
 };

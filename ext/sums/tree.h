@@ -57,9 +57,9 @@ int tree_leaves(const double *nodes, struct tree tree, double *leaves);
 double tree_rank_stddev(struct tree tree, double q, double place);
 
 /*
-** Sets `totals` to running totals of the leaves. These totals never decrease and are never
-** negative. The result is the least-squares fit to the running totals, computed by pool adjacent
-** violators. totals[i] estimates the number of rows in leaves 0 to i - 1, and totals[0] = 0.
+** Sets `totals` to running totals of the leaves that never decrease and are never negative: the
+** least-squares fit to the plain running totals, computed by the algorithm "pool adjacent
+** violators". totals[i] estimates the number of rows in leaves 0 to i - 1, and totals[0] = 0.
 ** `totals` has count + 1 entries. Returns 1, or 0 if memory runs out.
 */
 int tree_running(const double *leaves, int count, double *totals);

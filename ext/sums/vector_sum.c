@@ -102,9 +102,9 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 }
 
 /*
-** Changes the slots [start, end) of the scratch to coordinates. The slots are the nodes of a level
-** of the trees, or bins, or cells: `bins` is the number of such nodes in each cell, and `first` is
-** the coordinate of a cell's first node.
+** Replaces the slots [start, end) in the scratch by coordinates. Such a slot is a node of one level
+** of the trees, or a bin, or a cell. Each cell has `bins` of these slots, and the first of them is
+** coordinate `first` of the cell.
 */
 static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
                    size_t first) {

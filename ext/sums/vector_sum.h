@@ -57,7 +57,7 @@ add_to_cell vector_sum_add_triple; /* (1 - w)^2, 2 w (1 - w) and w^2 */
 int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v);
 /*
 ** Adds a row of little-endian binary32 numbers, faster than vector_sum_add_vector(). The numbers
-** may be arbitrary. Returns 1 if the function has added exactly the numbers that
+** may also be infinite or NaN. Returns 1 if the function has added exactly the numbers that
 ** vector_sum_add_vector() would add. Returns 0 and adds nothing if units are protected, if the row
 ** would need clipping, if a number is not finite, or if norms are sums of magnitudes.
 */
