@@ -24,7 +24,8 @@ static uint64_t geometric(struct csprng *random, uint64_t t) {
 /*
 ** Returns a random k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric
 ** variable of scale b, divides it by a and rounds down. A result above 2^64 - 1 is replaced by 2^64
-** - 1. This happens with probability below 2^-100.
+** - 1. This does not matter, because stays() only asks whether the result is at least another
+** number, which reaches 2^64 with probability below 2^-100.
 */
 static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
   uint128 remainder = laplace_remainder(random, b);

@@ -297,8 +297,8 @@ static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
 
 /*
 ** Returns the integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip: gamma
-** increases with u, u < w, and b is computed for u = w. If b >= 256, nothing follows for gamma, and
-** accept() treats the strip in another way.
+** increases with u, u < w, and b is computed for u = w. If b >= 256, it says nothing about gamma,
+** and accept() treats the strip in another way.
 */
 static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
   if (strip >= LAST) return 256;

@@ -142,7 +142,8 @@ static int is_kept(struct csprng *random, const struct law *law, enum part part,
 
 /*
 ** Returns a random k >= 0 with P(k) proportional to exp(-k x). If k >= 2^62, the function returns
-** 2^62. This happens with probability below 2^-(10^9).
+** 2^62. This can happen often if x is tiny, but if |m| < 2^61, step_both() keeps such a k with
+** probability below 2^-(10^9).
 */
 static uint64_t geometric(struct csprng *random, struct ratio x) {
   uint128 remainder = laplace_remainder(random, x.d);
