@@ -1,6 +1,7 @@
 /* figure.c: see figure.h. */
 #include "base/figure.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -95,7 +96,42 @@ static int place_of(double half) {
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;
 }
 
-char *figure_with_interval(double value, double low, double high, int not_negative) {
+/*
+** Returns the decimal place of the last digit that a number needs, with at most 15 digits. Returns
+** INT_MAX for 0.
+*/
+static int last_place(double x) {
+  if (x == 0) return INT_MAX;
+  int place = exponent_of(fabs(x)) - PRECISION + 1;
+  while (rounded(x, place, NEAREST) % 10 == 0) place++;
+  return place;
+}
+
+/*
+** Writes a value whose interval is a single point. On a grid, any number that is less than half a
+** step away counts as this value.
+*/
+static char *figure_certain(double value, const struct figure_grid *grid) {
+  int place = value != 0 ? last_place(value) : 0,
+      step_place = grid ? last_place(grid->step / 2) : 0;
+  int first = value != 0 ? exponent_of(fabs(value)) : 0;
+  if (place > first && value != 0) first = place; /* a carry: 9.999... has become 10 */
+  int scale = first >= LARGE || first < SMALL ? first : 0;
+  if (!scale && place > 0) place = 0;
+  if (!scale && place < SMALL) place = SMALL;
+  if (step_place > 0) step_place = 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  append_number(text, value != 0 ? rounded(value, place, NEAREST) : 0, place - scale);
+  if (scale) sqlite3_str_appendf(text, " × 10^%d", scale);
+  if (grid && !scale && step_place >= SMALL && grid->step < 1e15) {
+    sqlite3_str_appendall(text, " ± ");
+    append_number(text, rounded(grid->step / 2, step_place, NEAREST), step_place);
+  }
+  return sqlite3_str_finish(text);
+}
+
+char *figure_with_interval(double value, double low, double high, int not_negative,
+                           const struct figure_grid *grid) {
   /*
   ** The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
   ** 1 - 1e-6 keeps this excess from changing a digit of the text.
@@ -103,10 +139,13 @@ char *figure_with_interval(double value, double low, double high, int not_negati
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;
-  int place = half > 0 ? place_of(half) : first - PRECISION + 1;
-  if (place < first - PRECISION + 1) place = first - PRECISION + 1;
-  /* If the interval is one point, the value has the decimals that it needs: 12.7 ± 0.0. */
-  while (half <= 0 && place < 0 && rounded(value, place, NEAREST) % 10 == 0) place++;
+  if (!(half > 0)) return figure_certain(not_negative ? fmax(value, 0) : value, grid);
+  int place = place_of(half), finest = first - PRECISION + 1;
+  int step = grid ? last_place(grid->step) : finest,
+      origin = grid ? last_place(grid->origin) : step;
+  int possible = step < origin ? step : origin; /* the last digit of a possible value */
+  if (finest < possible) finest = possible;
+  if (place < finest) place = finest;
   int scale = first >= LARGE || place < SMALL ? first : 0;
   int64_t shown = rounded(value, place, NEAREST);
   int64_t minus = rounded(below, place, UP), plus = rounded(above, place, UP);

@@ -8,6 +8,11 @@
 #ifndef DIFFUSE_BASE_FIGURE_H
 #define DIFFUSE_BASE_FIGURE_H
 
+/* The values of a figure that are possible: origin + k * step. */
+struct figure_grid {
+  double origin, step;
+};
+
 /*
 ** Returns the text of a value and its interval [low, high]. The caller calls sqlite3_free().
 ** Returns null if memory runs out. If the ends have different distances from the value, the text
@@ -15,8 +20,13 @@
 ** for numbers that would need more than nine decimal places, the text has the form "(1.23 ± 0.04)
 ** × 10^20". If `not_negative` is 1, a negative value or lower end is shown as 0. All three numbers
 ** are finite, and low <= value <= high.
+**
+** `grid` may be null. If it is not, the text has no digits that the possible values do not have. If
+** low = high, the number after ± is half a step of the grid, because every number between two such
+** halves counts as the value. Without a grid, the text then has the value alone.
 */
-char *figure_with_interval(double value, double low, double high, int not_negative);
+char *figure_with_interval(double value, double low, double high, int not_negative,
+                           const struct figure_grid *grid);
 
 /*
 ** Returns the text of a value whose noise is not known, with four significant digits. The caller

@@ -10,7 +10,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-enum { KIND, LO, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
+enum { KIND, LO, GRID, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -22,6 +22,7 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const char *kind = (const char *)sqlite3_value_text(argv[KIND]);
   double lo = sqlite3_value_type(argv[LO]) == SQLITE_NULL ? NAN : sqlite3_value_double(argv[LO]);
   double value = sqlite3_value_double(argv[VALUE]);
+  struct figure_grid grid = {lo, sqlite3_value_double(argv[GRID])};
   if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
     /* a symbol, or an end of bounds */
     char *end = kind && strcmp(kind, "bounds") == 0 ? sqlite3_mprintf("%.15g", value) : 0;
@@ -33,11 +34,11 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  char *text =
-      is_finite(argv[LOW]) && is_finite(argv[HIGH])
-          ? figure_with_interval(value, sqlite3_value_double(argv[LOW]),
-                                 sqlite3_value_double(argv[HIGH]), ledger->is_positive(kind, lo))
-          : figure_alone(value);
+  char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH])
+                   ? figure_with_interval(
+                         value, sqlite3_value_double(argv[LOW]), sqlite3_value_double(argv[HIGH]),
+                         ledger->is_positive(kind, lo), is_finite(argv[GRID]) ? &grid : 0)
+                   : figure_alone(value);
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {

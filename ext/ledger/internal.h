@@ -414,7 +414,7 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row);
 /* ---- the column display of dp_value (display.c) ---- */
 
 /*
-** Registers the SQL function display(kind, lo, key, stddev, value, low, high) on a private
+** Registers the SQL function display(kind, lo, grid, key, stddev, value, low, high) on a private
 ** connection. For a symbol, stddev is NULL and the symbol is in `key`.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);

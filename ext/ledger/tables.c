@@ -31,7 +31,7 @@ SQLITE_EXTENSION_INIT3
   " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
 
 #define DISPLAY                                                                                    \
-  "(SELECT display(r.kind, r.lo, key, stddev, value, low, high) FROM dp_release r"                 \
+  "(SELECT display(r.kind, r.lo, r.grid, key, stddev, value, low, high) FROM dp_release r"         \
   " WHERE r.id = release_id)"
 
 const struct ledger_table ledger_tables[] = {

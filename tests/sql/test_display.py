@@ -36,17 +36,22 @@ def written(n, place):
     return f"{decimal.Decimal(n).scaleb(place):,.{max(0, -place)}f}" if n else f"{0:.{max(0, -place)}f}"
 
 
-def display(value, low, high, not_negative):
+def last_digit(x):
+    """Returns the power of ten of the last digit of a double, written with 15 digits."""
+    return decimal.Decimal(f"{x:.14e}").normalize().as_tuple().exponent if x else math.inf
+
+
+def display(value, low, high, not_negative, lo=0.0, grid=None):
     below, above = (value - low) * (1 - 1e-6), (high - value) * (1 - 1e-6)
     half = below / 2 + above / 2
+    if not half:
+        return certain(max(value, 0) if not_negative else value, grid)
     first = first_digit(max(abs(value), half)) if value or half else 0
     place = first - 14
-    if half:
-        lead = first_digit(half)
-        place = max(place, lead - 1 if rounded(half, lead - 1, "up") < 30 else lead)
-    else:
-        digits = decimal.Decimal(rounded(value, place, "nearest")).scaleb(place).normalize()
-        place = max(place, min(0, digits.as_tuple().exponent))
+    lead = first_digit(half)
+    place = max(place, lead - 1 if rounded(half, lead - 1, "up") < 30 else lead)
+    if grid:
+        place = max(place, min(last_digit(lo), last_digit(grid)))
     scale = first if first >= 15 or place < -9 else 0
     shown, minus, plus = rounded(value, place, "nearest"), rounded(below, place, "up"), rounded(above, place, "up")
     if not_negative:
@@ -59,6 +64,28 @@ def display(value, low, high, not_negative):
             ends = tuple(max(end, 0) for end in ends)
         text = f"{written(shown, place - scale)} ({written(ends[0], place - scale)} to {written(ends[1], place - scale)})"
     return f"({text}) × 10^{scale}" if scale else text
+
+
+def certain(value, grid):
+    """The text for a value whose interval is a single point: between two halves of a step, all numbers count as the value."""
+    first, place = decimal.Decimal(f"{abs(value):.14e}").adjusted() if value else 0, last_digit(value)
+    if first >= 15 or first < -9:
+        return f"{written(rounded(value, place, 'nearest'), place - first)} × 10^{first}"
+    grid = grid and last_digit(grid / 2) >= -9 and grid
+    place = max(-9, min(place, 0))
+    text = written(rounded(value, place, "nearest"), place) if value else "0"
+    return f"{text} ± {decimal.Decimal(f'{grid / 2:.14e}').normalize():f}" if grid else text
+
+
+@pytest.mark.parametrize("value,low,high,grid,text", [
+    (12.7, 12.7, 12.7, 0.1, "12.7 ± 0.05"), (12.7, 12.6, 12.8, 0.1, "12.7 ± 0.1"), (12.7, 12.6, 12.7, 0.1, "12.7 (12.6 to 12.7)"),
+    (12.7, 12.3, 13.1, 0.1, "12.7 ± 0.4"), (584, 584, 584, 1, "584 ± 0.5"), (584, 583, 585, 1, "584 ± 1"), (120, 110, 130, 10, "120 ± 10"),
+    (0.25, 0.25, 0.25, 0.25, "0.25 ± 0.125"), (0.5, 0.25, 0.75, 0.25, "0.50 ± 0.25"), (7, 7, 7, None, "7"), (0, 0, 0, None, "0"), (-3, -3, -3, 1, "0 ± 0.5"),
+    (1200, 1200, 1200, 100, "1,200 ± 50"), (200, 200, 200, 40, "200 ± 20")])
+def test_examples_of_the_rules_for_a_grid(book, value, low, high, grid, text):
+    """Compares the extension and the reference with examples that were computed by hand."""
+    assert display(value, low, high, True, 0.0, grid) == text
+    assert shown_by_ledger(book, "median", [(float(value), float(low), float(high))], 0.0, grid) == [text]
 
 
 @pytest.mark.parametrize("value,low,high,positive,text", [
@@ -77,11 +104,11 @@ def test_examples_of_the_rules(value, low, high, positive, text):
 # ---- the extension -----------------------------------------------------------------------------------
 
 
-def shown_by_ledger(path, kind, rows, lo=None):
+def shown_by_ledger(path, kind, rows, lo=None, grid=None):
     """Edits the ledger: replaces the values of a release of this kind by rows (value, low, high). Returns dp_value.display of
     these rows."""
     with contextlib.closing(ledger_of(path)) as ledger:
-        ledger.execute("UPDATE dp_release SET kind = ?, lo = ?", (kind, lo))
+        ledger.execute("UPDATE dp_release SET kind = ?, lo = ?, grid = ?", (kind, lo, grid))
         ledger.execute("BEGIN")
         ledger.execute("DELETE FROM dp_value")
         ledger.executemany("INSERT INTO dp_value SELECT id, name, 'clinic', '', ?, ?, 1.0, ?, ? FROM dp_release",
@@ -125,15 +152,25 @@ def test_display_follows_the_rules(book, kind, lo, positive):
             assert "-" not in got.split("10^")[0]
 
 
+@pytest.mark.parametrize("lo,grid", [(0.0, 0.1), (0.05, 0.1), (-7.0, 0.25), (0.0, 50.0), (1e-3, 1.0), (0.0, 1 / 3)])
+def test_no_digit_is_beyond_the_grid(book, lo, grid):
+    draw = random.Random(f"{lo} {grid}")
+    steps = [(k := draw.randrange(1000), max(0, k - draw.choice([0, 0, 1, 3, 40])), k + draw.choice([0, 0, 1, 3, 40])) for _ in range(400)]
+    rows = [tuple(lo + grid * k for k in ks) for ks in steps]
+    for row, got in zip(rows, shown_by_ledger(book, "median", rows, lo, grid), strict=True):
+        assert got == display(*row, lo >= 0, lo, grid), row
+        assert "± 0.0 " not in got + " " and not re.search(r"± 0(\.0*)?$", got)
+
+
 def test_extremes_are_shown_too(book):
     rows = [(1.7e308, 1.6e308, 1.79e308), (-1e-300, -2e-300, 0.0), (5e-324, -1e-323, 2e-323), (0.0, -1.0, 1.0), (-0.0, -1.0, 1.0),
             (1e15, 1e15 - 1, 1e15 + 1), (123456789012345.0, 123456789012344.0, 123456789012346.0), (1e5, 1e5 - 1e-9, 1e5 + 1e-9)]
     got = shown_by_ledger(book, "sum", rows)
     assert got == [display(*row, False) for row in rows]
     assert got[3] == got[4] == "0.0 ± 1.0"
-    alone = [(12.699999999999999, "12.7 ± 0.0"), (7.0, "7 ± 0"), (0.0, "0 ± 0"), (-1234.25, "-1,234.25 ± 0.00"), (1e20, None)]
+    alone = [(12.699999999999999, "12.7"), (7.0, "7"), (0.0, "0"), (-1234.25, "-1,234.25"), (1e20, "1 × 10^20"), (1e-12, "1 × 10^-12"), (2 / 3, "0.666666667")]
     for (value, text), shown in zip(alone, shown_by_ledger(book, "sum", [(value, value, value) for value, _ in alone])):
-        assert shown == display(value, value, value, False) and text in (shown, None)
+        assert shown == display(value, value, value, False) == text
     at_one_end = [(12.699999999999999, 12.699999999999999, 12.8), (12.8, 12.7, 12.8), (-12.7, -12.8, -12.7)]
     assert shown_by_ledger(book, "sum", at_one_end) == ["12.70 (12.70 to 12.80)", "12.80 (12.70 to 12.80)", "-12.70 (-12.80 to -12.70)"]
     assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval without information
