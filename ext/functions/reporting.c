@@ -91,13 +91,25 @@ static void result_exported(sqlite3_context *context, sqlite3 *facts, const char
   }
 }
 
+/* Returns whether a file's name says that it holds texts, for example "public.csv". */
+static int is_text_file(const char *file) {
+  static const char *const endings[] = {".csv", ".tsv", ".txt", ".json", ".html"};
+  size_t length = strlen(file);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    size_t size = strlen(endings[i]);
+    if (length >= size && sqlite3_stricmp(file + length - size, endings[i]) == 0) return 1;
+  }
+  return 0;
+}
+
 /*
 ** dp_export(tier, file) -> TEXT, a sentence that says how much was written
 ** Makes a new SQLite file with everything that the members of a tier may see, in the tables value,
 ** tier and certificate (report/export.c). Readers of the file need no extension. `file` is a path,
 ** relative to the working directory. The file must not exist yet. It gets the owner and the
-** permissions of the database. Charges nothing. Fails on connections that cannot write, on guarded
-** connections, and if dp_verify() finds a discrepancy. A call that fails leaves no file.
+** permissions of the database. Charges nothing. Fails if the name is that of a text file, on
+** connections that cannot write, on guarded connections, and if dp_verify() finds a discrepancy. A
+** call that fails leaves no file.
 */
 static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -106,6 +118,12 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   const char *tier = argument_text(context, argv[0], "tier");
   const char *file = tier ? argument_text(context, argv[1], "file") : 0;
   if (!file) return;
+  if (is_text_file(file)) {
+    function_error(context,
+                   "file would be an SQLite database (give it a name that ends in .db; in "
+                   "the sqlite3 shell, .mode csv, .once and a SELECT on dp_value write CSV)");
+    return;
+  }
   pending_settle(&host->session);
   sqlite3 *facts = facts_for(host, tier);
   if (facts && ledger_read_only(host->session.ledger))

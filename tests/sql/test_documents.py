@@ -6,6 +6,7 @@ agree to a relative 1e-9. All blocks of a document share one database, which has
 ledgers" share another one. The commands of README.md run twice, because a reader may run them twice.
 """
 
+import csv
 import json
 import math
 import os
@@ -174,8 +175,14 @@ def test_page_of_reporting(tmp_path, monkeypatch):
     for statement, expected in statements(blocks("sql/reporting.md", "sql")[0]):
         run_statement(db, statement, expected)
     place_build(tmp_path)
-    (shell,), (python,) = blocks("sql/reporting.md", "sh"), blocks("sql/reporting.md", "python")
-    subprocess.run(["sh", "-e", "-c", f'sqlite3() {{ command {os.environ.get("SQLITE3", "sqlite3")} "$@"; }}\n' + shell], check=True)
+    shell, (python,) = blocks("sql/reporting.md", "sh"), blocks("sql/reporting.md", "python")
+    for script in shell:
+        subprocess.run(["sh", "-e", "-c", f'sqlite3() {{ command {os.environ.get("SQLITE3", "sqlite3")} "$@"; }}\n' + script], check=True)
+    with open("public.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    day = db.execute("SELECT substr(published_at, 1, 10) FROM dp_publication WHERE release = 'reading' AND tier = 'public'").fetchone()[0]
+    assert [(row["release"], row["published_at"]) for row in rows] == [("reading", day)]
+    assert float(rows[0]["low"]) < float(rows[0]["value"]) < float(rows[0]["high"])
     found = {}
     exec(python, found)
     columns = [column[0] for column in db.execute("SELECT * FROM dp_value").description][1:]

@@ -362,6 +362,13 @@ def test_nothing_that_exists_is_touched(book, tmp_path, make):
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("name", ["public.csv", "PUBLIC.CSV", "x.tsv", "x.txt", "x.json", "x.html"])
+def test_the_name_of_a_text_file_is_refused(book, tmp_path, name):
+    assert ".mode csv" in refused(book, "SELECT dp_export('public', ?)", str(tmp_path / name))
+    assert not (tmp_path / name).exists()
+    one(book, "SELECT dp_export('public', ?)", str(tmp_path / f"{name}.db"))
+
+
 def test_a_folder_that_is_missing_or_closed_is_named(book, tmp_path):
     assert "cannot create file" in refused(book, "SELECT dp_export('public', ?)", str(tmp_path / "no" / "x"))
 
