@@ -3,8 +3,10 @@
 import hashlib
 import itertools
 import json
+import math
 import pathlib
 import random
+import re
 import sqlite3
 from fractions import Fraction
 
@@ -13,7 +15,7 @@ from conftest import KINDS as KNOWN_KINDS, unchecked
 import scipy.special
 from scipy.stats import norm
 
-from conftest import TIERS, add_tiers, add_visits, connect, create, one, refused
+from conftest import INIT, TIERS, add_tiers, add_visits, connect, create, one, refused
 
 KINDS = {"count": (None, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "centre": 40}),
          "ou_sum": (10, {"theta": 0.3, "rho": 12, "centre": -3})}
@@ -195,6 +197,38 @@ def test_half_width_out_of_reach_is_refused():
     assert "which is that of the rate 0.001 of tier 'region'" in message
     message = refused(db, "SELECT dp_plan('region', 'sum', 10, ?)", json.dumps({"half_width": 1e12}))
     assert "half_width" in message and "outside [1e-12, 1e+06]" in message
+
+
+@pytest.mark.parametrize("kind,options,wish", [("sum", {"clip": 10}, 60), ("count", {}, 3), ("avg", {"lo": 0, "hi": 20, "rows": 400}, 0.3)])
+@pytest.mark.parametrize("releases", [1, 12])
+def test_a_tier_that_reaches_the_half_width(kind, options, wish, releases):
+    """The refusal names the terms of a tier. With these terms the wish is granted, and with a smaller epsilon it is not."""
+    db = connect()
+    one(db, INIT)
+    one(db, "SELECT dp_tier('weak', dp_rate(1.0, 1e-6, ?), 1.0, 1e-6, 'gdp')", releases)
+    wanted = json.dumps({**options, "half_width": wish})
+    message = refused(db, "SELECT dp_plan('weak', ?, NULL, ?)", kind, wanted)
+    said, epsilon, delta, count = re.search(r"(\d+) such releases? fits? into a tier with dp_rate\(([\d.]+), (\S+), (\d+)\)", message).groups()
+    assert said == count == str(releases)
+    for factor, reaches in ((1, True), (0.999, False)):
+        other = connect()
+        one(other, INIT)
+        terms = float(epsilon) * factor, float(delta)
+        one(other, "SELECT dp_tier('strong', dp_rate(?, ?, ?), ?, ?, 'gdp')", *terms, releases, *terms)
+        assert one(other, "SELECT releases_left FROM dp_budget") == releases
+        if reaches:
+            assert json.loads(one(other, "SELECT dp_plan('strong', ?, NULL, ?)", kind, wanted))["half_width"] <= wish
+        else:
+            assert "half_width must be at least" in refused(other, "SELECT dp_plan('strong', ?, NULL, ?)", kind, wanted)
+
+
+def test_the_pure_epsilon_that_reaches_the_half_width():
+    db = connect()
+    one(db, INIT)
+    one(db, "SELECT dp_tier('press', dp_rdp_laplace(1, 0.1, 1), 1, 0, 'pure')")
+    message = refused(db, "SELECT dp_plan('press', 'count', 1, '{\"half_width\":5}')")
+    epsilon = float(re.search(r"which is an epsilon of ([\d.]+) for each release", message)[1])
+    assert epsilon == pytest.approx(math.log(20) / 5, rel=1e-3)  # P(|noise| > 5) = 5% at the scale 1/epsilon
 
 
 def test_half_width_at_a_tier_that_is_not_there_names_those_that_are():
