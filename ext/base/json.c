@@ -81,17 +81,20 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
 }
 
 /*
-** Calls take() for each member of an object or each element of an array. `wanted` is "object" or
+** The queries return one row for each member, with the number of times that the member's key
+** occurs.
+*/
+static const char members_sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
+                                  " FROM json_each(?1) ORDER BY id";
+static const char table_sql[] = "SELECT r.key || ',' || c.key, c.type, c.value, 1"
+                                " FROM json_each(?1) AS r, json_each(r.value) AS c";
+
+/*
+** Calls take() for each row of a query about an object or an array. `wanted` is "object" or
 ** "array".
 */
-static int take_members(struct json *json, const char *text, const char *wanted, json_take *take,
-                        void *context) {
-  /*
-  ** The query returns one row for each member, with the number of times that the member's key
-  ** occurs.
-  */
-  static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
-                            " FROM json_each(?1) ORDER BY id";
+static int take_members(struct json *json, const char *text, const char *wanted, const char *sql,
+                        json_take *take, void *context) {
   sqlite3_stmt *row = 0;
   error_clear(json->error);
   if (!json_present(json) || !is_json(json, text, wanted)) return 0;
@@ -117,20 +120,39 @@ static int take_members(struct json *json, const char *text, const char *wanted,
   return going && !error_is_set(json->error);
 }
 
-static int each_member(struct json *json, const char *text, const char *wanted, json_take *take,
-                       void *context) {
+static int each_member(struct json *json, const char *text, const char *wanted, const char *sql,
+                       json_take *take, void *context) {
   struct number_locale before = locale_plain();
-  int taken = take_members(json, text, wanted, take, context);
+  int taken = take_members(json, text, wanted, sql, take, context);
   locale_restore(before);
   return taken;
 }
 
 int json_members(struct json *json, const char *object, json_take *take, void *context) {
-  return each_member(json, object, "object", take, context);
+  return each_member(json, object, "object", members_sql, take, context);
 }
 
 int json_elements(struct json *json, const char *array, json_take *take, void *context) {
-  return each_member(json, array, "array", take, context);
+  return each_member(json, array, "array", members_sql, take, context);
+}
+
+int json_is_table(struct json *json, const char *text, int columns) {
+  static const char sql[] = "SELECT count(*) = 0 FROM json_each(?1)"
+                            " WHERE type <> 'array' OR json_array_length(value) <> ?2";
+  sqlite3_stmt *row = 0;
+  int is = 0;
+  if (json_present(json) && is_json(json, text, "array") &&
+      sqlite3_prepare_v2(json->db, sql, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT) == SQLITE_OK &&
+      sqlite3_bind_int(row, 2, columns) == SQLITE_OK)
+    is = sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
+  sqlite3_finalize(row); /* after an error the text is no table, and the caller reads it slowly */
+  error_clear(json->error);
+  return is;
+}
+
+int json_table(struct json *json, const char *table, json_take *take, void *context) {
+  return each_member(json, table, "array", table_sql, take, context);
 }
 
 /* ---- members as texts ------------------------------------------------------------------------ */

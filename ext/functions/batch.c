@@ -19,6 +19,7 @@
 #include "functions/host.h"
 #include "functions/releases.h"
 #include "release/bounds_use.h"
+#include "release/divergences.h"
 #include "release/life.h"
 #include "release/pending.h"
 
@@ -114,8 +115,10 @@ static int check_bounds(struct batch *batch) {
 static int charge_all(struct batch *batch) {
   struct host *host = batch->host;
   struct session *session = &host->session;
-  if (!ledger_begin(session->ledger)) return 0;
   int charged = 1;
+  for (int i = 0; i < batch->count && charged; i++)
+    charged = publish_prepare(session, &batch->items[i].request) || fail_item(host, i);
+  if (!charged || !ledger_begin(session->ledger)) return 0;
   for (int i = 0; i < batch->count && charged; i++) {
     struct item *item = &batch->items[i];
     charged = publish_enter(&item->publication, session, &item->request) || fail_item(host, i);
@@ -178,7 +181,9 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   pending_settle(session);
   int done = ledger_ready(session->ledger) &&
              json_elements(ledger_json(session->ledger), array, take_item, &batch) &&
-             charge_all(&batch) && run_all(&batch);
+             charge_all(&batch);
+  divergences_forget(session);
+  done = done && run_all(&batch);
   char *json = done ? answers(&batch) : 0;
   if (done && !json) done = error_set_memory(&session->error);
   if (done) {

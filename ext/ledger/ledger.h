@@ -160,8 +160,20 @@ int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the call
 int ledger_begin_trial(struct ledger *ledger);   /* for few writes; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
+/*
+** Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
+** mode is that of a transaction. The caller calls ledger_goes_on() from time to time, and rolls
+** back at the end.
+*/
+int ledger_begin_computing(struct ledger *ledger);
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
+
+/*
+** Returns 1, or 0 with an error if the host is interrupted. Call this function in long
+** computations. It is fast enough to be called in a loop.
+*/
+int ledger_goes_on(struct ledger *ledger);
 
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 

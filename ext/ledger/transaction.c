@@ -83,6 +83,16 @@ int ledger_begin_ending(struct ledger *ledger) {
   return begin_with(ledger, BEGIN_WRITE, 0, 0);
 }
 
+int ledger_begin_computing(struct ledger *ledger) {
+  round_to_nearest(ledger);
+  interrupt_heed(ledger, 1, 0);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_goes_on(struct ledger *ledger) {
+  return interrupt_check(ledger);
+}
+
 int ledger_commit(struct ledger *ledger) {
   if (ledger->unsynced) ledger_fail(ledger, "a trial was about to be committed (a bug)");
   if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);

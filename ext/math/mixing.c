@@ -296,15 +296,13 @@ static double pair_rdp(const struct mixture *mixtures, size_t columns, double al
   return log1p(sum) / (alpha - 1.0);
 }
 
-int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, size_t row,
                const double *orders, int count, double *rdp) {
   struct mixture *mixtures = malloc(sizeof *mixtures * kernel->columns);
   if (!mixtures) return 0;
-  for (int k = 0; k < count; k++) rdp[k] = 0.0;
-  for (size_t pair = 0; pair < kernel->rows * kernel->rows; pair++) {
-    size_t i = pair / kernel->rows, j = pair % kernel->rows;
-    if (i == j) continue;
-    mix_rows(kernel, rest, i, j, epsilon, mixtures);
+  for (size_t other = 0; other < kernel->rows; other++) {
+    if (other == row) continue;
+    mix_rows(kernel, rest, row, other, epsilon, mixtures);
     for (int k = 0; k < count; k++)
       rdp[k] = fmax(rdp[k], pair_rdp(mixtures, kernel->columns, orders[k]));
   }

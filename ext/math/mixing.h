@@ -73,18 +73,21 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
                           double epsilon_out);
 
 /*
-** Sets rdp[k] to the Renyi divergence of order orders[k] > 1 of the worst pair of outputs. The
-** input of the kernel is the output of an epsilon-DP mechanism. Order infinity gives the epsilon of
-** pure differential privacy. The result is exact for the following reason. Every epsilon-DP pair of
-** inputs is randomized response between two distributions (Kairouz, Oh and Viswanath 2015). The
-** moment e^((alpha - 1) r) of the divergence r is convex in these two distributions, so in the
-** worst case they are two states x and x'. The function returns the divergence of (e^epsilon K(x) +
-** K(x'))/(1 + e^epsilon) from (K(x) + e^epsilon K(x'))/(1 + e^epsilon). 0 <= epsilon < 700. The
-** relative error is at most 1e-12 for every result above 1e-280. `rest` holds corrections that the
-** function adds to the probabilities; each correction is smaller than the rounding error of its
-** probability. `rest` may be null. Returns 1, or 0 if memory runs out.
+** Computes the Renyi divergences of orders orders[k] > 1 of the worst pair of outputs. The input of
+** the kernel is the output of an epsilon-DP mechanism. Order infinity gives the epsilon of pure
+** differential privacy. One call raises rdp[k] to the divergence of the worst pair whose first row
+** is `row`. The caller sets rdp[k] to 0 and calls the function for every row, so that it can stop
+** between two rows of a large kernel. The result is exact for the following reason. Every
+** epsilon-DP pair of inputs is randomized response between two distributions (Kairouz, Oh and
+** Viswanath 2015). The moment e^((alpha - 1) r) of the divergence r is convex in these two
+** distributions, so in the worst case they are two states x and x'. The function returns the
+** divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from (K(x) + e^epsilon K(x'))/(1 +
+** e^epsilon). 0 <= epsilon < 700. The relative error is at most 1e-12 for every result above
+** 1e-280. `rest` holds corrections that the function adds to the probabilities; each correction is
+** smaller than the rounding error of its probability. `rest` may be null. Returns 1, or 0 if memory
+** runs out.
 */
-int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, size_t row,
                const double *orders, int count, double *rdp);
 
 /*

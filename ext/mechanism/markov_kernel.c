@@ -20,7 +20,7 @@ struct cell {
 struct cell_list {
   struct json *json;
   struct cell *cells;
-  int count;
+  int count, at; /* the number of cells, and the cell that is being read */
   struct error *error;
 };
 
@@ -29,7 +29,7 @@ struct cell_list {
 /* Reads one member of a cell. `key` is the name of the member, or its position in an array. */
 static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct cell_list *list = context;
-  struct cell *cell = &list->cells[list->count];
+  struct cell *cell = &list->cells[list->at];
   char **text = strcmp(key, "x") == 0 || strcmp(key, "0") == 0   ? &cell->x
                 : strcmp(key, "y") == 0 || strcmp(key, "1") == 0 ? &cell->y
                                                                  : 0;
@@ -51,28 +51,59 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   return !error_is_set(list->error);
 }
 
-static int take_cell(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct cell_list *list = context;
-  int used = list->count, is_array = strcmp(type, "array") == 0;
-  (void)key;
-  if (used == MOST_CELLS || (!is_array && strcmp(type, "object") != 0)) {
-    return used == MOST_CELLS
-               ? error_set(list->error, "the kernel has more than %d cells", MOST_CELLS)
-               : error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
-  }
+/* Makes room for another cell. */
+static int add_cell(struct cell_list *list) {
+  int used = list->count;
+  if (used == MOST_CELLS)
+    return error_set(list->error, "the kernel has more than %d cells", MOST_CELLS);
   if ((used & (used - 1)) == 0) { /* the list is full when used is a power of two */
     struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
     if (grown) list->cells = grown;
     if (!grown) return error_set_memory(list->error);
   }
-  struct cell *cell = &list->cells[used];
-  *cell = (struct cell){0, 0, NAN};
+  list->cells[list->count++] = (struct cell){0, 0, NAN};
+  return 1;
+}
+
+static int check_cell(const struct cell *cell, struct error *error) {
+  return (cell->x && cell->y && !isnan(cell->p)) ||
+         error_set(error, "a cell of the kernel needs x, y and p");
+}
+
+/* Reads one cell of an array of cells. */
+static int take_cell(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct cell_list *list = context;
+  int is_array = strcmp(type, "array") == 0;
+  (void)key;
+  if (!is_array && strcmp(type, "object") != 0)
+    return error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
+  if (!add_cell(list)) return 0;
+  list->at = list->count - 1;
   const char *text = (const char *)sqlite3_value_text(value);
   int taken = (is_array ? json_elements : json_members)(list->json, text, take_member, list);
-  list->count++;
   if (!taken) return error_set(list->error, "%s", error_text(list->json->error));
-  return (cell->x && cell->y && !isnan(cell->p)) ||
-         error_set(list->error, "a cell of the kernel needs x, y and p");
+  return check_cell(&list->cells[list->at], list->error);
+}
+
+/* Reads one member of a cell [x, y, p]. The key is the row and the column. */
+static int take_place(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct cell_list *list = context;
+  list->at = atoi(key);
+  while (list->count <= list->at) {
+    if (!add_cell(list)) return 0;
+  }
+  return take_member(list, strchr(key, ',') + 1, type, value);
+}
+
+/* Reads the cells. If all cells are written as [x, y, p], there is a faster way. */
+static int list_cells(struct cell_list *list, const char *text) {
+  if (!json_is_table(list->json, text, 3))
+    return json_elements(list->json, text, take_cell, list) ||
+           error_set(list->error, "%s", error_text(list->json->error));
+  int taken = json_table(list->json, text, take_place, list) ||
+              error_set(list->error, "%s", error_text(list->json->error));
+  for (int i = 0; taken && i < list->count; i++) taken = check_cell(&list->cells[i], list->error);
+  return taken;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -185,9 +216,8 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
 /* Reads an array of cells. */
 static int read_cells(struct markov_kernel *channel, struct json *json, const char *text,
                       struct error *error) {
-  struct cell_list list = {json, 0, 0, error};
-  int read = json_elements(json, text, take_cell, &list) ||
-             error_set(error, "%s", error_text(json->error));
+  struct cell_list list = {.json = json, .error = error};
+  int read = list_cells(&list, text);
   if (read && !list.count) read = error_set(error, "the kernel is empty");
   if (read) {
     qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
@@ -304,6 +334,12 @@ void chain_clear(struct chain *chain) {
   *chain = (struct chain){0};
 }
 
+int chain_copy(struct chain *copy, const struct chain *chain) {
+  if (!chain_open(copy, chain->rows, chain->columns)) return 0;
+  memcpy(copy->high, chain->high, 2 * sizeof *chain->high * chain->rows * chain->columns);
+  return 1;
+}
+
 /* Adds a + b >= 0 to *high + *low. The function adds the rounding error of *high to *low. */
 static void add_exactly(double *high, double *low, double a, double b) {
   double sum = *high + a, part = sum - *high;
@@ -396,8 +432,8 @@ int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *c
   return going;
 }
 
-int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,
-              double *rdp) {
+int chain_rdp(const struct chain *chain, double epsilon, size_t row, const double *orders,
+              int order_count, double *rdp) {
   struct kernel kernel = {chain->high, chain->rows, chain->columns};
-  return kernel_rdp(&kernel, chain->low, epsilon, orders, order_count, rdp);
+  return kernel_rdp(&kernel, chain->low, epsilon, row, orders, order_count, rdp);
 }

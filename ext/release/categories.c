@@ -10,6 +10,7 @@
 #include "math/rounding.h"
 #include "noise/categorical.h"
 #include "release/definition.h"
+#include "release/divergences.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -192,7 +193,7 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 ** Sets the costs of the category that the kernel draws. The cost at each order is the smaller of
 ** two bounds. One bound is the cost before this kernel, because a kernel never raises the cost. The
 ** other bound holds for all kernels so far after the worst mechanism with the epsilon of the first
-** category (chain_rdp). An audience that has also seen an earlier category has already paid for
+** category (divergences.h). An audience that has also seen an earlier category has already paid for
 ** that category. Returns 1, or 0 with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
@@ -209,12 +210,14 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
     orders[i] = order > 1 ? order : 2;
   }
   double *after = orders + count;
-  int computed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) &&
-                 chain_rdp(&walk->chain, walk->epsilon, orders, count, after);
+  int computed = (chain_pass(&walk->chain, channel, walk->states, walk->state_count) ||
+                  error_set_memory(error)) &&
+                 divergences_find(walk->publication->session, &walk->chain, walk->epsilon, orders,
+                                  count, after, error);
   for (int i = 0; computed && i < count; i++)
     walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
   sqlite3_free(orders);
-  return computed || error_set_memory(error);
+  return computed;
 }
 
 /* Sets the states of the walk to the output categories of the kernel. */

@@ -15,10 +15,12 @@
 #include "release/categories.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
+#include "release/divergences.h"
 #include "release/model.h"
 #include "release/numbers.h"
 #include "release/path.h"
 #include "release/procedures.h"
+#include "release/reports.h"
 #include "release/session.h"
 #include "release/values.h"
 
@@ -327,14 +329,32 @@ int publish_enter(struct publication *publication, struct session *session,
   return !error_is_set(&session->error);
 }
 
+int publish_prepare(struct session *session, const struct request *request) {
+  struct publication publication;
+  struct ledger *ledger = session->ledger;
+  if (request->aggregate->family->statistic != STATISTIC_REPORTS) return 1;
+  if (!ledger_begin_reading(ledger)) return 0;
+  publication_open(&publication, session);
+  int found = load(&publication, request->tier, request->name);
+  int is_charged = found && strcmp(publication.definition.release.state, "charged") == 0;
+  session->divergences.defers = 1;
+  if (publication.position.at >= 0 && (!found || (request->resumes && is_charged)))
+    responses_weigh(&publication, request->model);
+  session->divergences.defers = 0;
+  ledger_rollback(ledger);
+  publish_clear(&publication);
+  return divergences_compute(session);
+}
+
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request) {
-  if (ledger_begin(session->ledger)) {
+  if (publish_prepare(session, request) && ledger_begin(session->ledger)) {
     publish_enter(publication, session, request);
     ledger_commit(session->ledger);
   } else {
     publication_open(publication, session);
   }
+  divergences_forget(session);
   return !error_is_set(&session->error);
 }
 
@@ -527,19 +547,37 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
          publish_existing(publication, keys, 0);
 }
 
-int publish_diffuse(struct publication *publication, struct session *session, const char *name,
-                    const char *tier, const struct markov_kernel *channel) {
+/* Does the work of publish_diffuse() in one transaction. */
+static void diffuse_once(struct publication *publication, struct session *session, const char *name,
+                         const char *tier, const struct markov_kernel *channel) {
   struct ledger *ledger = session->ledger;
   publication_open(publication, session);
-  if (ledger_ready(ledger) && ledger_begin(ledger)) {
-    if (!channel) {
-      enter_outward(publication, session, name, tier);
-    } else if (!load(publication, tier, name)) {
-      error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
-    } else if (is_usable(publication)) {
-      publish_mixed(publication, channel);
-    }
-    ledger_commit(ledger);
+  if (!ledger_begin(ledger)) return;
+  if (!channel) {
+    enter_outward(publication, session, name, tier);
+  } else if (!load(publication, tier, name)) {
+    error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  } else if (is_usable(publication)) {
+    publish_mixed(publication, channel);
   }
-  return publication->answered && !error_is_set(ledger_error(ledger));
+  ledger_commit(ledger);
+}
+
+/*
+** If the transaction needs divergences that take long to compute, it fails. The function computes
+** them without a transaction, and starts again. The list of divergences only grows, so the loop
+** ends when all kernels between the release and the tier are in it.
+*/
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct markov_kernel *channel) {
+  int again = ledger_ready(session->ledger);
+  publication_open(publication, session);
+  while (again) {
+    session->divergences.defers = channel != 0;
+    diffuse_once(publication, session, name, tier, channel);
+    again = divergences_missing(session) && divergences_compute(session);
+    if (again) publish_clear(publication);
+  }
+  divergences_forget(session);
+  return publication->answered && !error_is_set(&session->error);
 }

@@ -27,6 +27,14 @@ int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
 /*
+** Computes the divergences of a large kernel, if the request needs them for its charge, while the
+** ledger is not locked. publish_begin() calls this function itself. dp_batch() calls it for each
+** request before its transaction begins, and divergences_forget() after the transaction. Returns 1,
+** or 0 with the error in the session.
+*/
+int publish_prepare(struct session *session, const struct request *request);
+
+/*
 ** Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
 ** or 0 with the error in the session.
 */

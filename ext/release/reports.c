@@ -10,6 +10,7 @@
 #include "math/rounding.h"
 #include "noise/categorical.h"
 #include "release/definition.h"
+#include "release/divergences.h"
 #include "release/session.h"
 #include "release/parameters.h"
 
@@ -246,7 +247,8 @@ static int local_costs(const struct publication *publication, const struct chain
     /* A tier with exact Gaussian accounting has no order; 2 is a placeholder. */
     orders[i] = order > 1 ? order : 2;
   }
-  if (!chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
+  if (!divergences_find(publication->session, chain, INFINITY, orders, count, *costs, error))
+    return 0;
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
   return 1;
 }
@@ -361,6 +363,21 @@ static int weigh(const struct publication *publication, const struct survey *sur
   int weighed = local_costs(publication, chain, costs, error) && estimator(chain, &weights, error);
   sqlite3_free(weights);
   return weighed;
+}
+
+void responses_weigh(const struct publication *publication, char *model) {
+  struct publication asked = {.session = publication->session,
+                              .definition = {.release = {.model = model}},
+                              .position = publication->position};
+  struct error error = {0};
+  struct survey survey;
+  struct chain chain = {0};
+  double *costs = 0;
+  if (survey_read(&survey, &asked, &error)) weigh(&asked, &survey, &chain, &costs, &error);
+  sqlite3_free(costs);
+  chain_clear(&chain);
+  survey_clear(&survey);
+  error_clear(&error);
 }
 
 static int responses_charge(struct publication *publication) {

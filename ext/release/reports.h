@@ -33,6 +33,13 @@ int responses_kernel(struct request *request, struct json *json, const char *tex
 */
 int responses_finish(struct request *request, int by_unit, struct error *error);
 
+/*
+** Computes the cost of a local randomisation with this model, for the tiers of the publication.
+** Call this function in a transaction with `defers`, so that it notes what has to be computed
+** before the charge (divergences.h). Reports no error, because the charge will report it.
+*/
+void responses_weigh(const struct publication *publication, char *model);
+
 extern const struct procedure report_procedure;
 
 #endif

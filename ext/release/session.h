@@ -16,10 +16,18 @@ struct pending {
   int count, room;
 };
 
+/* The divergences of the kernels that the running SQL function needs (divergences.h). */
+struct divergence;
+struct divergences {
+  struct divergence *list;
+  int defers; /* 1: divergences of large kernels are not computed during the transaction */
+};
+
 struct session {
   struct error error; /* the error of the running SQL function; the ledger sets this error, too */
   struct ledger *ledger;
   struct pending *pending; /* the statements whose releases are drawn but not stored */
+  struct divergences divergences;
 };
 
 /*

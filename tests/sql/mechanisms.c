@@ -24,8 +24,11 @@ static double of_kernel(void) {
   size_t rows = (size_t)number(), columns = (size_t)number();
   for (size_t i = 0; i < rows * columns && i < 256; i++) probability[i] = number();
   struct kernel kernel = {probability, rows, columns};
-  double rdp;
-  return kernel_rdp(&kernel, 0, epsilon, &alpha, 1, &rdp) ? rdp : -1;
+  double rdp = 0;
+  for (size_t row = 0; row < rows; row++) {
+    if (!kernel_rdp(&kernel, 0, epsilon, row, &alpha, 1, &rdp)) return -1;
+  }
+  return rdp;
 }
 
 int main(void) {

@@ -1,0 +1,254 @@
+"""Tests releases through a large kernel. Their costs take seconds to compute. The ledger is not locked during this time: other
+connections make releases, an interrupt ends the computation, and a change of the ledger never leads to a wrong charge."""
+
+import json
+import random
+import sqlite3
+import threading
+import time
+
+import numpy
+import pytest
+
+from conftest import PATIENCE, unchecked
+from mechanism_truth import curve_of, ORDERS
+from noise_helpers import BUILD, connect, one
+
+ROWS = '{"protects":"row","adjacency":"replace"}'
+XS, YS, ZS = [f"x{i:02}" for i in range(40)], [f"y{i:02}" for i in range(40)], [f"z{i:03}" for i in range(256)]
+
+
+def kernel_of(states, symbols, seed):
+    """Returns a dense kernel. No two of its probabilities are equal, so every pair of rows has to be compared."""
+    chance = random.Random(seed)
+    cells = []
+    for i, x in enumerate(states):
+        weights = [1 + 0.3 * chance.random() + 0.5 * len(symbols) * (j == i) for j in range(len(symbols))]
+        cells += [[x, y, weight / sum(weights)] for y, weight in zip(symbols, weights)]
+    return json.dumps(cells)
+
+
+LARGE = kernel_of(XS, ZS, 1)      # about a second
+FIRST = kernel_of(XS, YS, 2)      # a part of a second
+SECOND = kernel_of(YS, ZS, 3)     # after FIRST, about a second
+OPTIONS = {"n": 10, "otherwise": "x00", "name": "r"}
+MIX = ("SELECT dp_mix('r', 'mid', ?)", SECOND)
+
+
+def response(kernel):
+    return "SELECT dp_response_count('in', k, ?, ?) FROM t", kernel, json.dumps(OPTIONS)
+
+
+def element(kernel, name="r"):
+    return {"tier": "in", "kind": "response_count", "sql": "SELECT k FROM t",
+            "options": {**OPTIONS, "name": name, "kernel": json.loads(kernel)}}
+
+
+def release(kernel):
+    of = element(kernel)
+    return "SELECT dp_release('in', 'response_count', ?, ?)", of["sql"], json.dumps(of["options"])
+
+
+def batch(kernel):
+    count = {"tier": "in", "kind": "count", "sql": "SELECT 1 FROM t", "options": "counted"}
+    return "SELECT dp_batch(?)", json.dumps([count, element(kernel)])
+
+
+# The ways of paying for a large kernel: what happens before, and the statement.
+WAYS = {
+    "aggregate": ([], response(LARGE)),
+    "dp_release": ([], release(LARGE)),
+    "dp_batch": ([], batch(LARGE)),
+    "dp_mix of reports": ([response(FIRST)], MIX),
+    "dp_mix of a symbol": ([("SELECT dp_choice('in', k, ?, NULL, 'r') FROM t", json.dumps(YS))], MIX),
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return WAYS[request.param]
+
+
+def ledger(path, before=(), tiers=(("in", 400.0), ("mid", 300.0), ("out", 200.0))):
+    db = connect(path)
+    one(db, "SELECT dp_init(?)", unchecked(ROWS))
+    for name, rate in tiers:
+        one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", name, rate)
+    db.execute("CREATE TABLE t(k)")
+    db.executemany("INSERT INTO t VALUES (?)", [("x01",), ("x02",), ("y03",)])
+    for sql, *arguments in before:
+        one(db, sql, *arguments)
+    return db
+
+
+def books(path, sql):
+    db = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
+    rows = db.execute(sql).fetchall()
+    db.close()
+    return rows
+
+
+def paid(path):
+    return books(path, "SELECT release, tier, rate, curve, delta FROM dp_charge ORDER BY id")
+
+
+class Work(threading.Thread):
+    """Runs one statement in a thread of its own."""
+
+    def __init__(self, db, sql, *arguments):
+        super().__init__()
+        self.db, self.call, self.error, self.seconds = db, (sql, *arguments), None, None
+        self.start()
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            one(self.db, *self.call)
+        except sqlite3.Error as error:
+            self.error = str(error)
+        self.seconds = time.monotonic() - began
+
+    def end(self):
+        self.join(PATIENCE)
+        assert not self.is_alive()
+        return self.error
+
+
+def connection(path):
+    """Returns a connection that another thread may use, too."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    return db
+
+
+@pytest.mark.plain
+def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
+    """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
+    path = tmp_path / "data.db"
+    before, statement = way
+    ledger(path, before).close()
+    other, waits = connect(path), []
+    work = Work(connection(path), *statement)
+    while work.is_alive():
+        began = time.monotonic()
+        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', ?)", f"meanwhile {len(waits)}")
+        waits.append(time.monotonic() - began)
+    assert work.end() is None
+    assert len(waits) > 5 and max(waits) < work.seconds / 3, (len(waits), max(waits), work.seconds)
+    assert one(other, "SELECT dp_verify()") == "ok"
+    assert one(other, "SELECT state FROM dp_release WHERE name = 'r'") == "released"
+
+
+@pytest.mark.plain
+def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
+    before, statement = way
+    ledger(tmp_path / "whole.db", before).close()
+    whole = Work(connection(tmp_path / "whole.db"), *statement)
+    assert whole.end() is None
+    path = tmp_path / "data.db"
+    ledger(path, before).close()
+    db, charged = connection(path), paid(path)
+    work = Work(db, *statement)
+    time.sleep(whole.seconds / 3)
+    db.interrupt()
+    assert "interrupted" in work.end()
+    assert work.seconds < 0.8 * whole.seconds, (work.seconds, whole.seconds)
+    assert paid(path) == charged
+    assert one(db, "SELECT dp_verify()") == "ok"
+    one(db, *statement)  # the same connection works as before
+    assert paid(path) == paid(tmp_path / "whole.db")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- costs ---------------------------------------------------------------------------------------------------------
+
+
+def reference(kernel, alpha):
+    """Returns the divergence of the worst pair of rows, by its definition, in extended precision."""
+    cells = {(x, y): p for x, y, p in json.loads(kernel)}
+    table = numpy.array([[cells[x, y] for y in ZS] for x in XS], dtype=numpy.longdouble)
+    table /= table.sum(axis=1, keepdims=True)
+    logs = numpy.log(table)
+    if alpha == float("inf"):
+        return max((row - logs).max() for row in logs)
+    terms = (alpha * row + (1 - alpha) * logs for row in logs)
+    most = [(term.max(axis=1), term) for term in terms]
+    return max((high + numpy.log(numpy.exp(term - high[:, None]).sum(axis=1))).max() for high, term in most) / (alpha - 1)
+
+
+def test_the_cost_is_that_of_the_worst_pair_of_rows(tmp_path):
+    """The three ways to make the same release cost the same, to the last bit."""
+    costs = []
+    for name in ("aggregate", "dp_release", "dp_batch"):
+        path = tmp_path / f"{name}.db"
+        before, statement = WAYS[name]
+        one(ledger(path, before), *statement)
+        costs.append([row for row in paid(path) if row[0] == "r"])
+    assert costs[0] == costs[1] == costs[2]
+    curve = curve_of(costs[0][0][3])[0]
+    for k in (20, 40, 60, 80, len(ORDERS) - 1):
+        assert abs(curve[k] / float(reference(LARGE, ORDERS[k])) - 1) < 1e-9, ORDERS[k]
+
+
+def test_a_batch_of_large_kernels(tmp_path):
+    """Each kernel of a batch has its own cost, which is that of a release of its own."""
+    kernels = {"a": LARGE, "b": kernel_of(XS[:20], ZS, 4), "c": LARGE}
+    path = tmp_path / "data.db"
+    one(ledger(path), "SELECT dp_batch(?)", json.dumps([element(kernel, name) for name, kernel in kernels.items()]))
+    together = {row[0]: row[1:] for row in paid(path)}
+    for name, kernel in kernels.items():
+        alone = tmp_path / f"{name}.db"
+        one(ledger(alone), *release(kernel))
+        assert [row[1:] for row in paid(alone)] == [together[name]]
+
+
+# ---- changes meanwhile ---------------------------------------------------------------------------------------------
+
+
+def run_during(path, change, statement):
+    """Runs `statement`, and `change` on another connection while the first one computes. Returns the error of `statement`."""
+    other, work = connect(path), Work(connection(path), *statement)
+    time.sleep(0.2)  # the statement has begun to compute
+    one(other, *change)
+    assert work.is_alive(), "the change came too late"
+    return work.end()
+
+
+NEW_TIER = ("SELECT dp_tier('new', 500.0, 1e7, 1e-6)",)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", ["dp_batch", "dp_mix of reports", "dp_mix of a symbol"])
+def test_a_tier_that_is_created_meanwhile_pays_the_right_cost(tmp_path, name):
+    """The budget of the new tier is enforced at an order of its own, at which the cost was not computed."""
+    before, statement = WAYS[name]
+    path, wanted = tmp_path / "data.db", tmp_path / "wanted.db"
+    ledger(path, before).close()
+    assert run_during(path, NEW_TIER, statement) is None
+    one(ledger(wanted, before + [NEW_TIER]), *statement)
+    assert sorted(paid(path)) == sorted(paid(wanted))
+    assert one(connect(path), "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.plain
+def test_a_budget_that_is_spent_meanwhile_is_not_exceeded(tmp_path):
+    path = tmp_path / "data.db"
+    db = ledger(path, tiers=[])
+    one(db, "SELECT dp_tier('in', 400.0, ?, 1e-6)", one(db, "SELECT dp_zcdp_epsilon(400.1, 1e-6)"))
+    db.close()
+    spend = ("SELECT dp_release('in', 'count', 'SELECT 1 FROM t', 'counted')",)
+    assert "would exceed its budget" in run_during(path, spend, release(LARGE))
+    assert [row[0] for row in paid(path)] == ["counted"]
+    assert one(connect(path), "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.plain
+def test_a_release_that_is_discarded_meanwhile_is_not_mixed(tmp_path):
+    before, statement = WAYS["dp_mix of reports"]
+    path = tmp_path / "data.db"
+    ledger(path, before).close()
+    charged = paid(path)
+    assert "unknown release" in run_during(path, ("SELECT dp_discard('r')",), statement)
+    assert paid(path) == charged
+    assert one(connect(path), "SELECT dp_verify()") == "ok"
