@@ -24,8 +24,8 @@ struct accountant {
   const char *theorem; /* the theorem that the certificate names */
 
   /*
-  ** The releases that the accountant covers. A tier with this accountant refuses all other
-  ** releases.
+  ** The budgets and releases that the accountant covers. A tier with this accountant refuses all
+  ** others.
   */
   int has_delta;     /* 1: budgets may have a positive delta; 0: delta is 0 */
   int covers_rates;  /* 1: covers Gaussian noise, whose cost is a zCDP rate */
@@ -55,9 +55,9 @@ struct accountant {
   double (*draws_left)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
-  ** Computes two members of a tier from its other members. filter_order is the order at which
-  ** curves count, or NaN if curves do not count. rate_limit is the limit on `total`. Returns 0 if
-  ** the budget allows nothing to be spent.
+  ** Computes two members of a tier from its other members. filter_order is the order at which the
+  ** accountant adds up RDP curves, or NaN if it covers no curves. rate_limit is the limit on
+  ** `total`. Returns 0 if the budget allows nothing to be spent.
   */
   int (*set_limit)(struct ledger_tier *tier);
 
@@ -72,8 +72,9 @@ struct accountant {
                 const struct budget *after, const struct payment *payment);
 
   /*
-  ** Returns the epsilon of the sum of a rate and a curve at the stored orders (null: no curve),
-  ** rounded up. The delta is the part of the tier's delta that is for noise.
+  ** Returns the epsilon of a rate and a curve together, rounded up. `curve` holds values at the
+  ** stored orders (math/renyi.h), or is null if there is no curve. The epsilon belongs to the part
+  ** of the tier's delta that is for noise.
   */
   double (*epsilon)(const struct ledger_tier *tier, double rate, const double *curve);
 
@@ -133,7 +134,10 @@ const struct accountant *accountant_find(const char *name);
 */
 char *accountant_names(void);
 
-/* Lowers a limit by the largest error that math/ can make. */
+/*
+** Lowers a limit by more than the relative errors of math/, which are about 1e-14
+** (math/rounding.h).
+*/
 #define ACCOUNTANT_BELOW(limit) ((limit) * (1 - 0x1p-46))
 
 #endif

@@ -15,8 +15,9 @@
 ** contains discarded releases, because their charges stay.
 **
 ** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
-** stddev would show the rate of the inner tier. These columns are therefore NULL, and rates are
-** rounded up to four digits.
+** stddev would show the rate of the inner tier. The column `options` therefore leaves out the noise
+** and the default learning rate; stddev, low and high are NULL; and rates are rounded up to four
+** digits.
 **
 ** One fact about inner tiers stays visible. The first draw of a release fixes the step of its
 ** lattice. The step is a power of two, and follows from public parameters and from the rate of the
@@ -43,7 +44,8 @@ SQLITE_EXTENSION_INIT3
 ** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
 ** shown: the same releases, with names that the audience may know. In the ledger, a release without
 ** a name of its own is called release-<id>. This id would show how many releases there are, so the
-** audience sees another number.
+** audience sees another number. inner_models: 1 if one of these releases is a model that was also
+** published at an inner tier.
 */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \

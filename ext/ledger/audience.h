@@ -14,8 +14,9 @@
 
 /*
 ** Returns the text of a SELECT that reads the host's columns of a table, restricted to the rows and
-** columns that the members of the tier @tier may know. `where` is "" or a further condition on
-** these columns. The caller calls sqlite3_free(). Returns null if memory runs out.
+** columns that the members of a tier may know. The SQL parameter @tier is the name of the tier.
+** `where` is "" or a further condition on these columns. The caller calls sqlite3_free(). Returns
+** null if memory runs out.
 */
 char *audience_select(const struct ledger_table *table, const char *where);
 

@@ -25,8 +25,8 @@ SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
 /*
-** SQL that looks up a fact about the mechanism of a release. ?3 is a JSON object whose members are
-** the names of mechanisms. The result is NULL for an unknown mechanism.
+** SQL that looks up a fact about the mechanism of a release. ?3 is a JSON object with one member
+** for each mechanism; its key is the mechanism's name. The result is NULL for an unknown mechanism.
 */
 #define OF_MECHANISM(what) \
   "(SELECT json_extract(m.value, '$." what "') FROM json_each(?3) m WHERE m.key = mechanism)"

@@ -16,7 +16,8 @@
 ** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
 ** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
 ** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
-** part in 10^7, so one rate is valid for both.
+** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
+** (math/rounding.h).
 */
 #include <math.h>
 #include <string.h>
@@ -266,8 +267,8 @@ static int is_cost(const struct cost *cost) {
 
 /*
 ** Returns whether a tier has paid the whole cost of a publication that has not been made yet
-** (path_prepay()). Publications further out cost less, so the tier can have paid this amount only
-** for this publication.
+** (path_prepay() in release/path.c). Publications further out cost less, so the tier can have paid
+** this amount only for this publication.
 */
 static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
                       const struct ledger_tier *tier, const struct cost *cost) {

@@ -60,11 +60,11 @@ enum column_kind {
 /*
 ** The role of a column in the hash or fingerprint of its row:
 **   PLAIN    none
-**   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL
+**   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL (a COUNT: '0')
 **   ADDED    a line of the hash, but a column of another table
 **   DIGEST   a field of the fingerprint that holds the hash of the text; '-' for NULL
-**   GIVEN    like DIGEST (a number: HASHED) in a fingerprint and like HASHED in a hash, but left
-**            out for NULL, so that older fingerprints and hashes stay valid
+**   GIVEN    in a hash: like HASHED; in a fingerprint: a text like DIGEST, a number like HASHED;
+**            for NULL: nothing, so that older fingerprints and hashes stay valid
 */
 enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
 

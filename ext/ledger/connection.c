@@ -232,8 +232,9 @@ int connection_check(struct ledger *ledger) {
 /* ---- terms ----------------------------------------------------------------------------------- */
 
 /*
-** The names that the columns hold for LEDGER_UNITS and LEDGER_ROWS, and for LEDGER_ADD_REMOVE and
-** LEDGER_REPLACE. These constants are the indices of the arrays.
+** The texts of the columns dp_ledger.protects and dp_ledger.adjacency. The constants LEDGER_UNITS,
+** LEDGER_ROWS, LEDGER_ADD_REMOVE and LEDGER_REPLACE are the indices. Index 0 stands for the
+** default.
 */
 static const char *const protects_name[] = {"unit", "unit", "row"};
 static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};

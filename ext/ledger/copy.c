@@ -26,9 +26,9 @@ static int is_interrupted(void *ledger) {
 }
 
 /*
-** Lets an interrupt of the host end the statement that runs on the copy before the statement has
-** read its next row. This needs a progress handler, which some builds of SQLite leave out. The
-** handler is set on the connection of the copy, never on the host's connection.
+** Lets an interrupt of the host end a statement on the copy, even while the statement computes its
+** next row. This needs a progress handler, which some builds of SQLite leave out. The handler is
+** set on the connection of the copy, never on the host's connection.
 */
 static void watch_copy(struct ledger *ledger) {
 #ifndef SQLITE_CORE

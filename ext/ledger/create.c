@@ -81,8 +81,8 @@ static void remove_empty(struct ledger *ledger) {
 }
 
 /*
-** Creates an empty file for the new ledger. The file has no permissions that the database does not
-** have.
+** Creates an empty file for the new ledger. The permissions of the file are at most those of the
+** database.
 */
 static enum creation create_file(struct ledger *ledger) {
   if (ledger_is_memory(ledger)) return FILE_EXISTS;

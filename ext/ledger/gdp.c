@@ -80,7 +80,10 @@ static double same(double rate) {
   return rate;
 }
 
-/* At order infinity, Gaussian noise has no finite cost, so the function uses the tier's epsilon. */
+/*
+** At order infinity the cost of Gaussian noise is infinite. The function then returns the tier's
+** epsilon, as for the accountant 'rdp'.
+*/
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }

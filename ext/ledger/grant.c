@@ -7,8 +7,8 @@
 ** (accountant.h), on the delta for private keys, and on the lattice slack. Each charge is paid by
 ** the owner or by one grant (dp_charge.grant_name).
 **
-** Why every filter stays valid. For one tier, let S be the total of all charges of the budget, let
-** G(g) be the total of the charges that grant g paid, and let R(g) be the amount of grant g. The
+** Why every filter stays valid. For one tier, let S be the total of all charges, let G(g) be the
+** total of the charges that grant g paid, and let R(g) be the amount that grant g has reserved. The
 ** code keeps two conditions true:
 **
 **     (1)  G(g) <= R(g)  for each grant g,
@@ -19,11 +19,11 @@
 ** charges, whoever chooses them. (1) and (2) hold after every step:
 **   - a new grant: G(g) = 0, and check_fits() refuses a grant whose R(g) would break (2).
 **   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
-**     the limit by the sum, rounded up.
+**     the limit by the sum in (2), rounded up.
 **   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
 **     grows by c and G(g) grows by at least c, so (2) stays valid. If S is a sum of doubles, a
-**     rounding error can make it grow by more than c. paid_by_grant() therefore adds to c, for
-**     G(g), more than this error. Sums of rates are exact (math/total.h).
+**     rounding error can make it grow by more than c. paid_by_grant() therefore lets G(g) grow by
+**     more than c plus this error. Sums of rates are exact (math/total.h).
 **   - a period of the tier ends: S becomes 0, and G(g) does not change. A grant gets no new amounts
 **     in a new period.
 ** The same holds for the sums of deltas and of slack.
@@ -205,8 +205,9 @@ static int known_left(struct ledger *ledger, const struct ledger_tier *tier,
 
 /*
 ** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
-** fits `amount` at the tier `outer`. The slack is divided in the same proportion as the total,
-** because the slack limits of two tiers are independent.
+** fits `amount` at the tier `outer`. If `amount` is, say, a tenth of the outer tier's rate_limit,
+** the inner tier reserves a tenth of its own slack_limit, because the slack limits of two tiers are
+** independent.
 */
 static struct held carried(const struct held *amount, const struct ledger_tier *outer,
                            const struct ledger_tier *inner) {

@@ -175,7 +175,10 @@ int ledger_is_memory(const struct ledger *ledger);
 */
 int connection_is_inherited(const struct ledger *ledger);
 
-/* Opens the file and takes its lock, which every read of the file needs. */
+/*
+** Opens the file and takes its lock, which every read of a ledger needs. If the file belongs to
+** another application, the function succeeds without the lock.
+*/
 int connection_open(struct ledger *ledger);
 
 /* Does what connection_open() does, and makes the connection ready for transactions. */
@@ -235,10 +238,11 @@ char *ledger_resolve(const struct ledger *ledger, const char *name);
 char *ledger_default_name(const struct ledger *ledger);
 
 /*
-** Opens the ledger at `path`, unless it is open already. The function takes ownership of the
-** string. An in-memory ledger cannot be opened again, so for MEMORY_PATH the function succeeds only
-** if this ledger is open. The function refuses the files of the host's database, because closing
-** such a file would drop the host's own locks.
+** Opens the ledger at `path`, unless it is open already. Returns 0 without an error if there is no
+** ledger at `path`. The function takes ownership of the string. An in-memory ledger cannot be
+** opened again, so for MEMORY_PATH the function succeeds only if this ledger is open. The function
+** refuses the files of the host's database, because closing such a file would drop the host's own
+** locks.
 */
 int ledger_use_path(struct ledger *ledger, char *path);
 
@@ -391,7 +395,10 @@ const struct column *columns_shown(const struct table_columns *columns, int plac
 /* Binds the row that columns_insert() inserts. Returns an SQLite result code. */
 int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, const void *row);
 
-/* Reads the row that columns_select() selects. Returns the index of the first column after it. */
+/*
+** Reads the row that columns_select() selects. Returns the index of the first column of `statement`
+** after those of the row.
+*/
 int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
                  const struct table_columns *columns, void *row);
 
@@ -415,7 +422,7 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
 /*
 ** Registers the SQL function display(kind, lo, grid, key, stddev, value, low, high) on a private
-** connection. For a symbol, stddev is NULL and the symbol is in `key`.
+** connection. stddev is NULL for the ends of bounds and for a symbol, which is in `key`.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 
@@ -440,13 +447,16 @@ char *ledger_verify_schema(struct ledger *ledger);
 
 #define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* limit of the number of charges or releases */
 
-/* The subjects of seals other than releases. A release is sealed under its id. */
+/*
+** Each seal covers one subject (seal.c). The subject of a release is its id, which is above 0.
+** These are the other subjects.
+*/
 #define SEAL_TERMS  0    /* dp_ledger, dp_tier and dp_policy */
 #define SEAL_ORDERS (-1) /* dp_order.allowed */
 
 /*
-** Records that the open transaction changes a subject, so that the commit seals this subject. Every
-** statement that writes calls this function.
+** Records that the open transaction changes a subject, so that the commit seals this subject.
+** note_write() in statements.c calls seal_touch() for the statements that change a subject.
 */
 void seal_touch(struct ledger *ledger, int64_t subject);
 int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
@@ -459,7 +469,10 @@ void seal_forget(struct ledger *ledger); /* forgets the records; called after th
 int seal_trust_all(struct ledger *ledger);
 int seal_all(struct ledger *ledger);
 
-/* Fails if dp_tier, dp_ledger, dp_policy or dp_budget differs from its last seal. */
+/*
+** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_budget or dp_reserve differs from its last
+** seal.
+*/
 int seal_trust_books(struct ledger *ledger);
 
 /* ---- the marker in the host's database (marker.c) ---- */
@@ -507,13 +520,13 @@ int marker_check_attached(struct ledger *ledger);
 
 /*
 ** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL or
-** its WAL index.
+** its WAL index. Also returns 1 if the database is such a file of a database at `path`.
 */
 int file_is_hosts(const char *path, const char *database);
 
-/* ---- budgets (budget.c) ---- */
+/* ---- budgets and curves (budget.c, curve.c) ---- */
 
-/* What a tier has spent, or what a grant may spend. */
+/* What a tier has spent, or what a grant has spent at a tier. */
 struct budget {
   struct total rate;
   double slack, delta;
@@ -568,12 +581,14 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
 
 /*
 ** Returns the largest number of periods of an outer tier that can overlap one period of an inner
-** tier. Null means a period that never ends. If the inner period never ends and the outer periods
-** end, returns 0.
+** tier. Null means a period that never ends. Returns 0 if there is no largest number, because the
+** inner period never ends and the outer periods do.
 */
 int period_overlaps(const char *inner, const char *outer);
 
-/* Starts the period of a tier that begins on the day `start`. The totals of the tier become 0. */
+/*
+** Starts a period of a tier. The period begins on the day `start`. The totals of the tier become 0.
+*/
 int period_enter(struct ledger *ledger, const char *tier, const char *start);
 
 /*
@@ -609,6 +624,8 @@ const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
 int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
               int count);
 
+/* ---- payments (charge.c, budget.c) ---- */
+
 /*
 ** Charges a new tier for everything that the nearest tier outside it has paid (charge.c).
 */
@@ -616,8 +633,8 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
 
 /*
 ** budget_read() and budget_write() read and write the running totals of a tier. orders_read() and
-** orders_write() read and write the sum of its curves at the stored orders. budget_write() also
-** stores the columns that follow from the totals.
+** orders_write() read and write the sum of the curves of its charges at the stored orders.
+** budget_write() also stores the columns that follow from the totals.
 */
 int budget_read(struct ledger *ledger, const char *tier, struct budget *budget);
 struct curve orders_read(struct ledger *ledger, const char *tier);
@@ -642,9 +659,9 @@ int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int cou
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /*
-** Returns the epsilon that a tier has spent so far, rounded up. Its delta is the tier's delta
-** without the parts that are set aside for key selection and lattice slack. `curve` is the sum of
-** the tier's curves (null: no curves).
+** Returns the epsilon that a tier has spent so far, rounded up. This epsilon belongs to the tier's
+** delta without the parts that are set aside for key selection and lattice slack. `curve` is the
+** sum of the tier's curves (null: no curves).
 */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
@@ -664,7 +681,7 @@ struct budget budget_after(const struct budget *budget, const struct payment *pa
 
 /* ---- what grants hold (grant.c) ---- */
 
-/* The unspent amounts of all grants at a tier, rounded up. */
+/* Amounts of a tier's budget, such as the unspent amounts of all grants (grant.c). */
 struct held {
   double total, delta, slack;
 };
@@ -697,7 +714,7 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_tier *outer);
 
-/* Returns whether a name has the form of a release that a grant pays for. */
+/* Returns whether a name is '<grant>/<name>' and this grant exists. */
 int grant_owns_name(struct ledger *ledger, const char *name);
 
 /* Returns the first discrepancy between grants, charges and budgets, or null. */

@@ -29,7 +29,10 @@ static int host_is_interrupted(struct ledger *ledger) {
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
-  /* `rc` is the error of the probe. If the host refused the probe, this is not an interrupt. */
+  /*
+  ** `rc` already holds the error of the probe. Only SQLITE_INTERRUPT is an interrupt: the host can
+  ** also refuse the probe.
+  */
   sqlite3_reset(ledger->probe);
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }

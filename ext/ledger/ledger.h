@@ -2,9 +2,10 @@
 ** ledger.h: the durable record of all releases and of their costs.
 **
 ** The room ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement on this
-** file, and the marker in the host's database. The ledger decides how much each tier pays
-** (charge.c), and refuses a release that would exceed a budget (accountant.h). The ledger does not
-** draw noise, read the owner's rows or define SQL functions.
+** file, and the marker: a table with one row in the host's database that names its ledger
+** (marker.c). The ledger decides how much each tier pays (charge.c), and refuses a release that
+** would exceed a budget (accountant.h). The ledger does not draw noise, read the owner's rows or
+** define SQL functions.
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
@@ -18,10 +19,11 @@
 **   L7  If the host connection cannot write its database, the ledger is only read, unless a grant
 **       pays (ledger_use_grant()).
 **
-** The ledger reports errors to the struct error given to ledger_new(). After an error every later
-** call does nothing and fails, so the caller can check for errors once at the end. ledger_ready()
-** and ledger_create() clear the error first. Functions that return int return 1 for success and 0
-** for failure, unless their comment says otherwise.
+** The ledger reports errors to the struct error given to ledger_new(). Other rooms call this struct
+** "the ledger's error". After an error every later call does nothing and fails, so the caller can
+** check for errors once at the end. ledger_ready(), ledger_create() and ledger_resume() clear the
+** error first. Functions that return int return 1 for success and 0 for failure, unless their
+** comment says otherwise.
 */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
@@ -49,8 +51,8 @@ struct ledger_terms {
 };
 
 /*
-** A tier and a release as the ledger stores them, with one member for each column (columns.h). The
-** structs own their texts.
+** A tier and a release as the ledger stores them. columns.h lists the members, which have the names
+** of columns. The structs own their texts.
 */
 struct ledger_tier {
   TIER_COLUMNS(COLUMN_MEMBER)
@@ -112,8 +114,8 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 /*
 ** These functions return the terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
 ** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE. ledger_unit()
-** returns the name of a unit, or null if it has none. Call ledger_unit() inside a transaction, and
-** free the name with sqlite3_free().
+** returns the word for a unit, such as 'patient', or null if dp_init() got no such word or on
+** failure. Call ledger_unit() inside a transaction, and free the word with sqlite3_free().
 */
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
@@ -130,8 +132,7 @@ const char *ledger_database(const struct ledger *ledger);
 struct error *ledger_error(const struct ledger *ledger);
 
 /*
-** Returns a JSON parser that stops when the host is interrupted, and that reports errors to the
-** same struct error.
+** Returns a JSON parser that stops when the host is interrupted, and that sets the ledger's error.
 */
 struct json *ledger_json(struct ledger *ledger);
 
@@ -212,8 +213,8 @@ int ledger_tier_drop(struct ledger *ledger, const char *name);
 /*
 ** Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
 ** the cost that it has not yet paid for this release. The function checks all these tiers before it
-** charges any tier. If one tier refuses, the function charges nothing, and the error names the
-** tier, the amount needed and the amount left. Call this function inside a transaction.
+** charges any tier. If one tier refuses, the function charges nothing, and the error says why. Call
+** this function inside a transaction.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
@@ -222,7 +223,8 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 ** ledger_last_charge() returns the id of the last charge, or 0 if there are no charges.
 ** ledger_charged_since() returns the sum of the rates that a tier was charged after the charge with
 ** the id `charge`. An RDP curve (math/cost.h) counts as the rate that has the same RDP at the
-** tier's filter order, the order at which the accountant enforces the budget.
+** tier's filter order, the order at which the accountant enforces the budget. At a tier with the
+** accountant 'pure', the sum is a sum of epsilons.
 */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
@@ -244,8 +246,8 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 ** The result of ledger_repeats(), which looks at the sum of all charges after the charge with the
 ** id `charge`. `count` is the number of times that this sum can be paid again, before a tier
 ** refuses or the grant of the connection is used up. `count` is -1 if there are no such charges.
-** `tier` is the index of the tier that would refuse first. `period` is the name of its period, such
-** as 'January 2026', or '' if the tier has no periods.
+** `tier` is the index of the tier that would refuse first. `period` is the name of this tier's
+** current period, such as 'January 2026', or '' if the tier has no periods.
 */
 struct ledger_repeats {
   int64_t count;
@@ -277,8 +279,9 @@ struct ledger_mechanism {
   */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*
-  ** 1: the mechanism trains a model, whose later steps can hide a row. The stored curve may then be
-  ** below rdp(). If the publication also has a delta, rdp() says nothing about its curve.
+  ** 1: the mechanism trains a model step by step, and later steps can hide the row that an earlier
+  ** step used. The stored curve may then be below rdp(). If the publication also has a delta, rdp()
+  ** says nothing about its curve.
   */
   int hides;
 };
@@ -287,16 +290,17 @@ struct ledger_mechanism {
 typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
 /*
-** Recomputes all totals from dp_charge and compares them with the ledger. Returns 'ok' or the first
-** discrepancy, or null on error. The caller calls sqlite3_free(). Call this function inside a
-** transaction.
+** The first part of dp_verify(). Recomputes all totals from dp_charge and compares them with the
+** stored totals. Checks that every publication was paid for. Returns 'ok' or the first discrepancy,
+** or null on error. The caller calls sqlite3_free(). Call this function inside a transaction.
 */
 char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
 /*
-** The last part of dp_verify(). Checks states and names, compares all sealed rows with their seals,
-** and compares the schema with sql/ledger.sql. Returns the first discrepancy. Returns null if there
-** is no discrepancy, or on error. The caller calls sqlite3_free().
+** The last part of dp_verify(). Checks the states of releases, their names in all tables and the
+** types of columns. Compares all sealed rows with their seals, and the schema with sql/ledger.sql.
+** Returns the first discrepancy. Returns null if there is no discrepancy, or on error. The caller
+** calls sqlite3_free().
 */
 char *ledger_verify_seals(struct ledger *ledger);
 
@@ -339,10 +343,13 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *release)
 */
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
-/* Moves a release from one state to another. Fails unless exactly one row changes. */
+/*
+** Moves a release from the state `from` to the state `to`. Fails if the release is in another
+** state.
+*/
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
 
-/* Sets the total slack of a release. */
+/* Sets the lattice slack of all draws of a release so far (dp_release.slack). */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
 /*
@@ -358,7 +365,10 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
-/* What the option diagnose found. */
+/*
+** The results of the option diagnose: the noisy numbers of units that were clipped and that were
+** not.
+*/
 struct ledger_clipping {
   double clipped, unclipped;
   double stddev; /* of the noise in each of the two numbers */
@@ -379,9 +389,9 @@ int ledger_publication_find(struct ledger *ledger, int64_t release_id, const cha
                             uint64_t *clock);
 
 /*
-** Finds a publication and sets *kernel to a copy of the kernel that made it, or to null if there is
-** none. The caller frees *kernel with sqlite3_free(). Returns 0 if there is no such publication, or
-** on failure.
+** Finds a publication and sets *kernel to a copy of the kernel that made the publication, or to
+** null if no kernel made it. The caller frees *kernel with sqlite3_free(). Returns 0 if there is no
+** such publication, or on failure.
 */
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
 
@@ -477,10 +487,10 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 
 /*
 ** ledger_guest() hands the host connection to the members of a tier. The tables and the certificate
-** then show only what these members may know (audience.h), and the ledger no longer corrects the
-** marker in the database. If `tier` is null, the connection belongs to the owner again. The caller
-** passes null at the end of a report, or if it could not restrict the connection. ledger_audience()
-** returns the tier, or null for the owner.
+** then show only what these members may know (audience.h), and the ledger no longer corrects its
+** path in the marker of the database. If `tier` is null, the connection belongs to the owner again.
+** The caller passes null at the end of a report, or if it could not restrict the connection.
+** ledger_audience() returns the tier, or null for the owner.
 */
 int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
@@ -518,8 +528,9 @@ char *ledger_table_declaration(const struct ledger_table *table);
 const char *ledger_table_column(const struct ledger_table *table, int place);
 
 /*
-** Calls take() for each row of a table in which, for every i, the column wanted[i] IS values[i].
-** The function finalizes its statement before it returns. Call this function inside a transaction.
+** Calls take() for each row of a table in which, for every i, the column with the index wanted[i]
+** (from 0 on) IS values[i]. The function finalizes its statement before it returns. Call this
+** function inside a transaction.
 */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,

@@ -31,8 +31,9 @@ int ledger_is_unchecked(const struct ledger *ledger);
 
 /*
 ** Returns whether the contribution of each unit as a whole is bounded. This is so if the ledger
-** protects units, or if the ledger has a policy, because a question can return several rows for one
-** protected row. Call this function inside a transaction.
+** protects units. It is also so if the ledger protects rows and a policy declares at least one
+** table, because a question can return several rows for one protected row. Call this function
+** inside a transaction.
 */
 int ledger_by_unit(struct ledger *ledger);
 
@@ -63,10 +64,11 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
-** Decides whether rows may be read for a release that was charged in this transaction. `tables` is
-** a JSON object that lists the tables of the rows, such as {"visit":"protected"}. The function
-** stores `tables` in the row of the release. If `tables` is null, the tables are unknown, and the
-** function refuses unless the ledger is unchecked.
+** Decides whether rows may be read for a release that was charged in this transaction. If the
+** ledger has no policy, allows everything and stores nothing. Otherwise `tables` must be a JSON
+** object that lists the tables of the rows, such as {"visit":"protected"}, and the function stores
+** `tables` in the row of the release. If `tables` is null, the tables are unknown, and the function
+** refuses.
 */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 

@@ -56,7 +56,10 @@ static double rate_of_epsilon(double epsilon) {
   return epsilon + expm1(-epsilon);
 }
 
-/* At a finite order randomized response has the largest cost of all mechanisms with its epsilon. */
+/*
+** Of all mechanisms with the same epsilon, randomized response has the largest RDP at each finite
+** order.
+*/
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : response_rdp(order, tier->epsilon) / order;
 }

@@ -60,7 +60,10 @@ static double same(double rate) {
   return rate;
 }
 
-/* An RDP budget gives no bound at order infinity, so the function uses the tier's epsilon. */
+/*
+** An RDP budget does not bound the cost at order infinity. The function then returns the tier's
+** epsilon, so a pure inner tier needs at least this epsilon.
+*/
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }

@@ -3,12 +3,12 @@
 ** not cover.
 **
 ** A seal belongs to one subject: a release, the terms and tiers, or the orders. At the end of a
-** transaction, each subject that the transaction has changed gets a new seal; if only budgets have
-** changed, the terms and tiers get it. A seal holds two digests. The first covers all rows of the
-** subject, and the second covers the budgets. statements.c lists which subject each statement
-** changes, and ledger_commit() seals the changed subjects. Before a release is published, the
-** ledger compares its rows with its last seal. dp_verify() compares all subjects with their seals.
-** sql/ledger.sql defines the digests.
+** transaction, each subject that the transaction has changed gets a new seal. If only budgets have
+** changed, the terms and tiers get a new seal. A seal holds two digests. The first covers all rows
+** of the subject, and the second covers the budgets. statements.c lists which subject each
+** statement changes, and ledger_commit() seals the changed subjects. Before a release is published,
+** the ledger compares its rows with its last seal. dp_verify() compares all subjects with their
+** seals. sql/ledger.sql defines the digests.
 */
 #include <string.h>
 

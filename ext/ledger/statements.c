@@ -474,7 +474,7 @@ static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
     }
   }
   sqlite3_stmt *statement = ledger->statements[which];
-  /* Returns the error of the last step, which the code has handled already. */
+  /* sqlite3_reset() returns the error of the last step, which the code has handled already. */
   sqlite3_reset(statement);
   if (sqlite3_clear_bindings(statement) == SQLITE_OK) return statement;
   ledger_fail_sqlite(ledger);
@@ -482,8 +482,8 @@ static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
 }
 
 /*
-** Returns the statement if the bindings succeeded and its change has been recorded. Otherwise
-** returns null.
+** Returns the statement if the bindings succeeded, and if the subject that the statement changes
+** has been recorded (note_write()). Otherwise returns null.
 */
 static sqlite3_stmt *bound(struct ledger *ledger, enum statement which, int rc, int64_t first) {
   if (rc != SQLITE_OK) {

@@ -121,7 +121,10 @@ struct point_reading {
   int rows;       /* number of rows of the current point that have been read */
 };
 
-/* Reads the keys from the first point. The other points must have the same keys. */
+/*
+** Reads the key of a row. The rows of the first point say which keys there are. The other points
+** must have the same keys. Returns 0 if the key is wrong.
+*/
 static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
   struct ledger_grid *grid = &reading->path->grid;
   int cell = reading->rows / grid->components;
@@ -153,7 +156,10 @@ static int end_point(struct ledger *ledger, struct point_reading *reading) {
   return 1;
 }
 
-/* Returns whether a row of this component begins a point, or continues one, as it should. */
+/*
+** Returns whether a row with this component may come next. `is_new` is 1 if the row is the first
+** row of its point.
+*/
 static int is_in_place(const struct point_reading *reading, int component, int is_new) {
   int extra = reading->path->grid.extra;
   if (component < -1) return component == reading->extras - 1 - extra && is_new == !reading->extras;

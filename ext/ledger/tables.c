@@ -13,9 +13,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Hides the publications and values of failed and discarded releases, so that each name has those
-** of one release only. The file still contains the hidden rows. The condition looks up one release
-** for each row, so that a row of one release is found without reading the others.
+** Hides the publications and values of failed and discarded releases, so that the rows with one
+** name all belong to one release. The file still contains the hidden rows. The condition looks up
+** one release for each row, so that a row of one release is found without reading the others.
 */
 #define LIVE                                                                                       \
   "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
@@ -23,8 +23,8 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** SQL for the ids of the releases with one name. Two partial indices find them: one for the
-** discarded releases, and one for the others. Rows of releases have no index on the name, because
-** an index on the id of the release finds them.
+** discarded releases, and one for the others. The tables of publications, values and charges have
+** an index on release_id, but none on the name of the release.
 */
 #define IDS_OF_NAME                                                                                \
   "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \

@@ -128,8 +128,8 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 }
 
 /*
-** Returns whether no release, not even a failed one, was ever charged to a tier, published at it or
-** stored at it.
+** Returns whether a tier may be dropped. Sets an error if a grant reserves a part of its budget, or
+** if a release, even a failed one, was ever charged, published or stored at it.
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, TIER_RESERVED, "s", name);

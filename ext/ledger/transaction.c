@@ -24,12 +24,12 @@ static void round_as_before(struct ledger *ledger) {
 }
 
 /*
-** Says whether the next transaction is a trial, which is rolled back and never committed. When a
-** transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that SQLite then empties.
-** A trial does not need this sync: it writes no page to the ledger's file (cache_spill = OFF), and
-** its journal has no valid header before its first sync, which a trial never makes. A later
-** transaction syncs the journal before it writes the header and the file. These pragmas have an
-** effect only when they are compiled.
+** Prepares the connection for a trial, which is rolled back and never committed, or for another
+** transaction. When a transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that
+** SQLite then empties. A trial does not need this sync: it writes no page to the ledger's file
+** (cache_spill = OFF), and its journal has no valid header before its first sync, which a trial
+** never makes. A later transaction syncs the journal before it writes the header and the file.
+** SQLite applies these pragmas when it compiles them, so the code compiles them each time.
 */
 static int set_trial(struct ledger *ledger, int trial) {
   if (error_is_set(ledger->error) || !ledger->db || ledger->file || ledger->unsynced == trial)

@@ -1,5 +1,6 @@
 /*
 ** verify.c: recomputes all totals from dp_charge and compares the results with the stored totals.
+** Checks that every publication was paid for.
 */
 #include <math.h>
 #include <stdarg.h>
