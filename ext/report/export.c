@@ -1,4 +1,4 @@
-/* export.c: see export.h. sql/reporting.md explains the file to its readers. */
+/* export.c: see export.h. sql/reporting.md explains the exported file to its readers. */
 #include "report/export.h"
 
 #include "os/file.h"
@@ -6,8 +6,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The SELECT joins by the names of releases. Names are unique in the facts, because the facts have
-** no values and no publications of discarded releases.
+** The table handover.value joins dp_value and dp_publication by the name of the release. The name
+** identifies one release, because the facts have no values and no publications of discarded
+** releases, and all other releases have different names.
 */
 static const char tables_sql[] =
     "BEGIN;"

@@ -83,12 +83,13 @@ static int take_spending(void *context, const struct ledger_spending *spending) 
 }
 
 /*
-** Rounds a charge up to four digits. The exact charges of a model would reveal the rate (the
-** privacy cost, ledger/accountant.h) of the tier where the model was drawn (ledger/audience.c).
+** Rounds a share of a budget up, and keeps four digits. The exact share that a model has spent
+** would reveal the rate (the privacy cost, ledger/accountant.h) of the tier where the model was
+** drawn (ledger/audience.c).
 */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
-/* Copies the spending of all tiers in the facts. Call copy_table() for dp_tier before. */
+/* Copies the spending of all tiers in the facts. copy_table() must have copied dp_tier before. */
 static int copy_spending(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   sqlite3_stmt *tiers = facts_prepare(facts, "SELECT name FROM dp_tier ORDER BY rate DESC", error);
   sqlite3_stmt *insert = facts_prepare(

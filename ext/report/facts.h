@@ -22,8 +22,8 @@ struct ledger;
 **                                      spent by the end of a day; if the tier has periods, the
 **                                      share of the period's budget
 **
-** Call facts_open() inside a transaction. The caller closes the database with facts_close().
-** Returns null with an error on failure.
+** Call facts_open() inside a transaction of the ledger. The caller closes the database with
+** facts_close(). Returns null with an error on failure.
 */
 sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error *error);
 void facts_close(sqlite3 *facts);

@@ -1,4 +1,6 @@
-/* page.c: see page.h. page.html holds the page around the parts that are computed here. */
+/*
+** page.c: see page.h. page.html is the page with places such as {{title}}, which this file fills.
+*/
 #include "report/page.h"
 
 #include <math.h>
@@ -27,8 +29,8 @@ void page_scale_end(struct page *page, double x) {
 }
 
 /*
-** Returns the first value of a query on the facts as a text (sqlite3_free). Returns null if the
-** query gives no row or NULL, or on failure.
+** Returns the first value of a query on the facts as a text. The caller calls sqlite3_free().
+** Returns null if the query gives no row or NULL, or on failure.
 */
 static char *ask(struct page *page, const char *sql) {
   sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
@@ -120,8 +122,8 @@ static int count_tiers(struct page *page) {
 }
 
 /*
-** Appends the CSS media that show tables as lists: narrow screens, or all media if there are more
-** than MOST_COLUMNS tiers.
+** Appends the condition under which CSS shows tables as lists: on a narrow screen, or always if
+** there are more than MOST_COLUMNS tiers.
 */
 static void narrow(struct page *page) {
   sqlite3_str_appendall(page->html,
@@ -151,8 +153,8 @@ static void readers(struct page *page) {
 }
 
 /*
-** Returns the rows of dp_value as a JSON array of objects (sqlite3_free). The members of an object
-** are the columns of a row.
+** Returns the rows of dp_value as a JSON array of objects. The members of an object are the columns
+** of a row. The caller calls sqlite3_free().
 */
 static char *data(struct page *page) {
   sqlite3_stmt *row =

@@ -10,12 +10,15 @@
 #include "base/error.h"
 
 /*
-** Writes the page for the members of `tier`, or for the owner if `tier` is null. Returns the page
-** (sqlite3_free), or null with an error.
+** Writes the page for the members of `tier`, or for the owner if `tier` is null. Returns the page,
+** or null with an error. The caller calls sqlite3_free().
 */
 char *page_write(sqlite3 *facts, const char *tier, struct error *error);
 
-/* A page that is being written. The functions below append one part each, or set the error. */
+/*
+** A page that is being written. Each function of the files page_budgets.c, page_releases.c and
+** page_facts.c appends one part, or sets the error.
+*/
 struct page {
   sqlite3 *facts;
   const char *tier; /* null: the owner */
@@ -27,26 +30,31 @@ void page_budgets(struct page *page);  /* page_budgets.c */
 void page_releases(struct page *page); /* page_releases.c */
 void page_facts(struct page *page);    /* page_facts.c */
 
-/* Prepares the tables of the figures: page_lines.c. Returns 1, or 0 with an error. */
+/*
+** Prepares the tables from which page_releases() and page_trends() read the figures (page_lines.c).
+** Returns 1, or 0 with an error.
+*/
 int page_lines(struct page *page);
 
 /*
-** Writes line charts over time for a series (report/series.h), one for each line of its releases:
-** page_trends.c. A count cannot be negative, so the scale of a chart of counts has no part below 0.
-** Call page_lines() first.
+** Writes charts that show how the figures of a series change over time (page_trends.c). A series
+** consists of releases that ask the same question about different periods (report/series.h). There
+** is one chart for each line of their tables, up to a limit. If `counts` is 1, the figures are
+** counts. Counts cannot be negative, so the scale of their charts has no part below 0. Call
+** page_lines() first.
 */
 void page_trends(struct page *page, int series, int counts);
 
 /* Appends the number of a tier (1: the innermost), as in "<b class="n n2">2</b>". */
 void page_tier_number(struct page *page, int number);
 
-/* Appends the end of a scale, with commas between thousands. */
+/* Appends a number at an end of a scale. A whole number has commas between thousands. */
 void page_scale_end(struct page *page, double x);
 
 /*
-** Returns the noun for one unit (sqlite3_free): "row" if the ledger protects rows, otherwise the
-** ledger's label, such as "patient", or "unit" without a label. Returns null with an error if
-** memory runs out.
+** Returns the noun for one unit: "row" if the ledger protects rows, otherwise the ledger's label
+** for units, such as "patient", or "unit" if there is no label. The caller calls sqlite3_free().
+** Returns null with an error if memory runs out.
 */
 char *page_unit(struct page *page);
 

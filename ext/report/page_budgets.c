@@ -51,7 +51,9 @@ static void write_terms(struct page *page, double epsilon, double delta) {
 ** Suppose that two neighbouring data sets are equally likely, and that somebody guesses from the
 ** releases which of the two was used. Returns a bound on how many of 100 such guesses are right:
 ** 100 (e^epsilon + delta) / (1 + e^epsilon), rounded up to two decimals. (Kairouz, Oh and Viswanath
-** 2015, Theorem 2.1. The bound is at the point where the two lines that bound the errors meet.)
+** 2015, Theorem 2.1: two linear inequalities bound the probabilities of a wrong guess under each of
+** the two data sets. The sum of the two probabilities is least where both inequalities are
+** equalities.)
 */
 static double best_guess(double epsilon, double delta) {
   double right = (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon));

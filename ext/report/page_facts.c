@@ -1,4 +1,4 @@
-/* page_facts.c: writes the facts of the certificate, for an auditor. */
+/* page_facts.c: writes the list "Facts for an auditor", which is read from the certificate. */
 #include <stddef.h>
 
 #include "report/facts.h"
@@ -7,7 +7,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The facts. Each row of a query is one text. A fact whose query gives no row is left out. */
+/*
+** The terms of the list, and the queries for their texts. Each row of a query is one text. Rows
+** that are NULL are left out, and so are terms without a text.
+*/
 static const struct {
   const char *term, *sql;
 } facts[] = {

@@ -10,15 +10,16 @@
 SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
-/* A number in a text: 20, 0.5, 1,000. */
+/* SQL for the text of a number, such as 20, 0.5 or 1,000. */
 #define NUMBER(x) \
   "iif(abs(" x ") < 1e15 AND " x " = CAST(" x " AS INTEGER), printf('%,d', " x ")," \
   " printf('%.6g', " x "))"
 #define OPTION(name) "json_extract(options, '$." name "')"
 
 /*
-** Says in words how much one unit counts, which values count, and where the groups come from. ?1 is
-** the noun for a unit. `sort` is the kind without the prefix "ou_".
+** SQL for a text that says how much one unit can contribute, in which range the values are, and
+** where the groups come from. ?1 is the noun for a unit. `sort` is the kind without the prefix
+** "ou_".
 */
 #define ABOUT \
   "CASE WHEN sort IN ('count_distinct', 'choice') THEN ' · each ' || ?1 || ' counts once'" \
@@ -40,18 +41,21 @@ SQLITE_EXTENSION_INIT3
   "  ELSE ' · only groups that are large enough, at most ' || " OPTION("max_groups") \
   "   || ' for each ' || ?1 END"
 
-/* The least possible figure of a kind, or NULL. */
+/*
+** SQL for a number that a statistic of the kind, without noise, is never below. NULL: no such
+** number.
+*/
 #define FLOOR \
   "CASE WHEN sort LIKE '%avg' OR sort LIKE '%quantile' OR sort LIKE '%median' THEN " OPTION("lo") \
   " WHEN sort LIKE '%var' OR sort LIKE '%stddev' THEN 0 END"
 
-/* The key as people write it: a JSON array becomes a list with commas. */
+/* SQL for the key as people write it: a JSON array becomes a list with commas. */
 #define KEY \
   "CASE WHEN f.key LIKE '[%' AND json_valid(f.key) AND json_array_length(f.key) > 0" \
   "  THEN (SELECT group_concat(ifnull(value, 'none'), ', ') FROM json_each(f.key))" \
   " ELSE f.key END"
 
-/* What a component of a figure is. */
+/* SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. */
 #define EDGE(index) \
   OPTION("lo") " + (" OPTION("hi") " - " OPTION("lo") ") * (" index ") / " OPTION("bins")
 #define COMPONENT \
@@ -62,24 +66,26 @@ SQLITE_EXTENSION_INIT3
   " WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')" \
   " WHEN f.key = '' AND s.is_group THEN f.component + 1 ELSE '' END"
 
-/* What the names, the parameters and the texts of the queries of a series have in common. */
+/* The columns in which all releases of a series agree. */
 #define QUESTION "series_stem(name), kind, options, keys, series_question(sql)"
 /* clang-format on */
 
 /*
 ** place: each tier with its number (1: the innermost).
 **
-** described: each release, with its series, which consists of the releases that ask the same
-** question about different periods (report/series.h). A series of one release has the number 0.
+** described: each release with the number of its series. A series consists of the releases that ask
+** the same question about different periods (report/series.h). The number is 0 if no other release
+** asks the same question.
 **
 ** figure: each published value with the number of its tier. The key of a published category in
 ** dp_value is the text of the category, which may differ between tiers. Here, the key is ''.
 **
-** shape: for each release, whether it has several numbers, the range of the intervals (of its
-** series if it has one) without what is below the least possible figure, and the number of tiers.
+** shape: for each release, whether it has several numbers, the number of its tiers, and a range
+** that contains the intervals of all its numbers, or of all numbers of its series. The range does
+** not go below FLOOR.
 **
-** line: the figures with all that the page says about them. The figures of a release with the same
-** id, which is their key and component, are in one line of the page.
+** line: each figure with everything that the page says about it. `id` consists of the key and the
+** component. The figures of a release with the same id are in one line of a table.
 */
 static const char *const prepare_sql[] = {
     "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"

@@ -1,7 +1,8 @@
 /*
-** page_releases.c: writes the figures. All releases of one number are in one table, each series of
-** such releases (report/series.h) is in another, and each other release has a table of its own. A
-** row of a table has one figure for each tier and a chart of the intervals of these figures.
+** page_releases.c: writes the figures. A release of several numbers has a table of its own. A
+** series (report/series.h) of releases of one number also has a table of its own. All other
+** releases of one number share a table. A line of a table has one figure for each tier, and a chart
+** of the intervals of these figures.
 */
 #include <math.h>
 #include <string.h>
@@ -13,12 +14,12 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define MOST_ROWS 100 /* the most rows that a release's table shows; the data block has all */
+#define MOST_ROWS 100 /* the most lines in the table of a release; the page's data block has all */
 
 /*
 ** Gives the figures (page_lines.c) in the order of the page: single numbers, series of numbers, and
-** groups. If a single number is published at one tier only, its lowest value is NULL here, and the
-** line gets no chart: a chart of a single interval on a scale of its own would show nothing.
+** groups. If a single number is published at one tier only, its column LOWEST is NULL, and its line
+** has no chart: a chart of a single interval on a scale of its own would show nothing.
 */
 static const char lines_sql[] =
     "SELECT release, kind, day, is_group, iif(is_group OR series OR tiers > 1, lowest, NULL),"
@@ -52,7 +53,7 @@ enum {
   HAS_CHARTS
 };
 
-/* The kinds in words. A kind with the prefix "ou_" has the words of the kind without it. */
+/* The kinds in words. A kind with the prefix "ou_" has the words of the kind without the prefix. */
 static const struct kind {
   const char *kind, *words;
   int counts;
@@ -170,9 +171,9 @@ static void draw(struct table *table, sqlite3_str *chart) {
 }
 
 /*
-** Writes one line, with a cell for each tier, if `is_shown` is 1, or skips it. Before the call, the
-** current row of table->row is the first figure of this line. After the call, it is the first
-** figure of the next line. Returns 0 if there is no next line.
+** Writes one line, with a cell for each tier. If `is_shown` is 0, skips the line. Before the call,
+** the current row of table->row is the first figure of this line. After the call, the current row
+** is the first figure of the next line. Returns 0 if there is no next line.
 */
 static int write_line(struct table *table, int is_shown) {
   struct page *page = table->page;
@@ -272,7 +273,7 @@ static int write_number_series(struct table *table) {
 
 /*
 ** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
-** the last release has charts, because the trends of the series show the same intervals.
+** the last release has charts, because the charts of page_trends() show the same intervals.
 */
 static int write_group(struct table *table) {
   struct page *page = table->page;
@@ -327,8 +328,8 @@ static int write_key(struct page *page) {
 
 /*
 ** Writes what clipping did in the releases that counted the clipped units. The releases of a series
-** with the same advice share a line. Outer tiers have the same counts with more noise, so a line
-** gives the counts of the innermost tier on the page.
+** with the same advice share a line. A line gives the numbers of the innermost tier on the page,
+** because outer tiers have the same numbers with more noise.
 */
 static void write_clipping(struct page *page) {
   static const char sql[] =

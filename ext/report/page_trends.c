@@ -78,7 +78,10 @@ static void write_caption(struct page *page, struct trend *trend) {
   sqlite3_str_appendall(page->html, "</span></div>");
 }
 
-/* Writes the chart of one line of the releases, or skips it. Returns as write_tier() does. */
+/*
+** Writes the chart of one line of the tables. If `is_shown` is 0, skips the line. Returns 0 if
+** there is no next row.
+*/
 static int write_trend(struct page *page, struct trend *trend, int is_shown, int counts) {
   double low = sqlite3_column_double(trend->row, LOWEST);
   char *id = sqlite3_mprintf("%s", sqlite3_column_text(trend->row, ID));

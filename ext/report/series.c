@@ -31,7 +31,10 @@ static int digits_read(const char *text, int count, int low, int high) {
   return number >= low && number <= high ? number : -1;
 }
 
-/* Reads the period that begins at this place. Its form is 0 if there is none. */
+/*
+** Returns the period that begins at this place of the name. The form is 0 if no period begins
+** there.
+*/
 static struct period period_read(const char *name, int start) {
   struct period found = {start, start + 4, 'Y', 0};
   const char *rest = name + start;
