@@ -13,8 +13,8 @@
 **       therefore draws, but stores nothing until the statement has ended without an error
 **       (statement_guard.h).
 **   A4  One statement may evaluate an aggregate several times, with GROUP BY or in a correlated
-**       subquery. The call site counts the evaluations, and a second evaluation of a named release
-**       is an error.
+**       subquery. The call site (statement_guard.h) counts the evaluations, and a second evaluation
+**       of a named release is an error.
 **   A5  If the program of the statement shows that a parameter is a column (sources.h), the
 **       aggregate refuses the parameter before it charges anything. The refusal does not depend on
 **       any row.
@@ -98,8 +98,9 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
 /*
-** Reports that the aggregate gets another unit than the unit column or link of the table. The error
-** names this column and, if the aggregate gets a text instead, the text.
+** Reports that the argument for the unit is not the column that the policy declares for the table:
+** its unit column, or its link to a parent table. The error names the declared column and, if the
+** argument is a constant text, this text.
 */
 static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
   const char *table = proof->route.tables[0].name, *instead = proof->instead;
@@ -110,8 +111,8 @@ static int other_unit(const struct run *run, const struct loop_proof *proof, str
 }
 
 /*
-** Reports an error unless the proof holds. Otherwise sets *tables and starts the map from rows to
-** units.
+** If the proof holds, sets *tables and starts the map from rows to units. Reports an error if the
+** proof does not hold, and for every kind without states, whose rows are read one after the other.
 */
 static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
                        struct error *error) {
@@ -129,9 +130,9 @@ static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
 }
 
 /*
-** If the ledger has a policy, checks that the statement keeps units apart and passes the unit
-** column of the statement's table to the aggregate. Sets *tables to the tables that the statement
-** reads (ledger/policy.h), or to null if the ledger has no policy.
+** If the ledger has a policy, checks that the statement keeps units apart, and that it passes the
+** unit column of its table to the aggregate. Sets *tables to the tables that the statement reads
+** (ledger/policy.h), or to null if the ledger has no policy.
 */
 static int check_apart(struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
@@ -152,7 +153,8 @@ static int check_apart(struct run *run, char **tables, struct error *error) {
 }
 
 /*
-** Checks that the call gives a unit if the ledger protects units, and no unit if it protects rows.
+** Checks that the call gives a unit if the ledger protects units, and no unit if the ledger
+** protects rows.
 */
 static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct error *error) {
   int place = run->aggregate->places.unit;
@@ -184,7 +186,7 @@ static const char *argument_name(const struct aggregate *aggregate, int place) {
                                            : "a parameter";
 }
 
-/* Finds mistakes that the statement alone shows (A5). */
+/* Finds mistakes that the program of the statement shows, whatever the rows are (A5). */
 static int check_sources(sqlite3_context *context, const struct run *run, int argc,
                          struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
@@ -288,8 +290,8 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
 
 /*
 ** Handles the first row, and each row whose parameters are compared (A1, A2). If `evaluation` is
-** null, SQLite is out of memory. Returns 0 when the evaluation has failed. checked_row() and the
-** next function are separate from step(), so that step() has few registers to save.
+** null, SQLite is out of memory. Returns 0 when the evaluation has failed. checked_row() and
+** fail_at_row() are not inlined into step(), so that step() has few registers to save.
 */
 NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
                                   sqlite3_value **argv) {

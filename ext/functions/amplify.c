@@ -4,8 +4,9 @@
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
-** gamma is the kernel's coefficient at the epsilon that the function returns in the hidden column
-** kernel_epsilon. The function reads only its arguments and is therefore marked innocuous.
+** gamma is the coefficient of the kernel at mixing_epsilon() (math/mixing.h), which the hidden
+** column kernel_epsilon gives. The function reads only its arguments and is therefore marked
+** innocuous.
 */
 #include "functions/kernels.h"
 

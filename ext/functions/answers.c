@@ -2,11 +2,11 @@
 ** answers.c: dp_answer(tier, kind, sql, options), which makes a release and returns its values as
 ** rows.
 **
-**   W1 The release is complete when xFilter returns. A later LIMIT, ROLLBACK or error of the outer
+**   W1  The release is complete when xFilter returns. A later LIMIT, ROLLBACK or error of the outer
 **       statement changes neither the answer nor the charge.
-**   W2 The options must name the release. If a query plan reads the rows twice, the second read
-**       then repeats the first draw.
-**   W3 The table is DIRECTONLY, so no view or trigger can spend a budget.
+**   W2  The options must name the release. If a query plan reads the rows twice, the second read
+**       then gets the stored values of the first.
+**   W3  The table is DIRECTONLY, so no view or trigger can spend a budget.
 */
 #include <string.h>
 

@@ -96,8 +96,9 @@ static void batch_clear(struct batch *batch) {
 /* ---- charging -------------------------------------------------------------------------------- */
 
 /*
-** Checks that no new release takes bounds from a release of the batch that its tiers do not see.
-** Only bounds that an earlier call has published can be in the text of the batch.
+** Checks the releases that are new in this call: none of them may take a parameter from published
+** bounds that the release's outermost tier does not see (release/bounds_use.h). The text of the
+** batch can contain bounds of the batch itself only if an earlier call has published them.
 */
 static int check_bounds(struct batch *batch) {
   for (int i = 0; i < batch->count; i++) {
@@ -161,11 +162,12 @@ static char *answers(const struct batch *batch) {
 
 /*
 ** dp_batch(array) -> TEXT, a JSON array of the answers, in the same order
-** Makes the releases of a JSON array of objects with `tier`, `kind`, `sql` and `options`, as for
-** dp_release(), and `diffuse`, an array of outer tiers. Each release must have a name that no other
-** release of the batch has. If a release would be refused, nothing is charged. If a query fails,
-** its release becomes 'failed', and the error gives the number of this release. A further call of
-** dp_batch() then makes the remaining releases. The answer of a failed release is null.
+** Makes the releases that a JSON array of objects describes. An object has the members `tier`,
+** `kind`, `sql` and `options`, as for dp_release(), and may have `diffuse`, an array of outer
+** tiers. Each release must have a name that no other release of the batch has. If a release would
+** be refused, nothing is charged. If a query fails, its release becomes 'failed', and the error
+** gives the number of this release. A further call of dp_batch() then makes the remaining releases.
+** The answer of a failed release is null.
 */
 static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);

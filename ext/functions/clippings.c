@@ -1,6 +1,6 @@
 /*
-** clippings.c: dp_clipping(), which says for how many units a release clipped the contribution, and
-** the table of the same sentences for dp_report().
+** clippings.c: dp_clipping(), which says what share of the units was clipped in a release, and a
+** table with these shares for dp_report().
 */
 #include "functions/clippings.h"
 
@@ -17,8 +17,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The facts about a publication that the sentence of dp_clipping() needs. `kind` and `mechanism`
-** are copies. Unknown numbers are NaN.
+** The facts about a publication that the sentence of dp_clipping() needs. diagnosis_read() sets
+** `kind` and `mechanism` to copies. Unknown numbers are NaN.
 */
 struct diagnosis {
   struct ledger_clipping clipping;
@@ -97,8 +97,8 @@ static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_va
 /* ---- sentences ------------------------------------------------------------------------------- */
 
 /*
-** Computes the share of a diagnosis, and what the sentence depends on. Returns 0 if this version
-** does not know the kind or the mechanism, or if the mechanism has no noise law.
+** Computes the share of clipped units, and what the sentence about this share depends on. Returns 0
+** if this version does not know the kind or the mechanism, or if the mechanism has no noise law.
 */
 static int diagnosis_share(const struct diagnosis *diagnosis, const char *unit, int by_unit,
                            struct clipped_share *share, struct clipping_words *words) {
@@ -174,7 +174,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   diagnosis_clear(&diagnosis);
 }
 
-/* Inserts the row of a publication into the table clipping. */
+/* Inserts the row of a publication into the table clipping. The caller has set release and tier. */
 static void clipping_insert(sqlite3_stmt *insert, const struct diagnosis *diagnosis,
                             const char *unit, int by_unit, struct error *error) {
   struct clipped_share share;

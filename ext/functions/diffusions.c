@@ -1,12 +1,12 @@
 /*
-** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
-** aggregate reads rows (s, kappa). Started from two different answers, the diffusion has two
-** densities at time s. kappa is the carre du champ of the logarithm of their ratio, or an upper
-** bound on this number.
+** diffusions.c: dp_diffusion_rate(), Theorem 6 of Balle et al. 2019 for a diffusion that is given
+** as a table. The aggregate reads rows (s, kappa). If the diffusion starts from two different
+** answers, its value at time s has two different densities. kappa is the carre du champ of the
+** logarithm of the ratio of these densities at a point y, or an upper bound on this carre du champ.
 **
 ** The order of rows does not matter. Several rows may have the same time, for example for several
-** points y or several pairs of answers. The largest kappa of a time counts. Without a row, the
-** result is NULL.
+** points y or several pairs of answers. Of these rows, the one with the largest kappa counts.
+** Without a row, the result is NULL.
 */
 #include "functions/kernels.h"
 

@@ -29,7 +29,7 @@ static void binding_free(void *pointer) {
 /* Calls a function that needs the ledger, if the guard of the connection admits it. */
 static void call_guarded(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const struct binding *binding = sqlite3_user_data(context);
-  struct tier_guard *guard = binding->host->guard; /* dp_guard() changes host->guard */
+  struct tier_guard *guard = binding->host->guard; /* a copy: dp_guard() changes host->guard */
   struct error error = {0};
   if (!tier_guard_enter(guard, binding->scalar->name, &error)) {
     fail_call(context, binding->scalar->name, &error);

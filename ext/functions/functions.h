@@ -33,8 +33,8 @@ struct scalar {
 #define PRIVATE_FUNCTION (SQLITE_UTF8 | SQLITE_DIRECTONLY)
 
 /*
-** Registers `count` scalars for a host. The host is null for pure functions. Returns an SQLite
-** result code.
+** Registers `count` scalars for a host. If the host is null, no guard checks the calls. Returns an
+** SQLite result code.
 */
 int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table, int count);
 

@@ -139,9 +139,9 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
 ** read public tables. In the tables of this extension, they see only what members of the tier may
 ** know. `options` is a JSON object. With `ask`, the name of a grant of this tier, the members may
 ** also make releases at this tier, and the grant pays for them, even on a connection that opened
-** the database read-only. With `schema` (true or false, the default), they may read the schema of
-** the database. Inside a transaction, or while another statement is running, dp_guard() fails and
-** does not set the guard.
+** the database read-only. If `schema` is true (the default is false), the members may read the
+** schema of the database. Inside a transaction, or while another statement is running, dp_guard()
+** fails and does not set the guard.
 */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);

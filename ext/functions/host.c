@@ -9,7 +9,7 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The hosts of all connections of this process. The list finds the host of a connection, because a
+** The hosts of all connections of this process. host_is_complete() searches this list, because a
 ** connection has no pointer to its host.
 */
 static struct mutex mutex = MUTEX_INITIALIZER;

@@ -17,7 +17,7 @@ struct host {
   int complete;      /* all functions and tables are registered */
   struct host *next; /* the next host in the list of all hosts of this process */
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
-  struct session session;     /* the first function that needs the ledger opens it */
+  struct session session;     /* the first function that needs the ledger opens the ledger */
   struct tier_guard *guard;   /* set by dp_guard(); null: the connection is the owner's */
 };
 

@@ -5,15 +5,16 @@
 ** 1. x and y are any SQL values except NULL. Two values are the same state if SQLite's operator =
 **    finds them equal without affinity and collation (1 = 1.0, 'a' <> 'A', a text never equals a
 **    number or a blob). A kernel has at most 1000 different x and 1000 different y.
-** 2. A missing cell is 0. If a cell occurs twice, its values are added up. p is a number that is
-**    not negative. Each row of a kernel adds up to 1 within 1e-9, and so do a coupling and a
-**    distribution. Without a row, the result is NULL.
+** 2. p is the probability of the cell (x, y), and a missing cell is 0. If a cell occurs twice, its
+**    values are added up. For each x, the values of the kernel add up to 1 within 1e-9. So do all
+**    values of a coupling, and all values of a distribution. Without a row, the result is NULL.
 ** 3. The parameters that follow these arguments are the same in every row.
 ** 4. xFinal runs once, even after an error, and frees all memory. The order of rows changes the
 **    result by rounding only.
 **
 ** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
-** The cells are dense matrices. A matrix doubles when it is full and takes at most 8 MB.
+** The cells are stored in dense matrices, with a matrix row for each x. A matrix doubles when it is
+** full and takes at most 8 MB.
 */
 #include "functions/kernels.h"
 
@@ -45,19 +46,20 @@ static const struct domain delta_out = {"delta_out", 0.0, 1.0, 0, 0};
 static const struct domain alpha = {"alpha", 1.0, (double)INFINITY, 0, 0};
 static const struct domain steps = {"steps", 1.0, 9007199254740992.0, 0, 0};
 
-/* The columns of the rows. */
+/* The columns of the SQL rows. */
 enum form {
   CELLS, /* x, y, p */
   PAIRS, /* x, y, p, q */
   PARTS  /* part, x, y, p */
 };
 
-/* The kernels of all rows together, as dense matrices that have been checked. */
 struct collected;
+
+/* What all SQL rows of a call give together, as dense matrices that have been checked. */
 struct given {
   struct kernel kernel;
   struct kernel other;            /* PAIRS: the kernel of q */
-  const double *coupling, *nu;    /* PARTS: a rows x rows matrix, and `rows` numbers */
+  const double *coupling, *nu;    /* PARTS: a matrix over pairs of x, and a number for each x */
   const struct collected *states; /* for the names of states */
 };
 
@@ -66,10 +68,13 @@ struct aggregate {
   enum form form;
   int parameters;
   const struct domain *parameter[MAX_PARAMETERS];
-  /* One of these two functions computes the result, and the other is null. NaN becomes NULL. */
+  /*
+  ** One of these two functions computes the result, and the other is null. NaN means NULL for
+  ** ultra(), and that memory ran out for all other functions.
+  */
   double (*compute)(const struct given *given, const double *parameter);
   char *(*write)(const struct given *given, const double *parameter);
-  int most_states; /* the largest number of states; 0 stands for MAX_STATES */
+  int most_states; /* the largest number of different x; 0 stands for MAX_STATES */
   int is_square;   /* each y must also be an x */
 };
 
@@ -123,8 +128,8 @@ static double renyi(const struct given *given, const double *parameter) {
 
 static char *power(const struct given *given, const double *parameter);
 
-#define MOST_PAIRED  40  /* the most states of two kernels, for a loop over all groups of four */
-#define MOST_POWERED 256 /* the most states of a kernel that is multiplied */
+#define MOST_PAIRED  40  /* the most x of two kernels; a loop visits all groups of four x */
+#define MOST_POWERED 256 /* the most x of a kernel whose power is computed */
 
 static const struct aggregate aggregates[] = {
     {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
@@ -247,7 +252,9 @@ struct matrix {
   size_t column_room; /* allocated columns */
 };
 
-/* The matrices to which rows may belong. */
+/*
+** The matrices. In the form PAIRS, an SQL row belongs to KERNEL and OTHER, otherwise to one matrix.
+*/
 enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
 /* The progress of one call of an aggregate. All members are zero at the start. */
@@ -299,7 +306,7 @@ static const double *compact(struct matrix *matrix, size_t rows, size_t columns)
   return matrix->cell;
 }
 
-/* Checks that each row of a kernel adds up to 1, and reports the first row with another sum. */
+/* Checks that the probabilities of each x add up to 1. */
 static int check_rows(sqlite3_context *context, const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
@@ -374,7 +381,7 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-/* Appends a state as JSON. A blob has the form that blobs have in the keys of groups. */
+/* Appends a state as JSON. A blob has the form x'...', as in key_text() (base/sql_text.h). */
 static void append_state(sqlite3_str *json, const struct shard_state *state) {
   sqlite3_int64 whole;
   double real;
@@ -463,7 +470,7 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
   return 1;
 }
 
-/* Reads the number of a state. Returns -1 after an error. */
+/* Returns the number of a state, and adds the state if it is new. Returns -1 after an error. */
 static int read_state(sqlite3_context *context, struct dictionary *dictionary, const char *name,
                       sqlite3_value *value) {
   if (sqlite3_value_type(value) == SQLITE_NULL) {
@@ -514,7 +521,7 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
 
 /*
 ** Adds a row (part, x, y, p). In a coupling, y is a state from the same set as x (the inputs of the
-** kernel), so it is looked up in dictionary x. The rows of the distribution nu have no y.
+** kernel), so dictionary x has its number. In the distribution nu, y is ignored.
 */
 static int add_part(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments) {

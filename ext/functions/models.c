@@ -87,8 +87,8 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
 ** Returns the privacy of every private row of a model, in the order in which the rows were read.
-** The bounds are proved on the lattice (mechanism/hiding.h). The members of an object depend on the
-** noise:
+** All bounds except "paper" hold for the training as the code runs it, with all rounding
+** (mechanism/hiding.h). The members of an object depend on the noise:
 ** - Gaussian noise: "rate" is the rate of the row's path (sgd.h); the ledger charges the largest
 **   rate of all rows. "epsilon" is the least epsilon that the path bound or the contraction bound
 **   gives at the delta of the model's innermost tier. "paper" is the rate of Theorem 5 of Balle et
@@ -96,9 +96,9 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** - Laplace noise: "pure" is the least epsilon of pure differential privacy. "epsilon" is defined
 **   as for Gaussian noise. "paper" is the epsilon of Theorem 3 of Asoodeh et al. 2020 as printed.
 ** - A random stop: "epsilon" is the charged epsilon, and "delta" is the least delta of that row at
-**   this epsilon. "paper" is Theorem 5 of Asoodeh et al. (the finite sum). "paper" is null where
-**   the theorem does not apply: for unequal steps, and for Laplace noise in more than one
-**   dimension. A model with more than 5,000,000 rows is an error.
+**   this epsilon. "paper" is Theorem 5 of Asoodeh et al. (the finite sum).
+** "paper" is null where the theorem does not apply: for unequal steps, and for Laplace noise in
+** more than one dimension. A model with more than 5,000,000 rows is an error.
 */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

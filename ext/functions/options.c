@@ -125,8 +125,8 @@ struct parse {
 };
 
 /*
-** Returns whether an aggregate accepts an option in this form. If a parameter is an argument of the
-** aggregate, it is an option only for callers that do not take this argument.
+** Returns whether an aggregate accepts an option in this form. If the aggregate takes the parameter
+** as an argument, the parameter is an option only in forms without this argument (NO_ARGUMENT).
 */
 static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
   if (!(option->forms & form)) return 0;
@@ -148,7 +148,7 @@ static int unknown_option(const struct parse *parse, struct error *error) {
   return 0;
 }
 
-/* Sets a name. The names of unnamed releases are reserved. */
+/* Sets a name. Names such as 'release-1' are reserved for unnamed releases. */
 static int set_name(char **name, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
@@ -234,7 +234,8 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** Returns whether a value is the text of a JSON array. An SQL argument does not have a JSON type.
+** Returns whether a value is the text of a JSON array. For an SQL argument there is no JSON type
+** that would say so.
 */
 static int is_array_text(sqlite3_value *value) {
   const char *text = plain_text(value);
@@ -286,8 +287,8 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
 }
 
 /*
-** Reads a number from the state of a shard. The state holds the bits of the number as decimal
-** digits of an integer. A decimal fraction would not be exact, because versions of SQLite write and
+** Reads a number from the state of a shard. The state holds the bits of the number as 16
+** hexadecimal digits. A decimal fraction would not be exact, because versions of SQLite write and
 ** read decimal fractions differently.
 */
 static int set_bits(const struct option *option, sqlite3_value *value, double *member,
@@ -393,7 +394,10 @@ const char *request_parameter(enum parameter parameter) {
   return option ? option->domain.parameter : "a parameter";
 }
 
-/* A NULL radius leaves the parameter unset; finish_ou() then requires theta and rho. */
+/*
+** A NULL radius leaves the parameter unset. finish_ou() (release/parameter_checks.c) then requires
+** theta and rho.
+*/
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};

@@ -23,9 +23,9 @@ enum {
 
 /*
 ** Fills a request from the tier and from the argument that holds a name or options. `tier` is null
-** if there is no tier. `name_or_options` is null or NULL if there is neither a name nor options.
-** The caller must clear the request in both cases. Before request_finish(), the caller must set the
-** parameters that are arguments.
+** if there is no tier. `name_or_options` is a null pointer or an SQL NULL if there is neither a
+** name nor options. The caller must clear the request, even after a failure. Before
+** request_finish(), the caller must set the parameters that are arguments.
 */
 int request_start(struct request *request, const struct aggregate *aggregate, struct json *json,
                   sqlite3_value *tier, sqlite3_value *name_or_options, int form);

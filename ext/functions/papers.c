@@ -70,7 +70,7 @@ static const struct parameter rho = {{"rho", AT_LEAST_0}, 0};
 static const struct parameter diameter = {{"diameter", 0.0, (double)INFINITY, 0, 0}, 0};
 static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0};
 
-/* ---- from a list of numbers to a function of math/ ------------------------------------------- */
+/* ---- functions of math/ that take their arguments as a list ---------------------------------- */
 
 /*
 ** Each macro defines of_NAME(a), which calls NAME(a[0], a[1], ...) with the numbers of the list a.

@@ -6,15 +6,15 @@
 ** Requirements:
 **   P1  dp_merge() publishes what the aggregate of that kind would publish if all rows were in one
 **       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
-**   P2 A state contains every parameter that shapes its sums. dp_merge() refuses states that differ
-**       in such a parameter. The call of dp_merge() gives the other parameters of the release
-**       (tier, name, quantiles, shrink).
-**   P3 dp_merge() checks all its states before it charges, so an invalid state costs nothing. The
+**   P2  A state contains every parameter that shapes its sums. dp_merge() refuses states that
+**       differ in such a parameter. The call of dp_merge() gives the other parameters of the
+**       release (tier, name, quantiles, shrink).
+**   P3  dp_merge() checks all its states before it charges, so an invalid state costs nothing. The
 **       checks look at the parameters and the format of a state, never at its data.
-**   P4 A state is raw data. Anyone who can call dp_partial() can also read the rows, so the state
+**   P4  A state is raw data. Anyone who can call dp_partial() can also read the rows, so the state
 **       reveals nothing new to the caller. dp_partial() is DIRECTONLY, so that no view or trigger
 **       can copy raw sums to a place that the owner did not choose.
-**   P5 A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
+**   P5  A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
 **       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
 **       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion.
 **   P6  If the database of a shard has a ledger with a policy, dp_partial() runs a question and
@@ -130,8 +130,8 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
 /* ---- the question of a shard ----------------------------------------------------------------- */
 
 /*
-** Returns whether the database has a ledger that is not unchecked. In this case a question makes
-** the state (P6).
+** Returns whether a question makes the state (P6). This is so if the database has a ledger, unless
+** the ledger is unchecked.
 */
 static int asks_question(struct host *host, struct error *error) {
   int asks = ledger_ready(host->session.ledger) && !ledger_is_unchecked(host->session.ledger);
@@ -189,8 +189,9 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
 
 /*
 ** dp_partial(kind, options) -> BLOB
-** Returns the state of a shard without rows. In a ledger with a policy, the second argument is the
-** text of a question instead, and the function does the same as dp_partial(kind, sql, NULL).
+** Returns the state of a shard without rows. If the database has a ledger with a policy, the second
+** argument is the text of a question instead, and the function does the same as dp_partial(kind,
+** sql, NULL).
 */
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -230,8 +231,10 @@ static void partial_fail(sqlite3_context *context, struct collecting *collecting
 }
 
 /*
-** Starts the shard at the first row. Checks on this row and on some of the later rows that the
-** parameters are still the same. Returns 0 with an error on failure.
+** At the first row, starts the shard. If a question makes the state, the question runs now, and a
+** second row is an error. At a later row, checks that the parameters have not changed;
+** fixed_arguments_rest() says at which rows partial_step() calls this function. Returns 0 with an
+** error on failure.
 */
 static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
                          sqlite3_value **argv, struct error *error) {
@@ -612,7 +615,7 @@ static void merge_final(sqlite3_context *context) {
     return;
   }
   struct merge *merge = merging->merge;
-  if (site_is_reset(merge->site)) { /* xFinal lacks some states, and no caller receives a result */
+  if (site_is_reset(merge->site)) { /* states are missing, and no caller receives a result */
     merge_close(merge);
     merging->merge = 0;
     return;

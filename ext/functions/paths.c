@@ -131,7 +131,10 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
 static void final(sqlite3_context *context) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
-  /* Without a row, the result is NULL. After an error, an earlier call has reported it. */
+  /*
+  ** Either there was no row, and the result is NULL, or step() has reported an error in the first
+  ** row.
+  */
   if (!collected || !collected->started) return;
   long count = collected->count, missing = 0;
   while (missing < collected->last && collected->steps[missing].sigma > 0) missing++;

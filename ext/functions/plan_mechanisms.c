@@ -93,7 +93,7 @@ static double crossing(struct comparison *comparison) {
   return high;
 }
 
-/* Describes the planned release with another noise. */
+/* Returns a copy of the planned publication with another mechanism. */
 static struct publication with_noise(const struct publication *planned,
                                      const struct mechanism *mechanism) {
   struct publication other = *planned;

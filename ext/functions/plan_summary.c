@@ -72,8 +72,8 @@ static void append_repeats(sqlite3_str *text, const struct ledger_repeats *repea
 }
 
 /*
-** Appends how many more times the budgets can pay for the plan. Names the tier that would refuse
-** first, unless the plan is one release at that tier.
+** Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
+** that would refuse first, unless the plan is one release at that tier.
 */
 static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
                         int64_t charge) {

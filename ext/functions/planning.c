@@ -58,8 +58,8 @@ static double epsilon(double rate, double delta) {
 
 /*
 ** dp_delta(rate, epsilon): returns the least delta at which Gaussian noise of this rate is
-** (epsilon, delta)-DP, rounded up to at most 1. If delta is below the smallest normal double, the
-** result is this double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018,
+** (epsilon, delta)-DP, rounded up, but never above 1. If delta is below the smallest normal double,
+** the result is this double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018,
 ** Theorem 8; Asoodeh, Diaz and Calmon 2020, Lemma 2.)
 */
 static double delta(double rate, double epsilon) {
@@ -95,9 +95,9 @@ static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /*
 ** dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
-** are (epsilon, delta)-DP, rounded down. The rate is small enough that the lattice slack of one
-** coordinate for each release also fits into the budget. A tier with this budget and the accountant
-** 'gdp' admits exactly this number of releases. `releases` is a whole number from 1 to 1e6.
+** are (epsilon, delta)-DP, rounded down. The budget also covers the lattice slack (math/gaussian.h)
+** of one coordinate for each release. A tier with this budget and the accountant 'gdp' admits
+** exactly this number of releases. `releases` is a whole number from 1 to 1e6.
 */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;

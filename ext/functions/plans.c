@@ -29,7 +29,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
+/* ---- the weight for a wanted half-width ------------------------------------------------------ */
 
 /*
 ** Returns the number of rows from which one value of a release is computed: all rows, or the rows
@@ -196,7 +196,8 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 /*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
-** this number. For bounds, returns the count that shows rows in a bin.
+** this number. For bounds, returns the noisy count above which a bin shows rows
+** (numbers_threshold()).
 */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (!publication->definition.mechanism->noise) {
@@ -348,13 +349,18 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 ** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
 ** dp_plan(array) -> TEXT, JSON
 ** Returns the precision and cost of a release without making the release. The result has the
-** members sigma and half_width (95%) of the published value, rate, shrink and weight. For every
-** tier it has pays, epsilon_after, remaining_epsilon and releases_left. The arguments and options
-** are those of dp_release(); a NULL clip means the default. The option half_width asks for the
-** least weight that gives this half-width. With the options rows and keys (public guesses of the
-** numbers of rows and of groups), the half-widths are in the unit of the values, and the option
-** unit is the name of this unit. The array holds objects with tier, kind, clip and options, or the
-** elements of dp_batch(). dp_plan() plans these releases one after the other, and "tiers" is the
+** release's weight. If the release gets noise from a noise law, the result also has sigma (the
+** standard deviation of the noise), half_width (of the 95% interval of the noise), rate and shrink;
+** if not, it has epsilon. "tiers" says for each tier what the tier pays, its epsilon_after and
+** remaining_epsilon, and for the owner its releases_left. Members of a tier do not see inner tiers.
+**
+** tier, kind and options are those of dp_release(). A NULL clip means the default. The option
+** half_width asks for the least weight that gives this half-width. The options rows and keys are
+** public guesses of the numbers of rows and of groups. With these guesses, half_width is in the
+** unit of the values. The option unit is the name of this unit.
+**
+** The array holds objects with tier, kind, clip and options, or the elements of dp_batch().
+** dp_plan() plans these releases one after the other. "plans" holds their results, and "tiers" the
 ** cost of all of them together. If a release would be refused, dp_plan() fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -385,7 +391,7 @@ static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
 /*
 ** Returns the mechanism of a stored release, or the Gaussian mechanism if this version does not
-** know the kind.
+** know the kind or the mechanism.
 */
 static const struct mechanism *mechanism_of(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
@@ -410,8 +416,8 @@ struct wanted {
 
 /*
 ** Returns the half-width of the noise of a value. The noise is one draw from the mechanism's law if
-** the statistic is linear and no kernel of dp_mix() made the value. Otherwise it depends on several
-** draws.
+** the statistic is linear and no kernel of dp_mix() made the value. Otherwise the noise depends on
+** several draws.
 */
 static double interval_half_width(struct ledger *ledger, const struct mechanism *mechanism,
                                   const struct ledger_release *release, const struct wanted *wanted,

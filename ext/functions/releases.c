@@ -2,10 +2,11 @@
 ** releases.c: dp_release(), which runs the owner's query, and dp_diffuse(), dp_mix(), dp_discard()
 ** and dp_exposure(), which use existing releases.
 **
-** dp_release() checks all parameters before it reads the first row. A replay does not run the
-** query. A query without rows is valid. An error or interrupt leaves the release 'failed'. The
-** internal aggregate dp_collect() collects the rows (owner_query.c), because this is faster than
-** one sqlite3_step() for each row.
+** dp_release() checks all parameters before it reads the first row. If the ledger has stored the
+** release already, dp_release() returns the stored values and does not run the query. A query
+** without rows is valid. An error or interrupt leaves the release 'failed'. The internal aggregate
+** dp_collect() collects the rows (owner_query.c), because this is faster than one sqlite3_step()
+** for each row.
 */
 #include <math.h>
 #include <stddef.h>
@@ -131,8 +132,8 @@ int release_guarded(const struct host *host, struct request *request, int needs_
 }
 
 /*
-** Publishes an answer at the outer tiers of its request, which have been charged already. Does
-** nothing if the answer was stored together with these publications.
+** Publishes an answer at the outer tiers of the request, which have been charged already. Does
+** nothing if these publications were stored together with the answer.
 */
 static int publish_outward(const struct publication *publication, const struct request *request,
                            struct session *session) {
@@ -235,9 +236,10 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_diffuse(name, tier) -> REAL or TEXT, like the release
-** Publishes a release at an outer tier. Adds noise to the outermost point of the release, tier by
-** tier (P_s of Balle et al. 2019, section 5). Reads no data. Charges the tiers for the new
-** publication.
+** Publishes a release at another tier. A tier that already has a point of the release gets this
+** point. If the tier lies outside all points, the function adds noise to the outermost point, tier
+** by tier (P_s of Balle et al. 2019, section 5). If the tier lies between two points, the function
+** draws a point between them. Reads no data. Charges the tiers for the new publication.
 */
 static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -259,11 +261,11 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
 ** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
-** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. Let E be the epsilon of the
-** draw of the first symbol. The charge is the exact cost, in the worst case over all mechanisms
-** with epsilon E, of such a mechanism followed by all kernels so far. A repeated call returns the
-** stored symbol. A tier gets only one symbol. For a release of reports or of groups, publishes the
-** result of the kernel as JSON.
+** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. The charge is for the first
+** symbol and all kernels since then together. It is the exact cost in the worst case over all
+** mechanisms that have the epsilon of the first draw. A repeated call returns the stored symbol. A
+** tier gets only one symbol. For a release of reports or of groups, publishes the numbers that the
+** kernel gives, as JSON.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;
@@ -316,7 +318,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
   }
 }
 
-/* Returns the tier with exactly this name, or -1. */
+/* Returns the index of the tier with exactly this name, or -1. */
 static int exact_tier(const struct ledger_tier *tiers, int count, const char *name, size_t length) {
   int i = 0;
   while (i < count && (strlen(tiers[i].name) != length || memcmp(tiers[i].name, name, length) != 0))
@@ -362,11 +364,12 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 /*
 ** dp_exposure(tiers [, release]) -> TEXT, JSON
 ** Returns the exposure of the data to a person who saw exactly the publications at the listed
-** tiers. `tiers` is a text of names separated by commas. Blanks around a name are ignored unless a
-** tier's name has them. The result has the sum of rates over all releases, where each release
-** counts with the least noisy publication that the person saw. It also has the epsilon at the delta
-** of each listed tier. The member "epsilon" is the epsilon at the smallest of these deltas. With
-** the name of a release, the result is about this release only, and no other release is read.
+** tiers. `tiers` is a text of names separated by commas. Blanks around a name are ignored, unless
+** there is a tier whose name has these blanks. The result has the sum of rates over all releases,
+** where each release counts with the least noisy publication that the person saw. It also has the
+** epsilon at the delta of each listed tier. The member "epsilon" is the epsilon at the smallest of
+** these deltas. With the name of a release, the result is about this release only, and no other
+** release is read.
 **
 ** The function reads the ledger's file and no copy of it. It reads a small part of the file, which
 ** takes less time than to copy the file.

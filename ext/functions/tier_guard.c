@@ -95,8 +95,8 @@ static const struct {
                  {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER}};
 
 /*
-** Virtual tables, which have no file: the tables of this extension, and SQLite's json_each and
-** json_tree.
+** The virtual tables that the members may read: the tables of this extension, and SQLite's
+** json_each and json_tree. A virtual table has no root page.
 */
 static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",      "dp_charge",
                                      "dp_grant",   "dp_policy",  "dp_publication", "dp_rdp",
