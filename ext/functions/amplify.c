@@ -4,9 +4,9 @@
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
-** gamma is the coefficient of the kernel at mixing_epsilon() (math/mixing.h), which the hidden
-** column kernel_epsilon gives. The function reads only its arguments and is therefore marked
-** innocuous.
+** gamma is the coefficient of the kernel at another epsilon, which the hidden column kernel_epsilon
+** gives (mixing_epsilon() in math/mixing.h). The function reads only its arguments and is therefore
+** marked innocuous.
 */
 #include "functions/kernels.h"
 
@@ -74,7 +74,7 @@ static int amplify_disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
-/* Refuses a plan that does not set all four arguments. */
+/* Refuses a query plan that does not set all four arguments. */
 static int amplify_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   int place[ARGUMENTS] = {-1, -1, -1, -1};
   int unusable = 0;

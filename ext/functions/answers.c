@@ -62,7 +62,7 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* Refuses a plan that does not set all four arguments. */
+/* Refuses a query plan that does not set all four arguments. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   (void)vtab;
   int found = 0;

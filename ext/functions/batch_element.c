@@ -8,7 +8,7 @@ SQLITE_EXTENSION_INIT3
 struct reader {
   struct batch_element *element;
   struct json *json;
-  char *unknown;          /* the first member with another name, or null */
+  char *unknown;          /* the first unknown member, or null */
   sqlite3_value *diffuse; /* a copy, or null */
 };
 

@@ -57,7 +57,7 @@ static int read_number(sqlite3_context *context, const struct domain *domain, sq
   return 0;
 }
 
-/* Reads the method. Returns -1 after an error. */
+/* Returns the index of the method, or -1 after an error. */
 static int read_method(sqlite3_context *context, sqlite3_value *value) {
   const char *asked = plain_text(value);
   for (int i = 0; asked && i < METHODS; i++) {

@@ -61,8 +61,9 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 */
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 
-/* Sets the answer of a publication as the result of the running function. */
 struct answer;
+
+/* Sets the answer of a publication as the result of the running function. */
 void result_answer(sqlite3_context *context, const struct answer *answer);
 
 /* Each of these functions registers the SQL functions or tables of one file. */

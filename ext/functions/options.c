@@ -13,7 +13,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- options: one table row each ------------------------------------------------------------- */
+/* ---- the table of options -------------------------------------------------------------------- */
 
 enum option_type {
   TEXT,
@@ -176,7 +176,7 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
 
 #define MOST_QUANTILES 1000
 
-/* Reads a number in [0, 1], or the text of a JSON array of such numbers. Keeps the JSON text. */
+/* Reads a number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
   double numbers[MOST_QUANTILES] = {0};
   int type = sqlite3_value_type(value), count = 0;
@@ -234,8 +234,8 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** Returns whether a value is the text of a JSON array. For an SQL argument there is no JSON type
-** that would say so.
+** Returns whether a value is the text of a JSON array. An SQL argument has no JSON type that would
+** say so.
 */
 static int is_array_text(sqlite3_value *value) {
   const char *text = plain_text(value);

@@ -383,10 +383,10 @@ static int read_parameters(struct request *request, struct json *json, const cha
 }
 
 /*
-** Sets the mechanism of the release to `asked`, unless `asked` is null. Fails if the states name
-** another mechanism. If the states name no mechanism, fails if `asked` needs another norm than the
-** default mechanism, because the states hold vectors for the norm of their mechanism. Takes over
-** `asked`.
+** Sets the mechanism of the release to `asked`, the mechanism that the call of dp_merge() names,
+** unless `asked` is null. Fails if the states name another mechanism. If the states name no
+** mechanism, their vectors are made for the norm of the default mechanism; the function then fails
+** if `asked` needs another norm. Takes over `asked`.
 */
 static int settle_mechanism(struct request *request, char *asked, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;

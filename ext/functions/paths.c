@@ -1,6 +1,7 @@
 /*
 ** paths.c: aggregates for Theorem 4 of Balle et al. 2019, for any path of an iteration. Each row
-** (i, sigma, lipschitz) gives one step of the iteration.
+** gives one step of the iteration: (alpha, i, sigma, lipschitz, shift) for dp_iteration_path(), and
+** (alpha, i, sigma, lipschitz, distance) for dp_iteration_best().
 **
 ** 1. i is the number of a step, and each of 1, 2, ..., r occurs once. The order of rows does not
 **    matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.

@@ -106,8 +106,8 @@ static int is_text_file(const char *file) {
 ** dp_export(tier, file) -> TEXT, a sentence that says how much was written
 ** Makes a new SQLite file with everything that the members of a tier may see, in the tables value,
 ** tier and certificate (report/export.c). Readers of the file need no extension. `file` is a path,
-** relative to the working directory. The file must not exist yet. It gets the owner and the
-** permissions of the database. Charges nothing. Fails if the name is that of a text file, on
+** relative to the working directory. The file must not exist yet. The new file gets the owner and
+** the permissions of the database. Charges nothing. Fails if the name is that of a text file, on
 ** connections that cannot write, on guarded connections, and if dp_verify() finds a discrepancy. A
 ** call that fails leaves no file.
 */

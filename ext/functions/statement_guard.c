@@ -225,7 +225,8 @@ void site_release(struct site *site) {
   if (!site || --site->references > 0) return;
   struct guard *guard = site->guard;
   struct host *host = guard->host;
-  if (guard->references == 2) guard_end(guard); /* SQLite has kept no call site of the statement */
+  /* If SQLite has kept no call site of the statement, site_dies() does not end the guard. */
+  if (guard->references == 2) guard_end(guard);
   guard_release(guard);
   host_release(host);
   sqlite3_free(site);

@@ -18,8 +18,8 @@
 ** row, doing both can hide the evidence (second example below). Without evidence the release fails.
 ** Examples without evidence are:
 **
-**   - a statement that writes, but that after xFinal neither inserts a row into a table with
-**     rowids, nor creates a table from a SELECT, nor returns a row. (UPDATE and DELETE are refused
+**   - a statement that writes, but after xFinal does none of the following: insert a row into a
+**     table with rowids, create a table from a SELECT, return a row. (UPDATE and DELETE are refused
 **     before the charge.)
 **   - a statement whose host sets SQLITE_STMTSTATUS_VM_STEP back to 0 after the first row, and
 **     calls other functions of the connection before the next step.

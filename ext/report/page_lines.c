@@ -55,9 +55,10 @@ SQLITE_EXTENSION_INIT3
   "  THEN (SELECT group_concat(ifnull(value, 'none'), ', ') FROM json_each(f.key))" \
   " ELSE f.key END"
 
-/* SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. */
+/* SQL for an edge between the bins of a histogram. */
 #define EDGE(index) \
   OPTION("lo") " + (" OPTION("hi") " - " OPTION("lo") ") * (" index ") / " OPTION("bins")
+/* SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. */
 #define COMPONENT \
   "CASE WHEN d.kind LIKE '%histogram'" \
   "  THEN printf('%.6g to %.6g', " EDGE("f.component") ", " EDGE("f.component + 1") ")" \

@@ -218,7 +218,10 @@ static void write_name(struct table *table) {
   sqlite3_str_appendall(table->page->html, "<small>");
 }
 
-/* Writes the table of all releases of one number. Each line has a scale of its own. */
+/*
+** Writes the table of the releases of one number that belong to no series. Each line has its own
+** scale.
+*/
 static int write_numbers(struct table *table) {
   struct page *page = table->page;
   int more = 1;

@@ -13,10 +13,10 @@
 **
 **   series_stem(name)     the name with the kind of period in the place of the period
 **   series_title(name)    the name without its period
-**   series_period(name)  the period. NULL for a name without a period
+**   series_period(name)   the period, or NULL for a name without a period
 **   series_at(name)       a number that grows by 1 from one period to the next (for weeks and
-**                        days: by at least 1). NULL for a name without a period
-**   series_question(sql) the text with 0 in the place of each run of digits
+**                         days: by at least 1), or NULL for a name without a period
+**   series_question(sql)  the text with 0 in the place of each run of digits
 **
 ** Returns 1, or 0 if memory runs out.
 */
