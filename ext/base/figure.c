@@ -108,8 +108,8 @@ static int last_place(double x) {
 }
 
 /*
-** Writes a value whose interval is a single point. On a grid, any number that is less than half a
-** step away counts as this value.
+** Returns the text of a value whose interval is a single point. Values on a grid are rounded to it,
+** so the number before rounding may be half a step away, and the text shows half a step after ±.
 */
 static char *figure_certain(double value, const struct figure_grid *grid) {
   int place = value != 0 ? last_place(value) : 0,
@@ -143,7 +143,7 @@ char *figure_with_interval(double value, double low, double high, int not_negati
   int place = place_of(half), finest = first - PRECISION + 1;
   int step = grid ? last_place(grid->step) : finest,
       origin = grid ? last_place(grid->origin) : step;
-  int possible = step < origin ? step : origin; /* the last digit of a possible value */
+  int possible = step < origin ? step : origin; /* the last place of a possible value */
   if (finest < possible) finest = possible;
   if (place < finest) place = finest;
   int scale = first >= LARGE || place < SMALL ? first : 0;

@@ -8,7 +8,7 @@
 #ifndef DIFFUSE_BASE_FIGURE_H
 #define DIFFUSE_BASE_FIGURE_H
 
-/* The values of a figure that are possible: origin + k * step. */
+/* The possible values of a figure: origin + k * step, for all integers k. */
 struct figure_grid {
   double origin, step;
 };
@@ -21,9 +21,9 @@ struct figure_grid {
 ** × 10^20". If `not_negative` is 1, a negative value or lower end is shown as 0. All three numbers
 ** are finite, and low <= value <= high.
 **
-** `grid` may be null. If it is not, the text has no digits that the possible values do not have. If
-** low = high, the number after ± is half a step of the grid, because every number between two such
-** halves counts as the value. Without a grid, the text then has the value alone.
+** `grid` may be null. With a grid, the text shows no more decimals than the possible values have.
+** If low = high, the number after ± is half a step of the grid, because numbers up to half a step
+** away are rounded to the value. If low = high and there is no grid, the text has the value alone.
 */
 char *figure_with_interval(double value, double low, double high, int not_negative,
                            const struct figure_grid *grid);

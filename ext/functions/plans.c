@@ -43,12 +43,12 @@ static double rows_of_value(const struct request *request) {
 
 /*
 ** Returns the least rate between `low` and `high` that gives the wanted half-width, by bisection.
-** `high` gives it, and `low` does not. The half-width falls as the rate grows, except for small
-** jumps where the lattice changes.
+** The rate `high` gives at most this half-width, and the rate `low` gives more. The half-width
+** falls as the rate grows, except for small jumps where the lattice changes.
 */
 static double least_rate(struct publication *publication, const struct request *request, double low,
                          double high) {
-  /* high / low is at most e^41, and each step halves the logarithm of this quotient. */
+  /* high / low is at most e^42, and each step halves the logarithm of this quotient. */
   for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
     if (plan_half_width(publication, rows_of_value(request), middle) <= request->half_width) {
@@ -62,8 +62,8 @@ static double least_rate(struct publication *publication, const struct request *
 
 /*
 ** Appends the terms of a tier with the accountant 'gdp' that admits this number of releases, each
-** of at least `rate`. Its epsilon has four digits, rounded up. Returns 0 if delta is too small for
-** such an epsilon.
+** of at least `rate`. The epsilon of this tier is rounded up, and has four digits. Returns 0 and
+** appends nothing if delta is too small for this epsilon, or if there are more than 1e6 releases.
 */
 static int append_terms(sqlite3_str *text, double delta, double rate, double releases) {
   double slack = releases * GAUSSIAN_DRAW_SLACK;
@@ -82,9 +82,9 @@ static int append_terms(sqlite3_str *text, double delta, double rate, double rel
 }
 
 /*
-** Returns a text that says which rate and which budget give the wanted half-width (sqlite3_free).
-** Laplace noise of the rate r has the pure epsilon laplace_distance(r). Returns null if memory runs
-** out.
+** Returns a text that says which rate and which budget give the wanted half-width. The caller calls
+** sqlite3_free(). Laplace noise of the rate r has the pure epsilon laplace_distance(r). Returns
+** null if memory runs out.
 */
 static char *advice(struct publication *publication, const struct request *request,
                     const struct ledger_tier *tier) {
