@@ -95,11 +95,16 @@ static double clamp(double x, double low, double high) {
   return x > low ? fmin(x, high) : low;
 }
 
-/* Returns the noisy number of rows in a cell, or 1 if that number is below 1. */
-static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
+/* Returns the noisy number of rows in a cell. */
+static double raw_rows_of(const struct reading *reading, const int64_t *values, int cell) {
   double count = 0;
   for (int j = 0; j < reading->shape->counted; j++) count += coordinate(reading, values, cell, j);
-  return fmax(count / reading->shape->count_factor, 1);
+  return count / reading->shape->count_factor;
+}
+
+/* Returns the noisy number of rows in a cell, or 1 if that number is below 1. */
+static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
+  return fmax(raw_rows_of(reading, values, cell), 1);
 }
 
 /* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
@@ -126,53 +131,105 @@ int estimate_sums(struct reading *reading, const int64_t *values, struct estimat
 /* ---- means ----------------------------------------------------------------------------------- */
 
 /*
-** The mean of values in [-limit, limit] is sum / rows. The sum and the scaled row count both have
-** noise of standard deviation sigma. The scaled count is the row count times `factor`, so the row
-** count has noise sigma / factor. To first order, the noise of the mean has the standard deviation
-** sigma sqrt(1 + (mean / factor)^2) / rows.
+** A mean is sum / rows, and is known to lie in [-limit, limit]. The sum has noise of standard
+** deviation `noise`, and the number of rows has noise of standard deviation noise / factor. The two
+** noises are independent, or sum - u rows has the same variance as if they were, for every u.
 */
-struct mean {
-  double value, noise;
+struct ratio {
+  double sum, rows, noise, factor, limit;
 };
 
-static struct mean mean_of(const struct reading *reading, const int64_t *values, int cell,
-                           int component, double limit) {
-  double rows = rows_of(reading, values, cell);
-  double mean = clamp(coordinate(reading, values, cell, component) / rows, -limit, limit);
-  double slope = hypot(1, mean / reading->shape->count_factor);
-  return (struct mean){mean, noise_of(&reading->view) / rows * slope};
+/* If the noise of the number of rows is at most this part of it, the mean is nearly linear. */
+#define LINEAR_PART 0.1
+
+/*
+** Computes the interval of a mean. For the true mean u, sum - u rows is noise alone, with the
+** standard deviation noise sqrt(1 + (u/factor)^2). The interval holds every u for which this noise
+** is in its central range (Fieller 1954), so it has its confidence for any number of rows. Where
+** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay.
+**
+** The condition is a quadratic inequality in u. If its leading coefficient is not above 0, or if no
+** u in [-limit, limit] fulfils it, the number of rows says too little, and the ends are those of
+** the range or of the first-order interval.
+*/
+static void fieller(const struct ratio *ratio, double z, double mean, double *low, double *high) {
+  double width = z * ratio->noise, of_rows = width / ratio->factor;
+  if (of_rows <= LINEAR_PART * ratio->rows) return;
+  double lead = ratio->rows * ratio->rows - of_rows * of_rows;
+  double from = -ratio->limit, to = ratio->limit;
+  if (ratio->rows > 0 && lead > 0) {
+    double middle = ratio->sum * ratio->rows / lead;
+    double rest = (ratio->sum * ratio->sum - width * width) / lead;
+    double root = sqrt(fmax(middle * middle - rest, 0));
+    from = clamp(middle - root, -ratio->limit, ratio->limit);
+    to = clamp(middle + root, -ratio->limit, ratio->limit);
+  }
+  *low = from < mean ? from : clamp(*low, -ratio->limit, mean);
+  *high = to > mean ? to : clamp(*high, mean, ratio->limit);
+}
+
+/* Maps the mean u to middle + half u, which lies in [least, most]. */
+struct axis {
+  double middle, half, least, most;
+};
+
+static struct axis axis_of(const struct contribution *question) {
+  return (struct axis){question->low / 2 + question->high / 2,
+                       question->high / 2 - question->low / 2, question->low, question->high};
+}
+
+/*
+** Returns the estimate of a mean, mapped to an axis. Its stddev is that of the
+** noise to first order, noise sqrt(1 + (mean/factor)^2) / rows.
+*/
+static struct estimate mean_of(const struct reading *reading, int cell, int component,
+                               const struct ratio *ratio, const struct axis *axis) {
+  double rows = fmax(ratio->rows, 1), limit = ratio->limit;
+  double mean = clamp(ratio->sum / rows, -limit, limit);
+  double stddev = ratio->noise / rows * hypot(1, mean / ratio->factor);
+  double value = clamp(axis->middle + axis->half * mean, axis->least, axis->most);
+  struct estimate found = estimate(&reading->view, cell, component, value, axis->half * stddev);
+  double z = mixed_width(&reading->view), low = mean - z * stddev, high = mean + z * stddev;
+  double first_low = low, first_high = high;
+  fieller(ratio, z, mean, &low, &high);
+  if (low != first_low || high != first_high) {
+    found.low = fmin(value, nextafter(axis->middle + axis->half * low, -INFINITY));
+    found.high = fmax(value, nextafter(axis->middle + axis->half * high, INFINITY));
+  }
+  return found;
+}
+
+/* Returns a mean of coordinate `component`, computed with the number of rows of the cell. */
+static struct ratio ratio_of(const struct reading *reading, const int64_t *values, int cell,
+                             int component, double limit) {
+  return (struct ratio){coordinate(reading, values, cell, component),
+                        raw_rows_of(reading, values, cell), noise_of(&reading->view),
+                        reading->shape->count_factor, limit};
 }
 
 /* Computes the average of x in [low, high] for each cell. */
 int estimate_means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  const struct contribution *question = reading->question;
-  double half = question->high / 2 - question->low / 2;
-  double middle = question->low / 2 + question->high / 2;
+  struct axis axis = axis_of(reading->question);
   for (int cell = 0; cell < reading->cells; cell++) {
-    struct mean u = mean_of(reading, values, cell, 1, 1);
-    double mean = clamp(middle + half * u.value, question->low, question->high);
-    estimates[cell] = estimate(&reading->view, cell, 0, mean, half * u.noise);
+    struct ratio ratio = ratio_of(reading, values, cell, 1, 1);
+    estimates[cell] = mean_of(reading, cell, 0, &ratio, &axis);
   }
   return reading->cells;
 }
 
 /*
 ** Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2, where u is x
-** mapped linearly from [low, high] to [-1, 1]. The mean of u is (a - b)/(a + b). To first order,
-** its noise is sigma sqrt((1 - u)^2 + (1 + u)^2)/(a + b).
+** mapped linearly from [low, high] to [-1, 1]. The mean of u is (a - b)/(a + b). The noise of (a -
+** b) - u (a + b) = (1 - u) a - (1 + u) b has the standard deviation sigma sqrt(2) sqrt(1 + u^2).
 */
 int estimate_paired_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
-  const struct contribution *question = reading->question;
-  double half = question->high / 2 - question->low / 2;
-  double middle = question->low / 2 + question->high / 2;
+  struct axis axis = axis_of(reading->question);
   for (int cell = 0; cell < reading->cells; cell++) {
-    double rows = rows_of(reading, values, cell);
     double a = coordinate(reading, values, cell, 0), b = coordinate(reading, values, cell, 1);
-    double u = clamp((a - b) / rows, -1, 1);
-    double mean = clamp(middle + half * u, question->low, question->high);
-    double noise = noise_of(&reading->view) / rows * M_SQRT2 * hypot(1, u);
-    estimates[cell] = estimate(&reading->view, cell, 0, mean, half * noise);
+    struct ratio ratio = {a - b, raw_rows_of(reading, values, cell),
+                          M_SQRT2 * noise_of(&reading->view), 1, 1};
+    estimates[cell] = mean_of(reading, cell, 0, &ratio, &axis);
   }
   return reading->cells;
 }
@@ -180,9 +237,10 @@ int estimate_paired_means(struct reading *reading, const int64_t *values,
 int estimate_vector_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   double limit = reading->question->clip;
+  struct axis axis = {0, 1, -limit, limit};
   for (int j = 0; j < reading->question->size; j++) {
-    struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
-    estimates[j] = estimate(&reading->view, 0, j, mean.value, mean.noise);
+    struct ratio ratio = ratio_of(reading, values, 0, 1 + j, limit);
+    estimates[j] = mean_of(reading, 0, j, &ratio, &axis);
   }
   return reading->question->size;
 }

@@ -301,7 +301,8 @@ def test_values_are_made_from_the_point(path, kind):
         for _, stddev, low, high in got:
             if kind in LINEAR:
                 assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
-            assert high - low == pytest.approx(2 * stats.norm.ppf(0.975) * stddev, rel=1e-6, abs=1e-300)
+            if not kind.endswith("group_avg"):  # few rows in a group: test_means.py
+                assert high - low == pytest.approx(2 * stats.norm.ppf(0.975) * stddev, rel=1e-6, abs=1e-300)
     ledger.close()
 
 
