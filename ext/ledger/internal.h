@@ -445,7 +445,7 @@ char *ledger_verify_schema(struct ledger *ledger);
 
 /* ---- seals (seal.c) ---- */
 
-#define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* limit of the number of charges or releases */
+#define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* the most charges, seals or releases */
 
 /*
 ** Each seal covers one subject (seal.c). The subject of a release is its id, which is above 0.

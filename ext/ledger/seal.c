@@ -18,7 +18,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
-/* Adds one column as a line: its type, the length of its value in bytes, and the value. */
+/* Adds one column as a line: its type, the length in bytes (of a text or a blob), and the value. */
 static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   int type = sqlite3_column_type(row, column);
   if (type == SQLITE_INTEGER) {
@@ -199,7 +199,7 @@ static int seal_check_books(struct ledger *ledger) {
 
 /*
 ** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
-** and seals must name charges in increasing order.
+** and no seal may name an earlier charge than the seal before it.
 */
 static char *check_chain(struct ledger *ledger) {
   char hash[HASH_SIZE] = "", *found = 0;

@@ -73,7 +73,6 @@ static double curve_at(const void *parameters, double alpha) {
   return INFINITY;
 }
 
-/* Charges the costs and keeps the costs at the stored orders as the publication's curve. */
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct cost cost = {0, 0, curve_at, &curve};
@@ -192,9 +191,9 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 /*
 ** Sets the costs of the category that the kernel draws. The cost at each order is the smaller of
 ** two bounds. One bound is the cost before this kernel, because a kernel never raises the cost. The
-** other bound holds for all kernels so far after the worst mechanism with the epsilon of the first
-** category (divergences.h). An audience that has also seen an earlier category has already paid for
-** that category. Returns 1, or 0 with the error set.
+** other bound is the cost of the worst mechanism with the epsilon of the first category, followed
+** by all kernels so far (divergences.h). An audience that has also seen an earlier category has
+** already paid for that category. Returns 1, or 0 with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {

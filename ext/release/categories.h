@@ -30,7 +30,7 @@ int symbols_pay(struct publication *publication, const double *costs);
 /*
 ** Handles dp_mix() at a tier that already has a publication. `stored` is the kernel that made this
 ** publication, or null if no kernel made it. If `stored` is the same kernel as `channel`, reads the
-** publication back and returns 1. Otherwise returns 0 with the reason in the ledger.
+** publication back and returns 1. Otherwise sets the ledger's error and returns 0.
 */
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel);

@@ -7,8 +7,8 @@
 /*
 ** Sets the mechanism of a request that does not name one. At a tier whose accountant does not cover
 ** Gaussian noise, this is the first mechanism of the kind whose noise the tier covers. At other
-** tiers, for models, and for kinds without such a mechanism, the default of the kind stays. Returns
-** 1, or 0 when out of memory.
+** tiers, for models, for dp_merge(), and for kinds without such a mechanism, the default of the
+** kind stays. Returns 1, or 0 when out of memory.
 */
 int request_default_mechanism(struct request *request, const struct ledger_tier *tier,
                               struct error *error);

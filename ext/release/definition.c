@@ -95,7 +95,6 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
 }
 
-/* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   int is_one = !publication->definition.contribution.family->is_linear; /* see estimate.c */

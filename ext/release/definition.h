@@ -31,8 +31,9 @@ struct ledger_grid definition_grid(const struct publication *publication);
 int definition_same_keys(const struct publication *publication);
 
 /*
-** Returns the shrink factor of the coordinates. The factor of an average depends on the data. For
-** an average, the function therefore returns 1, or 0 if the factor could be too small for a double.
+** Returns the shrink factor of the coordinates. For averages and other statistics that are not
+** linear, the factor depends on the data. The function then returns 1, or 0 if the factor could be
+** too small for a double.
 */
 double definition_shrink(const struct publication *publication);
 
@@ -47,7 +48,7 @@ struct view definition_view(const struct publication *publication);
 
 /*
 ** Stores a new release. Does nothing for a release that is stored already (dp_batch() finishes such
-** a release). Returns 1, or 0 with the reason in the ledger.
+** a release). Returns 1, or 0 after setting the ledger's error.
 */
 int definition_store(struct publication *publication);
 

@@ -67,8 +67,9 @@ static int add(struct divergences *divergences, const struct chain *chain, doubl
 }
 
 /*
-** Copies the divergences of the listed kernel to rdp. Moves the orders that the kernel lacks to the
-** front of `missing`, and sets places[i] to the place of missing[i] in rdp.
+** Copies those divergences of the chain that the list has to rdp. Moves the orders that the list
+** lacks to the front of `missing`, and sets places[i] to the place of missing[i] in rdp. Returns
+** the number of these orders.
 */
 static int take_listed(const struct divergences *divergences, const struct chain *chain,
                        double epsilon, double *missing, int *places, int count, double *rdp) {

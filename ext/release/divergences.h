@@ -23,8 +23,9 @@
 #include "release/session.h"
 
 /*
-** Sets rdp[i] to the Renyi divergence of order orders[i] of the chain's worst pair of outputs, if
-** an epsilon-DP mechanism draws the chain's first state. Returns 1, or 0 with the error set.
+** Sets rdp[i] to the largest Renyi divergence of order orders[i] between two output distributions
+** of the chain, if an epsilon-DP mechanism draws the chain's first state. Returns 1, or 0 with the
+** error set.
 */
 int divergences_find(struct session *session, const struct chain *chain, double epsilon,
                      const double *orders, int count, double *rdp, struct error *error);
@@ -34,8 +35,8 @@ int divergences_missing(const struct session *session);
 
 /*
 ** Clears the error of the session, and computes what the list lacks. Call this function when no
-** transaction is open. An interrupt of the host ends the computation. Returns 1, or 0 with the
-** error in the session.
+** transaction is open. An interrupt of the host ends the computation. Returns 1, or 0 after setting
+** the session's error.
 */
 int divergences_compute(struct session *session);
 

@@ -135,7 +135,7 @@ const struct aggregate aggregates[] = {
   */
   {"dp_response_count", "response_count", &family_response, FORM_OBJECT, 4, 4,
    {.key = 1, PLACE(KERNEL, 2), .name = 3}, LOCAL, 1, COUNTS},
-  /* The functions of the Ornstein-Uhlenbeck mechanism take a radius after the bounds of x. */
+  /* The functions of the Ornstein-Uhlenbeck mechanism also take a radius. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
    {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
@@ -190,7 +190,8 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_sum", "ou_group_sum", &family_key_sum, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
-  /* dp_ou_group_avg, dp_ou_group_var, dp_ou_group_stddev(tier, key, x, lo, hi, radius [, unit [,
+  /*
+  ** dp_ou_group_avg, dp_ou_group_var, dp_ou_group_stddev(tier, key, x, lo, hi, radius [, unit [,
   ** name]])
   */
   {"dp_ou_group_avg", "ou_group_avg", &family_key_mean, FORM_OBJECT, 6, 8,

@@ -401,8 +401,8 @@ static int keep(struct publication *publication) {
 }
 
 /*
-** Returns whether another process has finished the release in the meantime (dp_batch()). In this
-** case, sets the stored answer, and the caller draws nothing.
+** Returns whether another process has finished the release in the meantime (dp_batch()). If so,
+** sets the answer from the stored values, and the caller draws nothing.
 */
 static int is_finished(struct publication *publication) {
   struct ledger_release now;
@@ -415,7 +415,9 @@ static int is_finished(struct publication *publication) {
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 
-/* Publishes the release that the open transaction has stored at the outer tiers of its request. */
+/*
+** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
+*/
 static int spread(struct publication *publication) {
   int done = 1;
   for (int i = 0; done && publication->outward && publication->outward[i]; i++) {

@@ -21,7 +21,7 @@
 ** enough to publish it there without reading data. Otherwise charges for the new release, or for
 ** the refinement, which draws a less noisy point of a stored release. Takes over the request's list
 ** of keys. The caller must call publish_clear() afterwards, even after an error. Returns 1, or 0
-** with the error in the session.
+** after setting the session's error.
 */
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
@@ -30,21 +30,22 @@ int publish_begin(struct publication *publication, struct session *session,
 ** Computes the divergences of a large kernel, if the request needs them for its charge, while the
 ** ledger is not locked. publish_begin() calls this function itself. dp_batch() calls it for each
 ** request before its transaction begins, and divergences_forget() after the transaction. Returns 1,
-** or 0 with the error in the session.
+** or 0 after setting the session's error.
 */
 int publish_prepare(struct session *session, const struct request *request);
 
 /*
 ** Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
-** or 0 with the error in the session.
+** or 0 after setting the session's error.
 */
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request);
 
 /*
-** Draws from the totals, stores the result and sets the answer. If possible, the same commit
-** publishes the result at the outer tiers of the request, and sets `spread` to 1. Returns 1, or 0
-** with the error in the session. After a failure, the release is marked as failed.
+** Draws from the totals, stores the result and sets the answer. If possible, the same commit also
+** publishes the result at the outer tiers of the request, and the member `spread` becomes 1.
+** Returns 1, or 0 after setting the session's error. After a failure, the release is marked as
+** failed.
 */
 int publish_finish(struct publication *publication, const struct totals *totals);
 
@@ -85,13 +86,13 @@ void publish_revoke(struct publication *publication);
 ** Plans a release inside the caller's transaction, which the caller must roll back. Makes the
 ** charge, so that the caller can read the charge from the ledger. Finishes the release as if all
 ** totals were 0, so that the next plan in the transaction can diffuse or refine the release.
-** Returns 1, or 0 with the reason in the ledger.
+** Returns 1, or 0 after setting the ledger's error.
 */
 int publish_plan(struct publication *publication, struct session *session, struct request *request);
 
 /*
 ** Publishes a stored release at an outer tier without reading data. Implements dp_diffuse(), and
-** dp_mix() if `channel` is not null. Returns 1, or 0 with the reason in the ledger.
+** dp_mix() if `channel` is not null. Returns 1, or 0 after setting the ledger's error.
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct markov_kernel *channel);

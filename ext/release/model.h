@@ -1,6 +1,6 @@
 /*
-** model.h: releases of models. Converts the parameters of a model between the options, the text in
-** the ledger and the struct of mechanism/sgd.h.
+** model.h: releases of models. Converts the parameters of a model between three forms: the options,
+** the text dp_release.model in the ledger, and struct descent (mechanism/sgd.h).
 */
 #ifndef DIFFUSE_RELEASE_MODEL_H
 #define DIFFUSE_RELEASE_MODEL_H
@@ -13,9 +13,9 @@ int models_finish(struct request *request, struct error *error);
 
 /*
 ** Sets the noise of a model, its learning rate if the caller gave none, and the text of the
-** request's model. These values depend on the tier and the ledger. If a release of that name exists
-** (`found`), its model supplies the noise and the default learning rate. Returns 1, or 0 with the
-** reason in the ledger. Does nothing for a request of another kind.
+** request's model. These values depend on the tier and the ledger. If a release with the request's
+** name exists (`found`), its model supplies the noise and the default learning rate. Returns 1, or
+** 0 after setting the ledger's error. For a request of another kind, does nothing and returns 1.
 */
 int models_settle(struct publication *publication, struct request *request, int found);
 
@@ -24,14 +24,15 @@ int models_read(const char *text, struct descent *descent);
 
 /*
 ** Checks that the curve of a publication is at least the cost that its mechanism computes at this
-** clock. Returns 1 if `curve` is null or the model has no public rows. When out of memory, returns
-** 0 with the error in the ledger.
+** clock. Returns 1 if `curve` is null or the model has no public rows. When out of memory, sets the
+** ledger's error and returns 0.
 */
 int models_paid(struct publication *publication, uint64_t clock, const double *curve);
 
 /*
-** Checks that a stored model may be diffused from tier `from` to the publication's tier, where the
-** clock is `clock`. Returns 1, or 0 with the reason in the ledger.
+** Checks that a stored model may be diffused from tier `from` to the publication's tier. `clock` is
+** the clock of the new point at one tier on this way. Returns 1, or 0 after setting the ledger's
+** error. Returns 1 for a release that is no model.
 */
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);
 

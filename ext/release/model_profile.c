@@ -57,9 +57,9 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 }
 
 /*
-** Returns the parameters for the theorems as printed. In these theorems the noise is added to a
-** gradient, and the size of the noise is the standard deviation of Gaussian noise or the scale of
-** Laplace noise.
+** Returns the parameters for the theorems as they are printed in the papers. In these theorems the
+** noise is added to a gradient, and the size of the noise is the standard deviation of Gaussian
+** noise or the scale of Laplace noise.
 */
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;

@@ -7,15 +7,16 @@
 #include "release/session.h"
 
 /*
-** Finds a finished model of that name. Returns 1, or 0 with the reason in the ledger. The caller
-** clears the release in both cases.
+** Finds a finished model with this name. Returns 1, or 0 after setting the ledger's error. The
+** caller clears the release in both cases.
 */
 int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                struct descent *descent);
 
 /*
 ** Returns the privacy of every private row as JSON, in the form that dp_sgd_profile() publishes
-** (functions/models.c). The caller frees the text with sqlite3_free(). Returns null after an error.
+** (functions/models.c). The caller frees the text with sqlite3_free(). Returns null after setting
+** the session's error.
 */
 char *model_profile(struct session *session, const char *name);
 

@@ -15,7 +15,7 @@ struct numbers {
 
 /*
 ** Computes the published numbers of a point. The selection of private keys uses `delta`. Returns 1,
-** or 0 with the reason in the ledger.
+** or 0 after setting the ledger's error.
 */
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
                  struct numbers *numbers);
@@ -42,14 +42,14 @@ const char *numbers_missing_group(const struct publication *publication,
 
 /*
 ** Applies the kernel to the groups. Each new number is a sum of the old numbers, weighted with the
-** probabilities of the kernel. Returns 1, or 0 with the reason in the ledger.
+** probabilities of the kernel. Returns 1, or 0 after setting the ledger's error.
 */
 int numbers_send(const struct publication *publication, const struct markov_kernel *channel,
                  struct numbers *numbers);
 
 /*
 ** Checks that a kernel can be applied to the release (see numbers_have_public_sums()). Returns 1,
-** or 0 with the reason in the ledger.
+** or 0 after setting the ledger's error.
 */
 int numbers_mixable(const struct publication *publication);
 
@@ -60,10 +60,10 @@ int numbers_mixable(const struct publication *publication);
 */
 double numbers_threshold(const struct publication *publication);
 
-/* Returns estimate_total_stddev() with the clock of the publication's tier. */
+/* Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier. */
 double numbers_stddev(const struct publication *publication);
 
-/* Returns estimate_half_width() with the clock of the publication's tier. */
+/* Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. */
 double numbers_half_width(const struct publication *publication, double rows, double confidence);
 
 #endif

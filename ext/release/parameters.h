@@ -13,7 +13,7 @@ struct request {
   char *mechanism;             /* null: the default mechanism of the kind */
   double clip, weight, centre; /* weight defaults to 1, and centre to 0 or the middle of [lo, hi] */
   double radius, theta, rho;   /* NaN if not given, like all numbers below */
-  double t;                    /* the time of the process, from which life.c computes the weight */
+  double t;                    /* the time of the OU process; life.c computes the weight from it */
   double lo, hi;
   double size;                  /* dim or bins */
   double grid;                  /* the step of the values of x */

@@ -117,7 +117,7 @@ static size_t dimension_of(const struct publication *publication) {
   return grid_size(&publication->grid);
 }
 
-/* Allocates room for two points. When out of memory, returns null with the error in the ledger. */
+/* Allocates room for two points. When out of memory, sets the ledger's error and returns null. */
 static int64_t *two_points(const struct publication *publication) {
   size_t count = 2 * dimension_of(publication) + 1;
   int64_t *values = sqlite3_malloc64(sizeof *values * count);
@@ -230,8 +230,8 @@ static int is_refinable(const struct publication *publication) {
 
 /*
 ** Returns whether a point is the first point or was drawn outward. Other points come from a
-** refinement. They cost more than the first point, and their clocks differ from its clock by more
-** than one part in 2^31 (lattice_refinement()).
+** refinement. They cost more than the first point, and their clocks are below the clock of the
+** first point by more than one part in 2^31 (lattice_refinement()).
 */
 static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
   const struct ledger_release *release = &publication->definition.release;
@@ -275,8 +275,8 @@ static int plan_between(struct publication *publication, const struct ledger_poi
 /*
 ** Draws the point of the publication's tier between two neighbours. The slack of this draw is added
 ** to the slack of the release. The tiers that see the new point but not the inner neighbour pay for
-** this slack, because ledger_charge() charges the release's slack to each tier that pays a larger
-** rate.
+** this slack, because ledger_charge() charges the release's slack to each tier whose paid rate
+** grows.
 */
 static int fill_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer) {

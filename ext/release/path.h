@@ -13,13 +13,13 @@ extern const struct procedure path_procedure;
 ** Publishes an existing release at the publication's tier. Uses the stored point of the tier if
 ** there is one. Otherwise diffuses the outermost point, draws a point between two others, or begins
 ** to refine the innermost point if `may_refine` is 1. The publication must already have the grid of
-** the path. Returns 1, or 0 with the reason in the ledger.
+** the path. Returns 1, or 0 after setting the ledger's error.
 */
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine);
 
 /*
 ** Charges a new release in advance for a later publication at this outer tier. The release must
-** already be charged at its own tier. Returns 1, or 0 with the reason in the ledger.
+** already be charged at its own tier. Returns 1, or 0 after setting the ledger's error.
 */
 int path_prepay(struct publication *publication, int tier);
 

@@ -31,7 +31,8 @@ void pending_settle(struct session *session);
 
 /*
 ** Begins a transaction that reads the ledger; the caller must roll it back. In this transaction,
-** the connection sees its pending releases as if they were stored.
+** the connection sees its pending releases as if they were stored. If one of them can no longer be
+** stored, the connection sees none of them.
 */
 int pending_begin_reading(struct session *session);
 

@@ -1,6 +1,6 @@
 /*
 ** procedure.h: the steps of a release that differ between points, categories and reports (life.c
-** calls them). Each step returns 1, or 0 with the error in the session.
+** calls these steps). Each step returns 1, or 0 after setting the session's error.
 */
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H

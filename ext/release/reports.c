@@ -221,8 +221,8 @@ static struct ledger_value value_of(const struct survey *survey, const struct ch
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 /*
-** Checks that each output of the chain has probability 0 in every row or in no row. Otherwise an
-** output could rule out a row, and no finite epsilon would cover the release.
+** Checks that each output of the chain has probability 0 for every state or for no state. Otherwise
+** an output could rule out a state, and no finite epsilon would cover the release.
 */
 static int has_one_support(const struct chain *chain) {
   for (size_t i = 0; i < chain->rows * chain->columns; i++) {
@@ -231,7 +231,7 @@ static int has_one_support(const struct chain *chain) {
   return 1;
 }
 
-/* Computes the cost of one report of the chain at the orders of categories.h. */
+/* Computes the cost of one report of the chain at each order of symbols_order_at(). */
 static int local_costs(const struct publication *publication, const struct chain *chain,
                        double **costs, struct error *error) {
   int count = symbols_order_count(publication);

@@ -5,12 +5,13 @@
 ** Exactly n reports are drawn, one for each row whose key is a state of the kernel. If there are
 ** fewer than n rows, reports of the public state `otherwise` replace the missing rows. If there are
 ** more than n rows, n rows are chosen at random. Two neighbours differ in one row, and therefore in
-** the distribution of one report. The cost of the release is that of the worst pair of rows of the
-** kernel. The release publishes an unbiased estimate of the number of rows in each state. For a
-** tier further out, another kernel changes the reports, and the tier pays for the product of all
-** kernels. (categories.h does the same for one category.)
+** the distribution of one report. The states of the two rows decide how much these distributions
+** differ. The cost of the release is the cost of one report for the worst pair of states. The
+** release publishes an unbiased estimate of the number of rows in each state. For a tier further
+** out, another kernel changes the reports, and the tier pays for the product of all kernels.
+** (categories.h does the same for one category.)
 **
-** The model of such a release is the text {"n":...,"otherwise":"...","kernel":[...]}.
+** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}.
 */
 #ifndef DIFFUSE_RELEASE_REPORTS_H
 #define DIFFUSE_RELEASE_REPORTS_H

@@ -6,14 +6,14 @@
 
 /*
 ** Stores the publication and the values of a point, and sets the answer. If dp_mix() gave a kernel
-** for this tier, applies the kernel to the values first. Returns 1, or 0 with the reason in the
-** ledger.
+** for this tier, applies the kernel to the values first. Returns 1, or 0 after setting the ledger's
+** error.
 */
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 
 /*
-** Sets the answer from the values that are stored at a tier. Returns 1, or 0 with the reason in the
-** ledger.
+** Sets the answer from the values that are stored at a tier. Returns 1, or 0 after setting the
+** ledger's error.
 */
 int values_read(struct publication *publication, const char *tier);
 

@@ -52,7 +52,8 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 
 /*
 ** Applies the kernel that is stored for the tier, if there is one. If the kernel is invalid or does
-** not fit the groups, sets the count of the numbers to 0.
+** not fit the groups, sets the count of the numbers to 0, so that the stored values differ from the
+** numbers.
 */
 static int send_as_published(const struct publication *publication, const char *tier,
                              struct markov_kernel *channel, struct numbers *numbers) {
@@ -72,7 +73,10 @@ static int send_as_published(const struct publication *publication, const char *
          (!sent || numbers_send(publication, channel, numbers));
 }
 
-/* Compares the stored numbers of clipped and of other units with those of the point. */
+/*
+** Compares the stored numbers of clipped and of unclipped units with the numbers that the point
+** gives.
+*/
 static int same_clipping(const struct publication *publication,
                          const struct ledger_publication *published, const int64_t *values) {
   const struct ledger_clipping *stored = &published->clipping;
