@@ -607,7 +607,16 @@ void training_add(struct training *training, double y, double *features) {
   }
 }
 
+/* The number of coordinates that one call of training_rest() computes. */
+#define REST 16384
+
+int training_rest(struct training *training) {
+  for (int i = 0; i <= REST / training->dim; i++) training_add(training, 0, 0);
+  return training->taken < training->wanted && !training->failed;
+}
+
 int128 *training_totals(struct training *training) {
-  while (training->taken < training->wanted && !training->failed) training_add(training, 0, 0);
+  while (training_rest(training)) {
+  }
   return training->failed ? 0 : training->totals;
 }

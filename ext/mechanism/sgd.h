@@ -256,6 +256,12 @@ void training_close(struct training *training);
 void training_add(struct training *training, double y, double *features);
 
 /*
+** Takes some of the remaining steps (G1), for which no rows have arrived. Returns whether steps
+** remain. One call takes a few milliseconds, so a caller can stop between two calls.
+*/
+int training_rest(struct training *training);
+
+/*
 ** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
 ** coefficient. The array belongs to the training. Returns null if the system provided no random
 ** bytes.

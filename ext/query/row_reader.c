@@ -6,6 +6,7 @@
 
 #include "base/sql_text.h"
 #include "base/vector_text.h"
+#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -367,6 +368,20 @@ static int128 *vector_totals(struct rows *rows, const struct layout *shape,
   return grown;
 }
 
+/*
+** Takes the steps of a model for which no rows have arrived, unless the host is interrupted.
+** Returns the totals, or null with the error set.
+*/
+static int128 *finish_training(struct rows *rows, struct ledger *ledger, struct error *error) {
+  int going = ledger_begin_computing(ledger);
+  while (going && training_rest(rows->training)) going = ledger_goes_on(ledger);
+  ledger_rollback(ledger);
+  int128 *totals = going ? training_totals(rows->training) : 0;
+  if (!going) error_set(error, "%s", error_text(ledger_error(ledger)));
+  if (!totals) error_set(error, "the system gave no random bytes (the charge stays)");
+  return totals;
+}
+
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
                  struct error *error) {
   const struct layout *shape = &publication->definition.layout;
@@ -375,10 +390,10 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
   int128 numbers[MOST_NUMBERS] = {0};
   if (rows->training) {
     totals.grid = publication->grid;
-    totals.values = training_totals(rows->training);
+    totals.values = finish_training(rows, publication->session->ledger, error);
     if (!totals.values) {
       publish_fail(publication);
-      return error_set(error, "the system gave no random bytes (the charge stays)");
+      return 0;
     }
   } else if (!rows->vectors) {
     if (scalar_sum_total(&rows->numbers, numbers)) totals.values = numbers;

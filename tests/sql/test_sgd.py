@@ -8,6 +8,8 @@ import math
 import random
 import sqlite3
 import struct
+import threading
+import time
 
 import mpmath
 import numpy
@@ -382,6 +384,39 @@ def test_story():
             db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps({**options, **other}))
     assert one(db, "SELECT dp_discard('m')") == "m"
     assert train(db, **options) != w
+
+
+FORMS = {"aggregate": "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
+         "dp_release": "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)"}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("means", ["interrupt", "progress handler"])
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interrupt_ends_the_steps_without_rows(form, means):
+    """A model takes n steps even if there are fewer rows. An interrupt ends these steps. The charge stays, the release has
+    failed, and the same connection can train the next model."""
+    db = open_model_ledger()
+    fill(db, [(1, "[0.5,0.5]")])
+    options = {"dim": 2, "clip": 1, "radius": 3} | ({"loss": "logistic"} if form == "dp_release" else {})
+    began = time.monotonic()
+    one(db, FORMS[form], json.dumps({**options, "n": 10**6}))
+    whole = 100 * (time.monotonic() - began)
+    began = time.monotonic()
+    timer = threading.Timer(whole / 20, db.interrupt)
+    if means == "interrupt":
+        timer.start()
+    else:
+        db.set_progress_handler(lambda: time.monotonic() > began + whole / 20, 100)
+    message = refused(db, FORMS[form], json.dumps({**options, "n": 10**8}))
+    took = time.monotonic() - began
+    db.set_progress_handler(None, 0)
+    timer.cancel()
+    assert "interrupted" in message and whole / 20 < took < whole / 4, (message, took, whole)
+    assert db.execute("SELECT state FROM dp_release ORDER BY id").fetchall() == [("released",), ("failed",)]
+    assert one(db, "SELECT count(*) FROM dp_charge") == 2 and one(db, "SELECT count(DISTINCT release_id) FROM dp_value") == 1
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert len(json.loads(one(db, FORMS[form], json.dumps({**options, "n": 100})))) == 2
 
 
 def test_no_refinement():
