@@ -1,8 +1,9 @@
 /*
 ** scan.c: see scan.h.
 **
-** The scan divides the rows of a table by rowid into ranges. The host's connection and further
-** connections run on a thread each, and each connection takes one range after the other. To run the
+** The scan divides the rows of a table by rowid into ranges. The ranges together hold all integers,
+** and each integer is in one of them. The host's connection and further connections run on a thread
+** each, and each connection takes one range after the other. To run the
 ** query on a range, the scan puts a common table expression before the owner's text. The expression
 ** has the name of the table and gives the rows of the range.
 **
@@ -65,9 +66,8 @@ struct scan {
   char *text;          /* the query on a range */
   char *program;       /* the program of that query */
   sqlite3_stmt *begun; /* the statement that keeps the host's transaction open */
-  int64_t first;       /* the first rowid of all ranges */
-  uint64_t width;      /* the width of a range, in rowids */
   unsigned ranges;
+  int64_t starts[RANGES]; /* the first rowid of each range, in order; starts[0] is not used */
   int count;              /* the number of readers */
   struct reader *readers; /* the first reader is the host's connection */
   struct error error;     /* the first error that occurred */
@@ -371,23 +371,89 @@ static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlit
   return 1;
 }
 
+/* A part of the table, from its first to its last row. */
+struct part {
+  int64_t first, last;
+};
+
+/* Returns the difference between the last and the first rowid of a part. */
+static uint64_t span_of(const struct part *part) {
+  return (uint64_t)part->last - (uint64_t)part->first;
+}
+
+static struct part *widest_of(struct part *parts, unsigned count) {
+  struct part *widest = parts;
+  for (struct part *part = parts; part < parts + count; part++)
+    if (span_of(part) > span_of(widest)) widest = part;
+  return widest;
+}
+
+/* Finds the row next to a rowid. Returns 0 if there is none. */
+static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
+  sqlite3_bind_int64(statement, 1, from);
+  int found =
+      sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
+  if (found) *rowid = sqlite3_column_int64(statement, 0);
+  sqlite3_reset(statement); /* after an error, the part stays whole */
+  return found;
+}
+
+/* Prepares a statement that finds the row next to ?1. Returns null if it does not compile. */
+static sqlite3_stmt *prepare_seek(const struct scan *scan, sqlite3 *db, const char *where) {
+  sqlite3_stmt *statement = 0;
+  char *sql =
+      sqlite3_mprintf("SELECT rowid FROM main.%s WHERE rowid %s LIMIT 1", scan->table, where);
+  if (sql) sqlite3_prepare_v2(db, sql, -1, &statement, 0);
+  sqlite3_free(sql);
+  return statement;
+}
+
 /*
-** Begins to read on the host's connection, and divides the interval from the first to the last
-** rowid into ranges. The first and the last range extend to all smaller and larger rowids. Returns
-** 0 if the table is too small for two ranges.
+** Divides a part of the table into at most RANGES parts. Halves the widest part again and again.
+** Each half begins and ends at a row, so a wide gap between rows costs one of the parts, and rows
+** that are close together are divided even if others are far away. Returns the number of parts.
+*/
+static unsigned halve(const struct scan *scan, sqlite3 *db, struct part *parts) {
+  sqlite3_stmt *before = prepare_seek(scan, db, "< ?1 ORDER BY rowid DESC");
+  sqlite3_stmt *after = prepare_seek(scan, db, ">= ?1 ORDER BY rowid");
+  unsigned count = 1;
+  while (before && after && count < RANGES) {
+    struct part *widest = widest_of(parts, count), lower = *widest, upper = *widest;
+    if (span_of(widest) < 2 * LEAST_RANGE) break;
+    int64_t middle = (int64_t)((uint64_t)widest->first + span_of(widest) / 2 + 1);
+    if (!seek(before, middle, &lower.last) || !seek(after, middle, &upper.first) ||
+        lower.last >= middle || upper.first < middle)
+      break;
+    *widest = lower;
+    parts[count++] = upper;
+  }
+  sqlite3_finalize(before);
+  sqlite3_finalize(after);
+  return count;
+}
+
+static int by_first(const void *a, const void *b) {
+  const struct part *p = a, *q = b;
+  return (p->first > q->first) - (p->first < q->first);
+}
+
+/*
+** Begins to read on the host's connection, and divides the table into ranges. A range extends to
+** the first row of the next range, the first range to all smaller rowids, and the last range to all
+** larger rowids. Returns 0 if the table is too small for two ranges.
 */
 static int settle_host(struct scan *scan, struct reader *reader) {
   sqlite3 *db = reader->host->db;
   sqlite3_stmt *end = 0;
-  int64_t last = 0;
-  int found =
-      end_of(scan, db, "", &scan->begun, &scan->first) && end_of(scan, db, " DESC", &end, &last);
+  struct part parts[RANGES];
+  int found = end_of(scan, db, "", &scan->begun, &parts[0].first) &&
+              end_of(scan, db, " DESC", &end, &parts[0].last);
   sqlite3_finalize(end);
-  if (!found || last < scan->first) return 0;
-  uint64_t span = (uint64_t)last - (uint64_t)scan->first;
-  scan->ranges = span / LEAST_RANGE < RANGES ? (unsigned)(span / LEAST_RANGE) : RANGES;
+  if (!found || parts[0].last < parts[0].first) return 0;
+  scan->ranges = halve(scan, db, parts);
   if (scan->ranges < 2) return 0;
-  scan->width = span / scan->ranges + 1;
+  qsort(parts, scan->ranges, sizeof *parts, by_first);
+  for (unsigned i = 0; i < scan->ranges; i++) scan->starts[i] = parts[i].first;
   return sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
@@ -454,10 +520,8 @@ static void read_ranges(struct reader *reader) {
   unsigned range;
   while (!atomic_load(&scan->stopped) &&
          (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges) {
-    uint64_t from = (uint64_t)scan->first + range * scan->width;
-    uint64_t to = from + scan->width - 1;
-    read_range(reader, range > 0 ? (int64_t)from : INT64_MIN,
-               range + 1 < scan->ranges ? (int64_t)to : INT64_MAX);
+    read_range(reader, range > 0 ? scan->starts[range] : INT64_MIN,
+               range + 1 < scan->ranges ? scan->starts[range + 1] - 1 : INT64_MAX);
   }
 }
 
