@@ -7,8 +7,8 @@
 #include "math/iteration.h"
 #include "math/rounding.h"
 #include "mechanism/mechanism.h"
+#include "noise/discrete_laplace.h"
 #include "noise/entropy.h"
-#include "noise/discrete_gaussian.h"
 #include "sums/clip.h"
 
 /*
@@ -68,20 +68,26 @@ static double eta_of(const struct descent *descent, double i) {
   return descent->eta / (descent->power < 1 ? sqrt(age) : age);
 }
 
-static uint64_t divide_up(uint128 a, uint128 b) {
-  return (uint64_t)(a / b + (a % b > 0));
+/* Returns a/b, rounded up, but at most `most`. */
+static uint64_t divide_up(uint128 a, uint128 b, uint64_t most) {
+  uint128 quotient = a / b + (a % b > 0);
+  return quotient < most ? (uint64_t)quotient : most;
 }
 
 /*
 ** Returns the clock of a step with this sensitivity. The sensitivity must be at least that of the
-** last step, and both must be below 2^32.
+** last step, and both must be below 2^32. If the result is LATTICE_VARIANCE_END or more, there is
+** no noise of this clock.
 */
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;
   uint64_t s = last->sensitivity;
   if (!(course->descent->laplace > 0))
-    return divide_up((uint128)last->clock * sensitivity * sensitivity, (uint128)s * s) + 1;
-  uint64_t scale = divide_up((uint128)laplace_scale(last->clock) * sensitivity, s);
+    return divide_up((uint128)last->clock * sensitivity * sensitivity, (uint128)s * s,
+                     LATTICE_VARIANCE_END) +
+           1;
+  uint64_t scale =
+      divide_up((uint128)laplace_scale(last->clock) * sensitivity, s, DISCRETE_LAPLACE_MAX_SCALE);
   return 2 * scale * scale;
 }
 
@@ -406,12 +412,24 @@ int descent_diffusible(const struct descent *descent, const struct layout *shape
   return falling_diffusible(&course, (double)added, limit);
 }
 
+/* With falling learning rates, the first step has the largest clock. */
+static int first_step_has_noise(const struct descent *descent, const struct layout *shape,
+                                int shift) {
+  struct course course;
+  struct hop first;
+  course_make(&course, descent, shape, shift);
+  course_hop(&course, 1, &first);
+  return first.clock < LATTICE_VARIANCE_END;
+}
+
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance) {
   struct descent copy = *descent;
   if (isnan(copy.variance)) copy.variance = 0;
   if (descent->decay > 0) {
     falling_design(&copy, shape, rate, design, variance);
+    copy.variance = (double)*variance;
+    if (!first_step_has_noise(&copy, shape, design->shift)) *variance = 0;
   } else if (descent->laplace > 0) {
     design_make(design, shape, rate, &laplace_noise);
     *variance = laplace_noise.clock(design->sensitivity, rate);
@@ -549,12 +567,15 @@ void training_close(struct training *training) {
   free(training);
 }
 
-/* Returns the noise for one step, or null if the system provided no random bytes. */
+/*
+** Returns the noise of the last step that was taken, or null if the system provided no random
+** bytes. If steps differ, a block is the noise of one step (training_open()).
+*/
 static const int64_t *next_noise(struct training *training) {
+  const struct noise_law *law = descent_noise_law(training->descent);
   size_t dim = (size_t)training->dim;
-  uint64_t variance = (uint64_t)training->descent->variance;
   if (training->left == 0 && !training->failed) {
-    training->failed = !discrete_gaussian_draw(variance, training->noise, training->block);
+    training->failed = !law->draw(training->hop.clock, training->noise, training->block);
     training->left = training->block;
     training->next = 0;
   }

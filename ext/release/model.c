@@ -370,7 +370,7 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
                            "epsilon and the delta of its tier")
                : error_set(ledger_error(ledger),
                            "there is no noise on the lattice with which the last private row "
-                           "has the rate of its tier (give fewer public_rows)");
+                           "has the rate of its tier (give fewer public_rows, or a smaller decay)");
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
   return error_set(
       ledger_error(ledger),

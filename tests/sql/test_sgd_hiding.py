@@ -2,7 +2,7 @@
 the recursion of mechanism/hiding.h in mpmath, and with the exact output distributions of neighbouring data. The tests use
 equal and falling learning rates, with Gaussian and with Laplace noise.
 
-One test is statistical, with a false-alarm probability of 1e-9."""
+Two tests are statistical, with false-alarm probabilities of 1e-9 together."""
 
 import json
 import math
@@ -359,6 +359,22 @@ def test_the_law_of_laplace_noise():
     z = numpy.sort(got) / scale
     want = numpy.where(z < 0, numpy.exp(-abs(z)) / 2, 1 - numpy.exp(-abs(z)) / 2)
     assert numpy.abs(numpy.arange(1, 4001) / 4000 - want).max() < 0.0518 + 1 / 4000
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_each_step_has_noise_of_its_own_size(mechanism):
+    """Without gradients, the model is the sum of the noise of its steps. The learning rates are 1, 1/2 and 1/3, and noise is
+    proportional to them, so the variance is 9 + 9/4 + 1 times that of the last step. 2400 squares have a standard error of at
+    most 4.6%, and the test allows seven of these (1e-11). The noise of the last step in all steps would give 3 instead of 12.25."""
+    db = open_ledger(rate=0.5)
+    db.execute("UPDATE t SET x = NULL")  # rows without a gradient
+    got = []
+    for i in range(300):
+        got += train(db, mechanism=mechanism, n=3, dim=8, radius=1e4, eta=1.0, schedule="inverse", decay=1, name=f"m{i}")
+    (text, granularity), = db.execute(
+        "SELECT json_extract(options, '$.model'), granularity FROM dp_release WHERE name = 'm0'").fetchall()
+    last = json.loads(text)["variance"] * 4.0**granularity
+    assert numpy.mean(numpy.square(got)) / last == pytest.approx(12.25, rel=7 * 0.046)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])

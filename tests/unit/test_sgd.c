@@ -28,19 +28,31 @@
 
 static int64_t script[MOST_DIM * (MOST_ROWS + 2)]; /* the noise of all steps, in order */
 static size_t script_length, script_at;
-static uint64_t asked_variance;
 static int out_of_bytes;
 
-int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
-  asked_variance = variance;
+/* The calls of the sampler since asked_count was set to 0. */
+static struct asked {
+  int is_laplace;
+  uint64_t variance;
+  size_t count;
+} asked[400];
+static int asked_count;
+
+static int read_script(int is_laplace, uint64_t variance, int64_t *noise, size_t count) {
+  if (asked_count < (int)(sizeof asked / sizeof *asked))
+    asked[asked_count++] = (struct asked){is_laplace, variance, count};
   if (out_of_bytes) return 0;
   for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;
   return 1;
 }
 
-/* Laplace noise comes from the same script. */
+/* Both kinds of noise come from the script. */
+int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
+  return read_script(0, variance, noise, count);
+}
+
 int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
-  return discrete_gaussian_draw(2 * scale * scale, noise, count);
+  return read_script(1, 2 * scale * scale, noise, count);
 }
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
@@ -51,6 +63,7 @@ int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t cou
 static void write_script(size_t length, double sigma) {
   script_length = length;
   script_at = 0;
+  asked_count = 0;
   for (size_t i = 0; i < length; i++) script[i] = (int64_t)llrint(normal() * sigma);
 }
 
@@ -199,7 +212,7 @@ static void iterates(void) {
       CHECK(fabs(got - (double)reference.next[j]) <= tolerance, "loss %d: %g, want %g",
             (int)descent.loss, got, (double)reference.next[j]);
     }
-    CHECK(rows == 1 || asked_variance == (uint64_t)descent.variance, "another variance");
+    CHECK(rows == 1 || asked[0].variance == (uint64_t)descent.variance, "another variance");
     training_close(training);
   }
 }
@@ -232,6 +245,7 @@ static void last_step(const struct descent *descent, const struct layout *shape,
   two.public_rows = 0;
   script_length = (size_t)descent->dim;
   script_at = 0;
+  asked_count = 0;
   memcpy(script, point, sizeof *script * script_length);
   struct training *training = training_open(&two, shape, design);
   training_add(training, 0, 0); /* this step moves from 0 to 0, so the point is the noise */
@@ -699,6 +713,51 @@ static void falling_steps(void) {
   }
 }
 
+/*
+** Each step before the last one asks the sampler for the noise that is charged: of the model's law,
+** and with a standard deviation proportional to the learning rate of the step. (The release draws
+** the noise of the last step.)
+*/
+static void noise_of_every_step(void) {
+  for (int model = 0; model < 400; model++) {
+    int rows = 2 + (int)(random_bits() % 40), at = -1;
+    size_t left = 0; /* draws of asked[at] that no step has used */
+    struct descent descent = random_descent(rows, model % 4 > 1 ? 3 : 0);
+    struct layout shape;
+    struct design design;
+    double steps = descent.rows + descent.public_rows;
+    descent.laplace = model % 2;
+    descent.decay = model % 3 ? log_uniform(1e-3, 1e6) : 0;
+    descent.power = model % 5 ? 0.5 : 1;
+    lattice_of(&descent, log_uniform(1e-4, 1e2), &shape, &design);
+    if (!(descent.variance >= LATTICE_MIN_VARIANCE)) continue;
+    write_script(0, 0);
+    struct training *training = training_open(&descent, &shape, &design);
+    CHECK(training_totals(training) != 0, "no totals");
+    training_close(training);
+    struct course course;
+    struct hop hop;
+    course_make(&course, &descent, &shape, design.shift);
+    double last = pow(1 + descent.decay * (steps - 1), descent.power);
+    for (int i = 1; i < steps; i++) {
+      if (left == 0 && ++at < asked_count) left = asked[at].count;
+      CHECK(left >= (size_t)descent.dim, "no noise for step %d of model %d", i, model);
+      if (left < (size_t)descent.dim) break;
+      left -= (size_t)descent.dim;
+      const struct asked *draw = &asked[at];
+      double eta =
+          last / pow(1 + descent.decay * (i - 1), descent.power); /* relative to the last */
+      CHECK(draw->is_laplace == (descent.laplace > 0), "step %d of model %d", i, model);
+      if (descent.decay <= 3) /* otherwise rounding to the lattice of the last step is visible */
+        CHECK_CLOSE((double)draw->variance, descent.variance * eta * eta, 0.02);
+      course_hop(&course, i, &hop);
+      CHECK(draw->variance == hop.clock, "step %d of model %d", i, model);
+      CHECK(draw->variance < LATTICE_VARIANCE_END, "step %d of model %d", i, model);
+    }
+    CHECK(at == asked_count - 1, "model %d: a call that no step needs", model);
+  }
+}
+
 /* ---- the ball, and what fails ---------------------------------------------------------------- */
 
 static void projection(void) {
@@ -774,6 +833,7 @@ int main(void) {
   RUN(stop_delta);
   RUN(sum_sensitivity);
   RUN(falling_steps);
+  RUN(noise_of_every_step);
   RUN(projection);
   RUN(no_random_bytes);
   RUN(noise);
