@@ -30,9 +30,9 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/ba
 SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind check-questions coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
-        deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility deps-utility figures \
-        deps-figures deps-lint deps-report report-pictures lint clean format
+        check-valgrind check-questions check-versions coverage injector fixed faults replays fuzz fuzzers bench bench-growth \
+        bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility \
+        deps-utility figures deps-figures deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -197,7 +197,32 @@ test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 # without. 100 take ten minutes.
 QUESTION_SEEDS ?= 100
 check-questions: all fixed
-	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/sql/test_direct_questions.py tests/sql/test_loop_proof.py
+	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/sql/test_direct_questions.py \
+	  tests/sql/test_loop_proof.py
+
+# Runs the tests of questions, proofs and guards with other versions of SQLite instead of the system's: 3.34.0, 3.36.0, 3.38.0,
+# 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's libsqlite3, as
+# Debian's does.
+SQLITES = v1.14.6 v1.14.8 v1.14.12 v1.14.17 v1.14.22 latest
+SQLITE_OPTIONS = -DSQLITE_ENABLE_JSON1 -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB \
+                 -DSQLITE_ENABLE_STMTVTAB -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_SESSION \
+                 -DSQLITE_ENABLE_PREUPDATE_HOOK -DHAVE_USLEEP=1
+check-versions: all fixed $(SQLITES:%=$(HOSTS)/sqlite/%/fixed)
+	for version in $(SQLITES); do folder=$(abspath $(HOSTS))/sqlite/$$version; \
+	  export BUILD=$(BUILD) LD_LIBRARY_PATH=$$folder FIXED=$$folder/fixed; \
+	  $(PYTHON) -c 'import sqlite3; print("SQLite", sqlite3.sqlite_version)' && \
+	    $(PYTEST) $(patsubst %,tests/sql/test_%.py,questions question_neighbours direct_questions loop_proof \
+	      partial_questions policy answer guard grants) || exit 1; done
+
+$(HOSTS)/sqlite/%/libsqlite3.so.0:
+	@mkdir -p $(@D) && cd $(@D) && rm -f go.mod go.sum && set -x && export GOFLAGS='-mod=mod -modcacherw' \
+	  GOMODCACHE=$(abspath $(HOSTS))/go/mod GOCACHE=$(abspath $(HOSTS))/go/cache && \
+	  go mod init sqlite && go get github.com/mattn/go-sqlite3@$* && \
+	  $(CC) -w -O2 -shared -fPIC -Wl,-soname,$(@F) $(SQLITE_OPTIONS) -o $(@F) \
+	    $$(go list -m -f '{{.Dir}}' github.com/mattn/go-sqlite3)/sqlite3-binding.c -lm -lpthread -ldl
+
+$(HOSTS)/sqlite/%/fixed: tests/fixed/fixed.c $(HOSTS)/sqlite/%/libsqlite3.so.0 $(BUILD)/libdiffuse.a
+	$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a %.0,$^) $(STATIC) -lm -lpthread -ldl
 
 # Runs the slowest tests, and the parameters that the mark "sample" leaves out. They rarely find an error, and take half an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db

@@ -51,13 +51,13 @@ SQLITE_EXTENSION_INIT3
 
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
-  " 'ledger', (SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
+  " 'ledger', json((SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
   "   'adjacency', adjacency, 'unchecked', unchecked, 'created_at', " DAY("created_at") ")"
-  "   FROM dp_ledger),"
-  " 'policy', (SELECT json(CASE unchecked WHEN 1 THEN " UNCHECKED " ELSE (SELECT"
+  "   FROM dp_ledger)),"
+  " 'policy', json((SELECT CASE unchecked WHEN 1 THEN " UNCHECKED " ELSE (SELECT"
   "   json_group_array(json_object('table_name', table_name, 'role', role, 'unit_column',"
-  "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name)) END)"
-  "   FROM dp_ledger),"
+  "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name)) END"
+  "   FROM dp_ledger)),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
   "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"

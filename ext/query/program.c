@@ -36,7 +36,7 @@ static const struct operation operations[] = {
     {"IdxGE", 1, 0, 4, 0, 0},     {"IdxGT", 1, 0, 4, 0, 0},        {"IdxLE", 1, 0, 4, 0, 0},
     {"IdxLT", 1, 0, 4, 0, 0},     {"DeferredSeek", 0, 0, 0, 0, 0}, {"Explain", 0, 0, 0, 0, 0},
     {"VOpen", 0, 0, 0, 0, 1},     {"VFilter", 1, 0, 4, 0, 1},      {"VNext", 1, 0, 0, 0, 1},
-    {"VColumn", 0, 3, 0, 0, 1}};
+    {"VColumn", 0, 3, 0, 0, 1},   {"IfEmpty", 1, 0, 0, 0, 0}};
 
 static const struct operation *operation_of(const char *name) {
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)

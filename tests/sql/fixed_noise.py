@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import sqlite3
 import subprocess
 
@@ -20,8 +21,8 @@ COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
 
 
 def run_fixed(path, statements):
-    """Runs SQL in the program `fixed` on a database file."""
-    done = subprocess.run([BUILD / "fixed", path], input=";\n".join(statements) + ";", capture_output=True, text=True)
+    """Runs SQL in the program `fixed`, or in the program that FIXED names, on a database file."""
+    done = subprocess.run([BUILD / os.environ.get("FIXED", "fixed"), path], input=";\n".join(statements) + ";", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -313,3 +313,5 @@ QUESTIONS = [
     ("SELECT nullif(minutes, 5) FROM visit", [V]),
     ("SELECT length(upper(note) || lower(ward)) FROM visit", [V]),
 ]
+if sqlite3.sqlite_version_info < (3, 35):
+    QUESTIONS = [question for question in QUESTIONS if "MATERIALIZED" not in question[0]]

@@ -97,6 +97,7 @@ def test_the_option_schema_allows_nothing_else(copy):
 
 def test_every_module_is_refused_but_ours_and_json(copy):
     db = connect(copy)
+    db.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()  # SQLite 3.54 lists them from their first use
     modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]
     columns = {}
     for name in modules:
