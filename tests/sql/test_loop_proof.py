@@ -154,7 +154,8 @@ def test_a_column_of_a_public_table_is_not_the_unit(clinic):
 
 
 @pytest.mark.parametrize("unit", ["nurse", "id", "minutes", "patient + 0", "'los 2024-01'", "CAST(patient AS TEXT)", "rowid",
-                                  "iif(ward = 'a', patient, 1)", "NULL", "-patient", "ward"])
+                                  "iif(ward = 'a', patient, 1)", "iif(ward = 'a', 1, patient)", "coalesce(nurse, patient)",
+                                  "CASE ward WHEN 'a' THEN 7 WHEN 'b' THEN patient END", "NULL", "-patient", "ward"])
 def test_the_unit_is_that_of_the_table(clinic, unit):
     message = refused(clinic, f"SELECT dp_sum('t', minutes, 100, {unit}) FROM visit")
     assert message.startswith("dp_sum: argument 4 must be visit.patient, the unit of table visit"), message

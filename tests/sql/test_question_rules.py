@@ -67,12 +67,19 @@ def test_a_program_of_more_than_a_hundred_thousand_instructions_is_refused():
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
-def test_a_sort_of_many_rows_stays_in_memory():
+def test_results_of_more_than_64_mib_for_each_row_drop_their_unit():
+    db = clinic(rows=[(1, 200, ""), (2, 3, "")])
+    many = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT n FROM visit)) SELECT zeroblob(900000) FROM n")
+    assert abs(one(db, "SELECT dp_release('t', 'count', ?, '{\"clip\":50}')", many) - 3) < 0.45
+
+
+@pytest.mark.parametrize("query", ["SELECT 1 FROM n CROSS JOIN visit ORDER BY hex(zeroblob(500)) || i",
+                                   "SELECT row_number() OVER (ORDER BY hex(zeroblob(500)) || i) > 0 FROM n CROSS JOIN visit"])
+def test_a_sort_of_many_rows_stays_in_memory(query):
     """The evaluator has no files, so a sort that SQLite would put into a file must stay in memory."""
     db = clinic(rows=[(1, 1, "")])
-    sort = ("SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY x) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-            " WHERE i < 20000) SELECT i * 7919 % 20000 || hex(zeroblob(500)) AS x FROM n)), visit")
-    assert abs(ask(db, sort, '{"clip":20000,"steps":100000000}') - 20000) < 200
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000) "
+    assert abs(ask(db, numbers + query, '{"clip":20000,"steps":100000000}') - 15000) < 200
 
 
 def test_a_join_of_a_table_with_itself_looks_rows_up():
@@ -88,6 +95,38 @@ def test_a_join_of_a_table_with_itself_looks_rows_up():
 def test_a_type_that_does_not_fit_drops_its_unit():
     db = clinic(rows=[(1, 5, "1"), (2, 5, "many"), (3, 5, "9")])
     assert abs(ask(db, "SELECT n FROM visit LIMIT (SELECT note FROM visit)") - 10) < 0.45
+
+
+def test_too_little_memory_ends_the_question():
+    """It is no property of a unit how much memory is free, so the unit that needs the most must not be dropped."""
+    db = clinic(rows=[(1, 1, ""), (2, 60, "")])
+    large = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT n FROM visit))"
+             " SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(400000)) || i FROM n)")
+    assert abs(ask(db, large, '{"clip":100}') - 61) < 0.9
+    LIBRARY.sqlite3_memory_used.restype = ctypes.c_int64
+    LIBRARY.sqlite3_hard_heap_limit64(ctypes.c_int64(LIBRARY.sqlite3_memory_used() + (16 << 20)))
+    try:
+        message = refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":100,\"name\":\"x\"}')", large)
+    finally:
+        LIBRARY.sqlite3_hard_heap_limit64(ctypes.c_int64(0))
+    assert "out of memory" in message
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'x'") == "failed"
+
+
+@pytest.mark.parametrize("limit", ["", " LIMIT -1"])
+def test_a_damaged_page_ends_the_question(path, limit):
+    """A reader that took the error for the end of the table would release a sum of some of the rows."""
+    db = connect(path)
+    clinic(rows=[(i, i, "x" * 100) for i in range(900)], db=db)
+    root, size = one(db, "SELECT rootpage FROM sqlite_master WHERE name = 'visit'"), one(db, "PRAGMA page_size")
+    db.close()
+    with open(path, "r+b") as file:
+        file.seek((root + 9) * size)  # the table has about 25 pages
+        file.write(b"\xff" * size)
+    db = connect(path)
+    assert "malformed" in refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":50,\"name\":\"x\"}')", "SELECT n FROM visit" + limit)
+    assert one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 0
+    db.close()
 
 
 # ---- types of columns ------------------------------------------------------------------------------
@@ -124,6 +163,12 @@ def test_columns_compare_as_in_the_database(declared, strict):
         for limit in ("", " LIMIT -1"):
             assert abs(ask(db, query + limit) - want) < 0.45, query
     db.close()
+
+
+def test_a_table_without_rowid_has_no_rowid():
+    db = clinic("CREATE TABLE visit(patient INT, n INT, PRIMARY KEY (n, patient)) WITHOUT ROWID", [(1, 5), (2, 4)])
+    for limit in ("", " LIMIT -1"):
+        assert "no such column: rowid" in refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":50}')", "SELECT rowid FROM visit" + limit)
 
 
 def test_another_collation_is_refused():
