@@ -375,7 +375,8 @@ static int take_private_keys(struct publication *publication, const struct ledge
 }
 
 /*
-** Draws the result from the exact totals, but does not store it. Call draw() inside a transaction.
+** Draws the result from the exact totals, but does not store it. Call draw() inside a transaction,
+** or from draw_early().
 */
 static int draw(struct publication *publication, const struct totals *totals) {
   const struct definition *definition = &publication->definition;
@@ -387,6 +388,15 @@ static int draw(struct publication *publication, const struct totals *totals) {
     rounded[i] = totals->values ? lattice_round(totals->values[i], definition->release.shift) : 0;
   int drawn = procedure_of(definition->mechanism)->draw(publication, rounded);
   sqlite3_free(rounded);
+  return drawn;
+}
+
+/* Draws what takes long before the transaction begins (procedure.h). */
+static int draw_early(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  if (!procedure_of(publication->definition.mechanism)->draws_early) return 1;
+  int drawn = ledger_begin_computing(ledger) && draw(publication, totals);
+  ledger_rollback(ledger);
   return drawn;
 }
 
@@ -437,7 +447,8 @@ static int spread(struct publication *publication) {
 int publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   int alone = 0;
-  if (ledger_resume_patiently(ledger) && ledger_begin_ending(ledger)) {
+  if (draw_early(publication, totals) && ledger_resume_patiently(ledger) &&
+      ledger_begin_ending(ledger)) {
     if (!is_finished(publication) && draw(publication, totals) && keep(publication)) {
       publication->spread = spread(publication);
       alone = !publication->spread;
@@ -462,7 +473,8 @@ int publish_finish(struct publication *publication, const struct totals *totals)
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   int few = grid_size(&totals->grid) <= FEW;
-  if (ledger_resume(ledger) && (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
+  if (draw_early(publication, totals) && ledger_resume(ledger) &&
+      (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
     if (draw(publication, totals)) keep(publication);
     ledger_rollback(ledger);
     if (!error_is_set(ledger_error(ledger))) return 1;

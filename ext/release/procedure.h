@@ -12,6 +12,11 @@ struct procedure {
   int (*charge)(struct publication *publication);
   /* Draws from the exact totals on the lattice. Stores nothing. */
   int (*draw)(struct publication *publication, const int64_t *totals);
+  /*
+  ** 1: a draw may take minutes and reads nothing from the ledger, so draw() is called before the
+  ** transaction that stores its result. A second call inside the transaction draws nothing.
+  */
+  int draws_early;
   /* Stores and publishes the result of draw(). */
   int (*keep)(struct publication *publication);
   /*

@@ -265,16 +265,23 @@ static double rate_of(const struct publication *publication, const double *costs
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
+/* Looks after every 1024 draws whether the host is interrupted. Returns 0 if it is. */
+static int goes_on(struct ledger *ledger, int64_t draws) {
+  return draws % 1024 != 0 || ledger_goes_on(ledger);
+}
+
 /*
-** Draws `count` independent reports of a state and adds them to `reports`. Returns 0 if the system
-** gives no random bytes.
+** Draws `count` independent reports of a state and adds them to `reports`. Returns 0 if the host is
+** interrupted or the system gives no random bytes.
 */
-static int draw_reports(const struct markov_kernel *channel, const char *state, int64_t count,
-                        int64_t *reports) {
+static int draw_reports(struct ledger *ledger, const struct markov_kernel *channel,
+                        const char *state, int64_t count, int64_t *reports) {
   for (int64_t i = 0; i < count; i++) {
     const char *at = state;
     size_t chosen = 0;
+    if (!goes_on(ledger, i)) return 0;
     for (int64_t step = 0; step < channel->steps; step++, at = channel->symbols[chosen]) {
+      if (!goes_on(ledger, step + 1)) return 0;
       if (!categorical_weighted(markov_kernel_row(channel, at), (size_t)channel->symbol_count,
                                 &chosen))
         return 0;
@@ -287,13 +294,15 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
 /*
 ** Draws how many of the next `count` rows make a report, and sets *chosen to this number. Of the
 ** *left rows that remain, *wanted rows are to be chosen at random. The function updates *wanted and
-** *left. Returns 0 if the system gives no random bytes.
+** *left. Returns 0 if the host is interrupted or the system gives no random bytes.
 */
-static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
+static int choose_rows(struct ledger *ledger, int64_t count, int64_t *wanted, int64_t *left,
+                       int64_t *chosen) {
   *chosen = 0;
   for (int64_t i = 0; i < count; i++, --*left) {
     size_t is_out = *wanted == 0;
     uint64_t weights[2] = {(uint64_t)*wanted, (uint64_t)(*left - *wanted)};
+    if (!goes_on(ledger, i)) return 0;
     if (*wanted > 0 && *wanted < *left && !categorical_weighted(weights, 2, &is_out)) return 0;
     *chosen += !is_out;
     *wanted -= !is_out;
@@ -303,20 +312,22 @@ static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *c
 
 /*
 ** Draws the n reports of a survey. `counts` has the number of rows in each state. Returns 0 if the
-** system gives no random bytes.
+** host is interrupted or the system gives no random bytes.
 */
-static int draw_survey(const struct survey *survey, const int64_t *counts, int64_t *reports) {
+static int draw_survey(struct ledger *ledger, const struct survey *survey, const int64_t *counts,
+                       int64_t *reports) {
   const struct markov_kernel *channel = &survey->channel;
   int64_t rows = 0, wanted = survey->reports;
   for (int x = 0; x < channel->state_count; x++) rows += counts[x];
   int64_t left = rows;
   for (int x = 0; x < channel->state_count; x++) {
     int64_t chosen = counts[x];
-    if (rows > survey->reports && !choose_rows(counts[x], &wanted, &left, &chosen)) return 0;
-    if (!draw_reports(channel, channel->states[x], chosen, reports)) return 0;
+    if (rows > survey->reports && !choose_rows(ledger, counts[x], &wanted, &left, &chosen))
+      return 0;
+    if (!draw_reports(ledger, channel, channel->states[x], chosen, reports)) return 0;
   }
   return rows >= survey->reports ||
-         draw_reports(channel, survey->otherwise, survey->reports - rows, reports);
+         draw_reports(ledger, channel, survey->otherwise, survey->reports - rows, reports);
 }
 
 static double stored_curve_at(const void *parameters, double alpha) {
@@ -412,6 +423,7 @@ static int responses_charge(struct publication *publication) {
 
 static int responses_draw(struct publication *publication, const int64_t *counts) {
   struct error *error = ledger_error(publication->session->ledger);
+  if (publication->drawn_count) return 1; /* drawn before the transaction */
   struct survey survey;
   int read = survey_read(&survey, publication, error), done = 0;
   size_t symbols = (size_t)survey.channel.symbol_count;
@@ -419,7 +431,7 @@ static int responses_draw(struct publication *publication, const int64_t *counts
   struct drawn *drawn = read ? sqlite3_malloc64(sizeof *drawn) : 0;
   if (reports && drawn) {
     memset(reports, 0, sizeof *reports * symbols);
-    done = draw_survey(&survey, counts, reports) ||
+    done = draw_survey(publication->session->ledger, &survey, counts, reports) ||
            error_set(error, "the system gave no random bytes");
   } else if (read) {
     error_set_memory(error);
@@ -632,7 +644,7 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   int drawn = reports != 0;
   if (reports) memset(reports, 0, sizeof *reports * symbols);
   for (int y = 0; y < last->symbol_count && drawn; y++)
-    drawn = draw_reports(channel, last->symbols[y], walk->reports[y], reports);
+    drawn = draw_reports(ledger, channel, last->symbols[y], walk->reports[y], reports);
   int mixed = drawn ? publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
                                       reports, channel->json)
                     : error_set(ledger_error(ledger), "out of memory or random bytes");
@@ -678,6 +690,7 @@ static char *responses_verify(struct publication *publication, const char *tier)
 const struct procedure report_procedure = {
     .charge = responses_charge,
     .draw = responses_draw,
+    .draws_early = 1,
     .keep = responses_keep,
     .only_mixes = "is made of reports, which reach a tier outside their own only through a public "
                   "kernel (dp_mix)",

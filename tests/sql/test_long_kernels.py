@@ -1,5 +1,5 @@
-"""Tests releases through a large kernel. Their costs take seconds to compute. The ledger is not locked during this time: other
-connections make releases, an interrupt ends the computation, and a change of the ledger never leads to a wrong charge."""
+"""Tests releases through a large kernel, or of many reports. Their costs and draws take seconds. The ledger is not locked during
+this time: other connections make releases, an interrupt ends the work, and a change of the ledger never leads to a wrong charge."""
 
 import json
 import random
@@ -122,22 +122,28 @@ def connection(path):
     return db
 
 
+def check_meanwhile(path, statement):
+    """Runs a statement. Meanwhile another connection makes releases. Returns the work, and the seconds that each release took."""
+    other, waits = connect(path), []
+    work = Work(connection(path), *statement)
+    while work.is_alive():
+        began = time.monotonic()
+        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'weight', 0.001))", str(len(waits)))
+        waits.append(time.monotonic() - began)
+    assert work.end() is None
+    assert one(other, "SELECT dp_verify()") == "ok"
+    assert one(other, "SELECT state FROM dp_release WHERE name = 'r'") == "released"
+    return work, waits
+
+
 @pytest.mark.plain
 def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
     """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
     path = tmp_path / "data.db"
     before, statement = way
     ledger(path, before).close()
-    other, waits = connect(path), []
-    work = Work(connection(path), *statement)
-    while work.is_alive():
-        began = time.monotonic()
-        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', ?)", f"meanwhile {len(waits)}")
-        waits.append(time.monotonic() - began)
-    assert work.end() is None
+    work, waits = check_meanwhile(path, statement)
     assert len(waits) > 5 and max(waits) < work.seconds / 3, (len(waits), max(waits), work.seconds)
-    assert one(other, "SELECT dp_verify()") == "ok"
-    assert one(other, "SELECT state FROM dp_release WHERE name = 'r'") == "released"
 
 
 @pytest.mark.plain
@@ -158,6 +164,47 @@ def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
     assert one(db, "SELECT dp_verify()") == "ok"
     one(db, *statement)  # the same connection works as before
     assert paid(path) == paid(tmp_path / "whole.db")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- draws ---------------------------------------------------------------------------------------------------------
+
+SMALL = json.dumps([["x00", "a", 0.6], ["x00", "b", 0.4], ["x01", "a", 0.4], ["x01", "b", 0.6]])
+FORMS = {"aggregate": "SELECT dp_response_count('in', k, ?, ?) FROM t",
+         "dp_release": "SELECT dp_release('in', 'response_count', 'SELECT k FROM t', json_insert(?2, '$.kernel', json(?1)))"}
+
+
+def reports(form, n):
+    return FORMS[form], SMALL, json.dumps({**OPTIONS, "n": n})
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("form", FORMS)
+def test_other_connections_use_the_ledger_while_reports_are_drawn(tmp_path, form):
+    path = tmp_path / "data.db"
+    ledger(path).close()
+    work, waits = check_meanwhile(path, reports(form, 2000000))
+    assert len(waits) > 5 and max(waits) < work.seconds / 3, (len(waits), max(waits), work.seconds)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interrupt_ends_the_draws(tmp_path, form):
+    """The release was charged before it was drawn, so it has failed, and its charge stays."""
+    path = tmp_path / "data.db"
+    ledger(path).close()
+    db = connection(path)
+    began = time.monotonic()
+    one(db, FORMS[form], SMALL, json.dumps({**OPTIONS, "n": 100000, "name": "fast"}))
+    whole = 200 * (time.monotonic() - began)
+    work = Work(db, *reports(form, 20000000))
+    time.sleep(whole / 20)
+    db.interrupt()
+    assert "interrupted" in work.end()
+    assert work.seconds < whole / 4, (work.seconds, whole)
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'r'") == "failed"
+    assert [row[0] for row in paid(path)] == ["fast", "r"]
+    assert books(path, "SELECT count(*) FROM dp_value WHERE release_id = 2") == [(0,)]
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
