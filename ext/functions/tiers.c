@@ -299,10 +299,15 @@ static const struct scalar functions[] = {
     {"dp_drop_tier", 1, 1, PRIVATE_FUNCTION, dp_drop_tier},
     {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
     {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
+};
+
+/* Functions that do not need the ledger. */
+static const struct scalar about[] = {
     {"dp_version", 0, 0, PURE, dp_version},
     {"dp_debug", 0, 0, PURE, dp_debug},
 };
 
 int tiers_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  return rc ? rc : scalars_register(db, 0, about, sizeof about / sizeof *about);
 }

@@ -128,7 +128,9 @@ static uint32_t hash_integer(int64_t x) {
 
 static uint32_t hash_real(double x) {
   double whole = nearbyint(x);
-  if (!(fabs(x - whole) <= 1e-9 * (1 + fabs(whole))) || !(fabs(whole) < 1e15)) return OTHER_NUMBER;
+  /* No usual number lies at the limits of `near`, where a rounding error would change the hash. */
+  double near = fmin(1.2345e-9 * (1 + fabs(whole)), 0.24371);
+  if (!(fabs(x - whole) <= near) || !(fabs(whole) < 1e15)) return OTHER_NUMBER;
   return hash_integer((int64_t)whole);
 }
 
@@ -140,15 +142,24 @@ static int is_space(unsigned char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* Adds a digit to x, or to the scale if x has as many digits as a double can hold. */
+static void add_digit(double *x, int *scale, unsigned char digit) {
+  if (*x < 1e18) {
+    *x = *x * 10 + (digit - '0');
+  } else {
+    ++*scale;
+  }
+}
+
 /* Reads the number with which a text starts. Returns 0 if the text does not start with a number. */
 static int number_at(const unsigned char *text, int size, double *number) {
   int i = 0, negative = 0, digits = 0, scale = 0;
   double x = 0;
   while (i < size && is_space(text[i])) i++;
   if (i < size && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
-  for (; i < size && is_digit(text[i]); i++, digits++) x = x * 10 + (text[i] - '0');
+  for (; i < size && is_digit(text[i]); i++, digits++) add_digit(&x, &scale, text[i]);
   if (i < size && text[i] == '.') {
-    for (i++; i < size && is_digit(text[i]); i++, digits++, scale--) x = x * 10 + (text[i] - '0');
+    for (i++; i < size && is_digit(text[i]); i++, digits++, scale--) add_digit(&x, &scale, text[i]);
   }
   if (!digits) return 0;
   if (i + 1 < size && (text[i] == 'e' || text[i] == 'E')) {
@@ -158,7 +169,7 @@ static int number_at(const unsigned char *text, int size, double *number) {
       power = power * 10 + (text[i] - '0');
     scale += minus ? -power : power;
   }
-  x *= pow(10, scale);
+  if (x > 0) x *= pow(10, scale); /* pow() may overflow */
   *number = negative ? -x : x;
   return 1;
 }

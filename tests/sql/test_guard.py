@@ -245,6 +245,11 @@ def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
         assert mend(differences(a, b), left, right) != []  # control: the comparison finds differences at 'clinic'
 
 
+def test_functions_that_describe_the_build_are_for_all(published, tmp_path):
+    with contextlib.closing(guarded(copy_of(published, tmp_path / "a.db"))) as guest:
+        assert one(guest, "SELECT dp_version()") in one(guest, "SELECT dp_debug()")
+
+
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 

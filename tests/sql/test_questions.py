@@ -214,6 +214,26 @@ def test_spellings_of_one_unit_are_one_unit():
         assert abs(ask(db, "count_distinct", "SELECT 1 FROM visit UNION ALL SELECT 2 FROM drug", "{}") - 2) < 0.1
 
 
+@pytest.mark.parametrize("right,text,number", [
+    ("exam.code", "0e500", 0.0), ("exam.code", "1" + 400 * "0" + "e-400", 1.0), ("exam.code", "0." + 30 * "0" + "7e31", 7.0),
+    # The sign takes the affinity of the column away, so SQLite compares two texts.
+    ("+exam.code", "1000000000.5", 1000000000.49999999), ("+exam.code", "2147483648.5", 2147483648.4999999), ("+exam.code", "12.0", 12.0)])
+def test_a_join_finds_all_equal_values(right, text, number):
+    """SQLite compares a text with a number by converting one of them. An index that finds rows by a hash must find the same rows."""
+    db = connect()
+    db.executescript("CREATE TABLE visit(patient INT, code TEXT); CREATE TABLE exam(patient INT, code REAL)")
+    for patient in range(1, 4):
+        db.executemany("INSERT INTO visit VALUES (?, ?)", [(patient, text)] + [(patient, f"other {i}") for i in range(40)])
+        db.executemany("INSERT INTO exam VALUES (?, ?)", [(patient, number)] + [(patient, 0.3 + i) for i in range(40)])
+    joined = f"SELECT 1 FROM visit JOIN exam ON visit.code = {right}"
+    assert one(db, f"SELECT count(*) FROM ({joined} AND visit.patient = exam.patient)") == 3
+    db.execute("SELECT dp_init()")
+    for table in ("visit", "exam"):
+        one(db, f"SELECT dp_protect('{table}', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    assert abs(ask(db, "sum", joined, '{"clip":10}') - 3) < 0.1
+
+
 def test_a_key_leads_to_one_owner():
     """The link 1 of type INT finds only the TEXT key '1', not '01' or '1.0', because the comparison uses the affinity of the key
     and not of the link."""
