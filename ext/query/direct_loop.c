@@ -140,7 +140,11 @@ static int address_of_collect(const struct program *program) {
   return found;
 }
 
-/* Returns whether the loop reads every column of `table` that the question names (D2). */
+/*
+** Returns whether the loop reads every column of `table` that the question names (D2). SQLite 3.54
+** says of a virtual table without rowid that a question reads the whole primary key. There, the
+** evaluator evaluates questions that do not.
+*/
 static int reads_columns(const struct table_loop *loop, const struct program *program, sqlite3 *db,
                          const struct evaluator_table *table) {
   const struct table_facts *facts = &table->route.tables[0];
