@@ -88,7 +88,7 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
 /* Reads one member of a cell [x, y, p]. The key is the row and the column. */
 static int take_place(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct cell_list *list = context;
-  list->at = atoi(key);
+  list->at = (int)strtol(key, 0, 10);
   while (list->count <= list->at) {
     if (!add_cell(list)) return 0;
   }

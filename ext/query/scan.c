@@ -419,7 +419,7 @@ static unsigned halve(const struct scan *scan, sqlite3 *db, struct part *parts) 
   unsigned count = 1;
   while (before && after && count < RANGES) {
     struct part *widest = widest_of(parts, count), lower = *widest, upper = *widest;
-    if (span_of(widest) < 2 * LEAST_RANGE) break;
+    if (span_of(widest) < 2 * (uint64_t)LEAST_RANGE) break;
     int64_t middle = (int64_t)((uint64_t)widest->first + span_of(widest) / 2 + 1);
     if (!seek(before, middle, &lower.last) || !seek(after, middle, &upper.first) ||
         lower.last >= middle || upper.first < middle)

@@ -38,26 +38,31 @@ static struct known_link *known_find(const struct unit_map *map, const struct se
   return 0;
 }
 
-/* Moves the known links to a table with `room` entries. Returns 0 when out of memory. */
+/*
+** Moves the known links to a table with `room` entries, which is in the order of secret places if
+** the order of keys has no room for one of them. Returns 0 when out of memory.
+*/
 static int known_rebuild(struct unit_map *map, const struct secret *secret, size_t room) {
-  struct unit_map next = *map;
-  next.room = room;
-  next.known = calloc(room, sizeof *next.known);
-  if (!next.known) return 0;
-  int fits = 1;
-  for (size_t i = 0; i < map->room && fits; i++) {
-    const struct known_link *old = &map->known[i];
-    struct known_link *link = 0;
-    if (old->unit.kind == IDENTITY_NOBODY) continue;
-    link = known_find(&next, secret, old->key);
-    if (link) *link = *old;
-    fits = link != 0;
+  struct unit_map old = *map;
+  map->room = room;
+  map->known = calloc(room, sizeof *map->known);
+  if (!map->known) {
+    *map = old;
+    return 0;
   }
-  free(fits ? map->known : next.known);
-  if (fits) *map = next;
-  if (fits) return 1;
-  map->is_mixed = 1;
-  return known_rebuild(map, secret, room);
+  for (size_t i = 0; i < old.room; i++) {
+    if (old.known[i].unit.kind == IDENTITY_NOBODY) continue;
+    struct known_link *link = known_find(map, secret, old.known[i].key);
+    if (!link) {
+      free(map->known);
+      *map = old;
+      map->is_mixed = 1;
+      return known_rebuild(map, secret, room);
+    }
+    *link = old.known[i];
+  }
+  free(old.known);
+  return 1;
 }
 
 /* Puts a link into the table. Returns 0 when out of memory. */
