@@ -66,14 +66,19 @@ def total_beside(db, query):
 
 
 def is_divided(db, query):
-    with slowed(db) as calls:
-        total(db, query)
+    """Returns whether the host reads fewer rows with another thread than alone. On a busy machine the other thread may get little
+    time, so the test looks three times."""
     with slowed(db) as alone:
         db.execute("PRAGMA threads = 0").fetchall()
         total(db, query)
     db.execute("PRAGMA threads = 1").fetchall()
     assert len(alone) > 20  # the query was long enough to be divided
-    return len(calls) < len(alone) / 2
+    for _ in range(3):
+        with slowed(db) as calls:
+            total(db, query)
+        if len(calls) < 0.9 * len(alone):
+            return True
+    return False
 
 
 # ---- which queries ---------------------------------------------------------------------------------------------------
