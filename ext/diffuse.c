@@ -97,8 +97,8 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
   struct host *host = host_new(db);
   if (!host) return SQLITE_NOMEM;
   int rc = register_all(db, host);
-  host->complete = rc == SQLITE_OK; /* from now on, the registered functions own the host */
-  host_release(host);
+  host->complete = rc == SQLITE_OK;
+  host_release(host); /* each registered function and table has a reference of its own */
   if (rc == SQLITE_OK) return SQLITE_OK;
   return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",
                    sqlite3_errmsg(db));

@@ -38,8 +38,8 @@ int json_present(struct json *json) {
 }
 
 /*
-** Returns whether valid JSON contains an escaped zero byte. The backslash of the escape must not be
-** escaped itself.
+** Returns whether valid JSON contains an escaped zero byte. In \\u0000 the first backslash escapes
+** the second, so this text contains no zero byte.
 */
 static int has_zero_byte(const char *text) {
   for (; *text; text++) {

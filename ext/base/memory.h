@@ -23,8 +23,9 @@
 void memory_limit(int (*within)(size_t taken));
 
 /*
-** memory_table() counts and allocates `size` > 0 bytes, all zero. It returns null if memory runs
-** out or the limit is reached. memory_table_free() frees such a table and accepts null.
+** memory_table() allocates `size` > 0 bytes, all zero, and counts them towards the memory limit. It
+** returns null if memory runs out or the limit is reached. memory_table_free() frees such a table
+** and accepts null.
 */
 void *memory_table(size_t size);
 void memory_table_free(void *table, size_t size);

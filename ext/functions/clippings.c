@@ -80,7 +80,7 @@ static int take_release(void *context, sqlite3_stmt *row, int columns) {
 
 /*
 ** Reads the facts about a release at a tier, as the ledger's audience may see them. Call
-** diagnosis_read() inside a transaction. Returns 1, or 0 with the error in the ledger.
+** diagnosis_read() inside a transaction. Returns 1, or 0 with an error.
 */
 static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_value *tier,
                           struct diagnosis *diagnosis) {

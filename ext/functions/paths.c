@@ -3,8 +3,8 @@
 ** gives one step of the iteration: (alpha, i, sigma, lipschitz, shift) for dp_iteration_path(), and
 ** (alpha, i, sigma, lipschitz, distance) for dp_iteration_best().
 **
-** 1. i is the number of a step, and each of 1, 2, ..., r occurs once. The order of rows does not
-**    matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
+** 1. i is the number of a step. Each number from 1 to the largest i occurs once. The order of rows
+**    does not matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
 ** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best().
 ** 3. xFinal runs once, even after an error, and frees all memory.
 */

@@ -15,7 +15,7 @@ struct release_arguments {
 };
 
 /*
-** Makes the release or reads a stored release back. Returns 1, or 0 with the error in the session.
+** Makes the release or reads a stored release back. Returns 1, or 0 with an error.
 ** The caller must clear the publication and the request in both cases.
 */
 int release_ask(struct publication *publication, struct request *request, struct host *host,

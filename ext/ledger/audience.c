@@ -25,8 +25,8 @@
 ** show the rate of the first draw up to a factor of 4, and so they show that the release was also
 ** drawn at an inner tier. The low digits of rate, stddev, low, high and of the totals in dp_budget
 ** and dp_rdp show the same fact. Rounding these columns would not hide the fact, because the values
-** show it. A lattice for each tier would hide the fact, but a path has one lattice for all its
-** points.
+** show it. If each tier had a lattice of its own, the fact would be hidden. But all points of a
+** release are on one lattice.
 */
 #include "ledger/audience.h"
 

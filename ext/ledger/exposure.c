@@ -107,8 +107,9 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
 }
 
 /*
-** Appends an epsilon, or null if it is infinite. Under exact Gaussian accounting, the epsilon of a
-** curve is infinite. The epsilon is also infinite if key selection has used the whole delta.
+** Appends an epsilon, or null if it is infinite. It is infinite if the accountant cannot account
+** for a charge: exact Gaussian accounting does not cover RDP curves, and pure accounting does not
+** cover rates. It is also infinite if key selection has used the whole delta.
 */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {

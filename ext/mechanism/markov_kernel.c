@@ -395,8 +395,8 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
 }
 
 /*
-** Sets the chain to all steps of the kernel, with a row for each of the given states. Returns 1, or
-** 0 if memory runs out. The caller must call chain_clear() in both cases.
+** Sets the chain to the kernel applied channel->steps times, with a row for each of the given
+** states. Returns 1, or 0 if memory runs out. The caller must call chain_clear() in both cases.
 */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {

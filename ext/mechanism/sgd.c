@@ -255,7 +255,10 @@ static void way_back(const struct course *course, double i, struct way *way) {
   way->carried *= hop.contraction;
 }
 
-/* Returns T_0^2/clock if noise of clock `added` is added to the last point. */
+/*
+** Returns T_0^2/(clock + added), raised by the margin for rounding. `added` is the clock of further
+** noise on the last point.
+*/
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
   return distance * (distance / (way->clock * (1 - way->margin) + added));

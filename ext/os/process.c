@@ -64,8 +64,9 @@ static void page_close(volatile unsigned char *page) {
 static _Atomic(uint64_t) forks;
 
 /*
-** When this shared library is unloaded, the C library removes the fork handler. macOS does not, so
-** there is no fork handler on macOS: a later fork() would call code that no longer exists.
+** When this shared library is unloaded, the C library removes the fork handler. macOS would keep
+** the handler, and a later fork() would call code that no longer exists. On macOS, diffuse
+** therefore registers no fork handler.
 */
 #ifndef __APPLE__
 

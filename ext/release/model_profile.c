@@ -82,7 +82,7 @@ struct listing {
   struct sgd theorem;
   struct layout shape;
   struct hiding hiding;
-  double *first, *second; /* results of `prepare`, one number for each row */
+  double *first, *second; /* one number for each row, set by the functions prepare_*() */
   sqlite3_str *json;
 };
 

@@ -39,9 +39,9 @@ int page_lines(struct page *page);
 /*
 ** Writes charts that show how the figures of a series change over time (page_trends.c). A series
 ** consists of releases that ask the same question about different periods (report/series.h). There
-** is one chart for each line of their tables, up to a limit. If `counts` is 1, the figures are
-** counts. Counts cannot be negative, so the scale of their charts has no part below 0. Call
-** page_lines() first.
+** is one chart for each number of the series (a key and a component), up to a limit. If `counts` is
+** 1, the figures are counts. Counts cannot be negative, so the scale of their charts has no part
+** below 0. Call page_lines() first.
 */
 void page_trends(struct page *page, int series, int counts);
 

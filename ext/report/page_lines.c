@@ -1,5 +1,7 @@
 /*
 ** page_lines.c: prepares the tables from which page_releases.c and page_trends.c write the figures.
+** Within a release, the figures that have the same id are in one line of a table, with a cell for
+** each tier.
 */
 #include <stddef.h>
 

@@ -79,8 +79,8 @@ static void write_caption(struct page *page, struct trend *trend) {
 }
 
 /*
-** Writes the chart of one line of the tables. If `is_shown` is 0, skips the line. Returns 0 if
-** there is no next row.
+** Writes the chart of one number of the series. If `is_shown` is 0, skips the rows of this number.
+** Returns 0 if there is no next row.
 */
 static int write_trend(struct page *page, struct trend *trend, int is_shown, int counts) {
   double low = sqlite3_column_double(trend->row, LOWEST);

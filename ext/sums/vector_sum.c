@@ -117,10 +117,11 @@ static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_
 /*
 ** Computes the counts of the inner nodes above the `count` leaves of one unit. The slots and counts
 ** of the leaves are in the scratch, sorted by slot, so leaves with the same parent are neighbours.
-** The parent of a node is found by a shift, and this also holds across cells, because the number of
-** leaves of a cell is a power of two. Afterwards the scratch contains the coordinates and counts of
-** leaves and inner nodes, leaves first. Returns the number of these coordinates. The additions
-** saturate. Sums of rows are far from the limit, but sums that were read from a state can reach it.
+** The slots of a level are numbered through all cells. Each cell has a power of two of them, so a
+** shift turns the slot of a node into the slot of its parent, which is in the same cell. Afterwards
+** the scratch contains the coordinates and counts of leaves and inner nodes, leaves first. Returns
+** the number of these coordinates. The additions saturate. Sums of rows are far from the limit, but
+** sums that were read from a state can reach it.
 */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
