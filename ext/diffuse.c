@@ -92,7 +92,7 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
     return fail_load(error, SQLITE_ERROR, "diffuse needs SQLite 3.34 or newer, this is %s",
                      sqlite3_libversion());
   if (host_is_complete(db)) return SQLITE_OK;
-  gsl_set_error_handler_off(); /* the default handler aborts the process; every status is checked */
+  gsl_set_error_handler_off(); /* the default handler aborts the process */
   memory_limit(is_within_limit);
   struct host *host = host_new(db);
   if (!host) return SQLITE_NOMEM;

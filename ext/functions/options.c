@@ -38,8 +38,9 @@ struct option {
   size_t offset; /* the member of struct request that the option sets */
   int forms;     /* the forms (options.h) that accept the option */
   /*
-  ** The parameter that the option sets. Kinds without this parameter refuse the option. PARAMETERS:
-  ** the option is for all kinds.
+  ** The parameter, or the group of parameters, to which the option belongs: centre, theta, rho and
+  ** t, for example, belong to P_RADIUS. Kinds without it refuse the option. PARAMETERS: the option
+  ** is for all kinds.
   */
   enum parameter parameter;
   int is_argument; /* the parameter may be an argument of the call */
@@ -162,7 +163,10 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
   return *name ? 1 : error_set_memory(error);
 }
 
-/* Sets an option that is a word. The caller checks the word when all options are known. */
+/*
+** Sets an option that is a word. release/model.c checks the words of a model when all options are
+** known. The option `unit` may be any word.
+*/
 static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)

@@ -8,11 +8,11 @@
 **   - the state and the time of a release, because they describe its first draw, which may have
 **     been made at an inner tier
 **   - releases_left, which depends on the budgets of inner tiers
-** Times are rounded down to days. The time of a release is the day of the first publication that
-** the audience sees. Rows are sorted by name, because their order in the file would show the order
-** of the first draws. A failed release stays visible to an audience that has seen a publication of
-** it, because only a refinement at an inner tier can fail after a publication. The certificate also
-** contains discarded releases, because their charges stay.
+** Times are rounded down to days. In place of the time of a release, created_at shows the day of
+** the first publication that the audience sees. Rows are sorted by name, because their order in the
+** file would show the order of the first draws. A failed release stays visible to an audience that
+** has seen a publication of it, because only a refinement at an inner tier can fail after a
+** publication. The certificate also contains discarded releases, because their charges stay.
 **
 ** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
 ** stddev would show the rate of the inner tier. The column `options` therefore leaves out the noise

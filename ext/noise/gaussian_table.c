@@ -236,7 +236,8 @@ static uint32_t weight(unsigned strip) {
 }
 
 /*
-** Weights decrease with i, so the strips that have more units than a slot (the givers) come first.
+** The weights of strips 0 to 254 never increase with i, and strip 255 has fewer units than a slot.
+** So the strips that have more units than a slot (the givers) come first.
 ** Strips with fewer units than a slot are the takers. Each giver in turn fills up the slots of
 ** takers, until the giver itself has fewer units left than a slot holds. The giver then becomes a
 ** taker, and the next giver fills up its slot. The weights add up to the size of all slots, so the

@@ -106,7 +106,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Returns whether the caller streams the rows of this table. */
+/* Returns whether evaluator_run_stream() has set a stream that provides the rows of this table. */
 static int is_streamed(const struct table *table) {
   return table->all->stream && table->all->stream->table == table_of(&table->base);
 }

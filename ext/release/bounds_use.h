@@ -15,11 +15,11 @@
 /*
 ** Checks that `request` takes no parameter from `bounds` that the outermost tier of the request
 ** does not see. `bounds` is a publication that has its answer. The function compares the parameter
-** with the published ends. A parameter counts as taken from an end if it equals an end at a tier
-** inside the outermost tier. It does not count if it also equals an end that the outermost tier
-** sees, or if it is the default. If `bounds` is of another kind, the function does nothing and
-** returns 1. Otherwise returns 1, or 0 after setting the ledger's error. Call bounds_use_check()
-** inside a transaction.
+** with the published ends, both without their signs. A parameter other than 0 counts as taken from
+** an end if it equals an end that was published further in than the request's outermost tier. It
+** does not count if it also equals an end that the outermost tier sees, or if it is the default. If
+** `bounds` is of another kind, the function does nothing and returns 1. Otherwise returns 1, or 0
+** with an error. Call bounds_use_check() inside a transaction.
 */
 int bounds_use_check(const struct publication *bounds, const struct request *request);
 

@@ -48,7 +48,8 @@ static double tier_rate(const struct publication *publication, int tier) {
 */
 static struct terms terms_of(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
-  double share = release->key_share * (1 - 0x1p-40); /* ten shares of 0.1 add up to at most 1 */
+  /* With the factor, ten shares of 0.1 add up to at most 1 despite rounding. */
+  double share = release->key_share * (1 - 0x1p-40);
   return (struct terms){
       .shape = &publication->definition.layout,
       .descent = &publication->definition.descent,

@@ -6,9 +6,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The table handover.value joins dp_value and dp_publication by the name of the release. The name
-** identifies one release, because the facts have no values and no publications of discarded
-** releases, and all other releases have different names.
+** The table handover.value joins dp_value and dp_publication by the name of the release and the
+** tier. The name identifies one release, because the facts have no values and no publications of
+** discarded releases, and all other releases have different names.
 */
 static const char tables_sql[] =
     "BEGIN;"

@@ -83,9 +83,9 @@ SQLITE_EXTENSION_INIT3
 ** figure: each published value with the number of its tier. The key of a published category in
 ** dp_value is the text of the category, which may differ between tiers. Here, the key is ''.
 **
-** shape: for each release, whether it has several numbers, the number of its tiers, and a range
-** that contains the intervals of all its numbers, or of all numbers of its series. The range does
-** not go below FLOOR.
+** shape: for each release, whether its numbers have keys or several components, the number of its
+** tiers, and a range that contains the intervals of all its numbers and does not go below FLOOR.
+** In a series, the first fact and the range are those of all its releases together.
 **
 ** line: each figure with everything that the page says about it. `id` consists of the key and the
 ** component. The figures of a release with the same id are in one line of a table.

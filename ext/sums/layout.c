@@ -79,7 +79,7 @@ static int cells_of(const struct contribution *question) {
 */
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
   int64_t one = (int64_t)shape->width * (shape->cells ? shape->cells : shape->max_groups);
-  if (!by_unit) { /* a row touches one bin, or its leaf and the nodes above the leaf */
+  if (!by_unit) { /* a row touches its own slot, or a node on each level of the tree */
     one = shape->tree.levels ? shape->tree.levels : shape->components;
     if (shape->family->has_bins) one += shape->selects;
   }
@@ -90,7 +90,7 @@ static int touched_of(const struct layout *shape, int by_unit, int replace) {
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void add_block(struct layout *shape, int first, int end, double norm, double spread) {
-  /* If `norm` is the whole radius, this product is an integer already. */
+  /* If the ball has no other block, this product is an integer already, by the choice of scale. */
   int64_t reach = (int64_t)ceil(norm * shape->scale);
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
