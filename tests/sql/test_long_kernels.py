@@ -137,6 +137,7 @@ def check_meanwhile(path, statement):
 
 
 @pytest.mark.plain
+@pytest.mark.sample(3)
 def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
     """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
     path = tmp_path / "data.db"
@@ -147,6 +148,7 @@ def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
 
 
 @pytest.mark.plain
+@pytest.mark.sample(2)
 def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
     before, statement = way
     ledger(tmp_path / "whole.db", before).close()
@@ -267,6 +269,7 @@ NEW_TIER = ("SELECT dp_tier('new', 500.0, 1e7, 1e-6)",)
 
 @pytest.mark.plain
 @pytest.mark.parametrize("name", ["dp_batch", "dp_mix of reports", "dp_mix of a symbol"])
+@pytest.mark.sample(1)
 def test_a_tier_that_is_created_meanwhile_pays_the_right_cost(tmp_path, name):
     """The budget of the new tier is enforced at an order of its own, at which the cost was not computed."""
     before, statement = WAYS[name]

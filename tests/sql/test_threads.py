@@ -172,7 +172,7 @@ def test_divides(db, query):
 
 
 @pytest.mark.parametrize("query", ALONE)
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 def test_does_not_divide(db, query):
     """A query that is more than a loop over one table also has the right sum."""
     assert abs(total_beside(db, query) - truth(db, query)) < 100
