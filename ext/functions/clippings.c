@@ -140,10 +140,14 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   struct clipped_share share;
   struct clipping_words words;
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
-  char *sentence = !error_is_set(&host->session.error) &&
-                           diagnosis_share(&diagnosis, unit, by_unit, &share, &words)
-                       ? clipping_sentence(&share, &words)
-                       : 0;
+  char *sentence = 0;
+  if (!error_is_set(&host->session.error)) {
+    if (diagnosis_share(&diagnosis, unit, by_unit, &share, &words))
+      sentence = clipping_sentence(&share, &words);
+    else
+      error_set(&host->session.error, "the release is of a kind, or has a mechanism, that this "
+                                      "version does not know");
+  }
   if (error_is_set(&host->session.error)) {
     fail_call(context, function_of(context)->name, &host->session.error);
   } else if (!sentence) {

@@ -136,15 +136,19 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
   return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
-static int unknown_option(const struct parse *parse, struct error *error) {
+/* If only dp_plan() has an option with this name, the error says so. */
+static int unknown_option(const struct parse *parse, const char *key, struct error *error) {
   sqlite3_str *known = sqlite3_str_new(0);
+  const char *planned = 0;
   for (int i = 0; i < OPTION_COUNT; i++) {
+    const char *name = options[i].domain.parameter;
     if (applies(parse->request->aggregate, parse->form, &options[i]))
-      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
-                          options[i].domain.parameter);
+      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "", name);
+    if (options[i].forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0) planned = name;
   }
   char *list = sqlite3_str_finish(known);
-  error_set(error, "unknown option (known options: %s)", list ? list : "");
+  error_set(error, "unknown option%s%s%s (known options: %s)", planned ? ": " : "",
+            planned ? planned : "", planned ? " is for dp_plan() only" : "", list ? list : "");
   sqlite3_free(list);
   return 0;
 }
@@ -384,7 +388,7 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
       continue;
     return set_option(parse, option, type, value, parse->error);
   }
-  return unknown_option(parse, parse->error);
+  return unknown_option(parse, key, parse->error);
 }
 
 static const struct option *option_of(enum parameter parameter) {

@@ -360,8 +360,12 @@ static void write_clipping(struct page *page) {
     html_text(page->html, (const char *)sqlite3_column_text(row, 5));
     sqlite3_str_appendall(page->html, "\n");
   }
-  if (count) sqlite3_str_appendall(page->html, "</ul>\n");
   sqlite3_finalize(row);
+  if (count)
+    sqlite3_str_appendall(page->html,
+                          "</ul>\n<p>These lines say how many were cut down, not how much "
+                          "was cut off: a few with very large contributions can matter, too. "
+                          "Advice is for the owner of the data.</p>\n");
 }
 
 void page_releases(struct page *page) {

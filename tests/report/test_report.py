@@ -179,6 +179,7 @@ def test_how_often_a_guess_is_right(path):
         e, d = float(epsilon), (1 / float(delta.replace(",", "")) if one_in else float(delta))
         attained = 100 * (d + (1 - d) * math.exp(e) / (1 + math.exp(e)))
         assert attained - 1e-9 <= float(guess) <= attained + 0.0101
+        assert float(guess) < 100 or attained > 100 - 1e-8
 
 
 def test_the_interval_has_its_name(clinic):

@@ -151,6 +151,7 @@ def test_clipping_is_said_once_for_a_question(path):
         f"days (12 releases): about {low}% to {high}% of patients were cut down to the bound, because their total was beyond clip: a larger clip"
         " would lower the bias",
         "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise"]
+    assert "a few with very large contributions can matter, too" in words(db)
 
 
 def test_a_year_of_three_questions_is_a_page_of_270_kB(path):

@@ -6,6 +6,7 @@ of Gaussian noise, and 200 scales of Laplace noise. Moments may be SEVEN standar
 1e-10, and the intervals of shares at 1e-10.
 """
 
+import contextlib
 import json
 import math
 import random
@@ -257,6 +258,17 @@ def test_sentences(clipped, kind, options, sentence):
     assert clipping(db, "r", "t")["summary"] == sentence
     page = one(db, "SELECT dp_report('t')")
     assert "What clipping did" in page and sentence.removesuffix(" (0% to 0%)") in page
+
+
+@pytest.mark.parametrize("column", ["kind", "mechanism"])
+def test_a_release_of_a_newer_version_is_an_error(tmp_path, column):
+    path = tmp_path / "data.db"
+    db = open_ledger({"t": 300}, '{"unit":"patient"}', path)
+    people(db, 1, 9)
+    one(db, "SELECT dp_release('t', 'sum', 'SELECT x, unit FROM p', '{\"clip\":1,\"name\":\"r\",\"diagnose\":true}')")
+    with contextlib.closing(sqlite3.connect(f"{path}-ledger")) as ledger, ledger:
+        ledger.execute(f"UPDATE dp_release SET {column} = 'newer'")
+    assert error_of(db, "SELECT dp_clipping('r', 't')").endswith("of a kind, or has a mechanism, that this version does not know")
 
 
 @pytest.mark.parametrize("unit,protects,plural", [("city", "unit", "cities"), ("bus", "unit", "buses"), ("day", "unit", "days"), (None, "unit", "units"),
