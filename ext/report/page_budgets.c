@@ -80,12 +80,11 @@ static void write_guarantee(struct page *page, sqlite3_stmt *row) {
   sqlite3_str_appendall(page->html, ".</strong> ");
   write_guess(page, epsilon, delta);
   sqlite3_str_appendall(page->html, "</p>\n");
-  if (!period) return;
+  sqlite3_int64 periods = sqlite3_column_int64(row, PERIODS);
+  if (!period || periods < 2) return;
   double all = sqlite3_column_double(row, ALL_EPSILON),
          all_delta = sqlite3_column_double(row, ALL_DELTA);
-  sqlite3_int64 periods = sqlite3_column_int64(row, PERIODS);
-  sqlite3_str_appendf(page->html, "<p>%s %lld %s%s so far: ", periods == 1 ? "The" : "All", periods,
-                      period, periods == 1 ? "" : "s");
+  sqlite3_str_appendf(page->html, "<p>All %lld %ss so far: ", periods, period);
   write_terms(page, all, all_delta);
   sqlite3_str_appendall(page->html, ". ");
   write_guess(page, all, all_delta);
@@ -137,17 +136,17 @@ static void write_spent(struct page *page, sqlite3_stmt *row, int number) {
 }
 
 /*
-** Appends a chart of the share of the budget that was spent by each day. At the start of a period,
-** the share falls to 0.
+** Appends a chart of the share of the budget that was spent by each day, if there are several days.
+** At the start of a period, the share falls to 0. Returns whether there is a chart.
 */
-static void write_history(struct page *page, const char *tier, int number) {
+static int write_history(struct page *page, const char *tier, int number) {
   static const char sql[] =
       "SELECT share, period IS NOT lag(period, 1, period) OVER w, day, first, last,"
       " (julianday(day) - julianday(first)) / max(1, julianday(last) - julianday(first))"
       " FROM spending, (SELECT min(day) AS first, max(day) AS last FROM spending WHERE tier = ?1)"
       " WHERE tier = ?1 AND first < last WINDOW w AS (ORDER BY period, day) ORDER BY period, day";
   sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
-  if (!row) return;
+  if (!row) return 0;
   sqlite3_bind_text(row, 1, tier, -1, SQLITE_TRANSIENT);
   char *first = 0, *last = 0;
   while (facts_row(row, page->error)) {
@@ -167,7 +166,8 @@ static void write_history(struct page *page, const char *tier, int number) {
                         HEIGHT - 1 - (HEIGHT - 2) * sqlite3_column_double(row, 0));
   }
   sqlite3_finalize(row);
-  if (first && last) {
+  int is_drawn = first && last;
+  if (is_drawn) {
     sqlite3_str_appendf(page->html, "H%d\"/></svg>\n<div class=ends><span>", WIDTH);
     html_text(page->html, first);
     sqlite3_str_appendall(page->html, "</span><span>");
@@ -176,11 +176,12 @@ static void write_history(struct page *page, const char *tier, int number) {
   }
   sqlite3_free(first);
   sqlite3_free(last);
+  return is_drawn;
 }
 
 void page_budgets(struct page *page) {
   sqlite3_stmt *row = facts_prepare(page->facts, tiers_sql, page->error);
-  int number = 0;
+  int number = 0, charts = 0;
   while (facts_row(row, page->error)) {
     if (!number++) sqlite3_str_appendall(page->html, "<div class=cards>\n");
     sqlite3_str_appendall(page->html, "<section class=card><h3>");
@@ -189,16 +190,18 @@ void page_budgets(struct page *page) {
     sqlite3_str_appendall(page->html, "</h3>\n");
     write_guarantee(page, row);
     write_spent(page, row, number);
-    write_history(page, (const char *)sqlite3_column_text(row, NAME), number);
+    charts += write_history(page, (const char *)sqlite3_column_text(row, NAME), number);
     sqlite3_str_appendall(page->html, "</section>\n");
   }
   sqlite3_finalize(row);
+  if (number) sqlite3_str_appendall(page->html, "</div>\n<p></p><p>");
+  if (charts)
+    sqlite3_str_appendall(page->html, "A line shows what was spent over time; the grey line above "
+                                      "it is the whole budget. ");
   sqlite3_str_appendall(
       page->html,
-      number ? "</div>\n<p></p><p>A line shows what was spent over time; the grey line above it is "
-               "the "
-               "whole budget. The guarantee of a tier is its whole budget, whatever is spent of "
-               "it so far. Members of a tier also see everything that is published for the tiers "
-               "outside it, and the budget of their tier pays for that too.</p>\n"
+      number ? "The guarantee of a tier is its whole budget, whatever is spent of it so far. "
+               "Members of a tier also see everything that is published for the tiers outside it, "
+               "and the budget of their tier pays for that too.</p>\n"
              : "<p>There is no tier yet.</p>\n");
 }

@@ -331,17 +331,19 @@ static int write_key(struct page *page) {
 
 /*
 ** Writes what clipping did in the releases that counted the clipped units. The releases of a series
-** with the same advice share a line. A line gives the numbers of the innermost tier on the page,
-** because outer tiers have the same numbers with more noise.
+** share a line, which has the advice (what follows a colon) if the advice is the same for all of
+** them. A line gives the numbers of the innermost tier on the page, because outer tiers have the
+** same numbers with more noise.
 */
 static void write_clipping(struct page *page) {
   static const char sql[] =
       "WITH said AS (SELECT c.*, d.series, d.title, min(p.number) FROM clipping c"
       "  JOIN place p ON p.name = c.tier JOIN described d ON d.release = c.release"
       "  GROUP BY c.release)"
-      " SELECT iif(series, title, release), count(*), iif(series, 1, 0), min(low),"
-      "  max(high), words FROM said GROUP BY series, iif(series, '', release), words"
-      " ORDER BY 1, series, min(release)";
+      " SELECT iif(series, title, release), count(*), iif(series, 1, 0), min(low), max(high),"
+      "  iif(min(words) = max(words), words, fact) FROM"
+      "  (SELECT *, substr(words, 1, instr(words || ':', ':') - 1) AS fact FROM said)"
+      " GROUP BY series, iif(series, '', release), fact ORDER BY 1, series, min(release)";
   sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
   int count = 0;
   while (facts_row(row, page->error)) {

@@ -20,14 +20,18 @@ SQLITE_EXTENSION_INIT3
 /* The figures of a series, by line, tier and time. */
 static const char trends_sql[] =
     "SELECT label, id, tier, at, value, low, high, first, last, max(lowest, min(low) OVER w),"
-    " max(high) OVER w, max(tier) OVER () FROM line, (SELECT min(at) AS first, max(at) AS last"
+    " max(high) OVER w, max(tier) OVER (),"
+    " (SELECT series_period(release) FROM line WHERE series = ?1 ORDER BY at LIMIT 1),"
+    " (SELECT series_period(release) FROM line WHERE series = ?1 ORDER BY at DESC LIMIT 1)"
+    " FROM line, (SELECT min(at) AS first, max(at) AS last"
     "  FROM line WHERE series = ?1) WHERE series = ?1 AND low IS NOT NULL AND first < last"
     " WINDOW w AS (PARTITION BY id) ORDER BY min(line) OVER w, id, tier, at";
-enum { LABEL, ID, TIER, AT, VALUE, LOW, HIGH, FIRST, LAST, LOWEST, HIGHEST, TIERS };
+enum { LABEL, ID, TIER, AT, VALUE, LOW, HIGH, FIRST, LAST, LOWEST, HIGHEST, TIERS, START, END };
 
 struct trend {
   sqlite3_stmt *row;
   struct scale scale;
+  char *start, *end; /* the first and the last period of the series */
 };
 
 static int x_of(struct trend *trend) {
@@ -78,6 +82,15 @@ static void write_caption(struct page *page, struct trend *trend) {
   sqlite3_str_appendall(page->html, "</span></div>");
 }
 
+/* Ends a chart. Writes the first and the last period of the series below it. */
+static void write_periods(struct page *page, const struct trend *trend) {
+  sqlite3_str_appendall(page->html, "</svg><div class=ends><span>");
+  html_text(page->html, trend->start);
+  sqlite3_str_appendall(page->html, "</span><span>");
+  html_text(page->html, trend->end);
+  sqlite3_str_appendall(page->html, "</span></div></section>\n");
+}
+
 /*
 ** Writes the chart of one number of the series. If `is_shown` is 0, skips the rows of this number.
 ** Returns 0 if there is no next row.
@@ -97,7 +110,7 @@ static int write_trend(struct page *page, struct trend *trend, int is_shown, int
   }
   while (more && strcmp((const char *)sqlite3_column_text(trend->row, ID), id) == 0)
     more = is_shown ? write_tier(page, trend, id) : facts_row(trend->row, page->error);
-  if (is_shown) sqlite3_str_appendall(page->html, "</svg></section>\n");
+  if (is_shown) write_periods(page, trend);
   sqlite3_free(id);
   return more;
 }
@@ -107,8 +120,15 @@ void page_trends(struct page *page, int series, int counts) {
   if (trend.row) sqlite3_bind_int(trend.row, 1, series);
   int more = facts_row(trend.row, page->error), charts = 0;
   int is_any = more;
-  if (is_any) sqlite3_str_appendall(page->html, "<div class=trends>\n");
+  if (is_any) {
+    sqlite3_str_appendall(page->html, "<div class=trends>\n");
+    trend.start = sqlite3_mprintf("%s", sqlite3_column_text(trend.row, START));
+    trend.end = sqlite3_mprintf("%s", sqlite3_column_text(trend.row, END));
+    if (!trend.start || !trend.end) more = error_set_memory(page->error);
+  }
   while (more) more = write_trend(page, &trend, charts++ < MOST_CHARTS, counts);
   if (is_any) sqlite3_str_appendall(page->html, "</div>\n");
   sqlite3_finalize(trend.row);
+  sqlite3_free(trend.start);
+  sqlite3_free(trend.end);
 }

@@ -86,21 +86,33 @@ static void series_stem(sqlite3_context *context, int argc, sqlite3_value **argv
   give(context, text);
 }
 
+static int is_one_of(char c, const char *list) {
+  return c && strchr(list, c);
+}
+
+/*
+** The title is the name without the period, without the punctuation around the period, and without
+** a pair of brackets that held only the period.
+*/
 static void series_title(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
-  static const char punctuation[] = " -_:,/()[]";
+  static const char punctuation[] = " -_:,/";
   const char *name = (const char *)sqlite3_value_text(argv[0]);
   struct period period = name ? period_find(name) : (struct period){0};
   if (!name) return;
   int before = period.start;
   const char *after = name + period.end;
-  if (period.form) {
-    while (before > 0 && strchr(punctuation, name[before - 1])) before--;
-    while (*after && strchr(punctuation, *after)) after++;
+  for (int had_brackets = period.form != 0; had_brackets;) {
+    while (before && is_one_of(name[before - 1], punctuation)) before--;
+    while (is_one_of(*after, punctuation)) after++;
+    had_brackets = before && is_one_of(name[before - 1], "([") && is_one_of(*after, ")]");
+    before -= had_brackets;
+    after += had_brackets;
   }
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_append(text, name, before);
-  if (before && *after) sqlite3_str_appendall(text, " ");
+  if (before && *after && !is_one_of(name[before - 1], "([") && !is_one_of(*after, ")]"))
+    sqlite3_str_appendall(text, " ");
   sqlite3_str_appendall(text, before || *after ? after : "all");
   give(context, text);
 }

@@ -58,12 +58,17 @@ def charts(page):
     (["a (2024) b", "a (2025) b"], "a b", "2024 to 2025"), (["q 2025-Q1", "q 2025-Q4"], "q", "2025-Q1 to 2025-Q4"),
     (["2025-W07", "2025-W51"], "all", "2025-W07 to 2025-W51"), (["d 2025-01-31", "d 2025-02-01"], "d", "2025-01-31 to 2025-02-01"),
     (["x 2025-02", "x 2025-13"], None, None), (["x 2025", "x 2025-02"], None, None), (["x 12025-01", "x 12025-02"], None, None),
-    (["visits 1", "visits 2"], None, None), (["v2025-01", "v2025-02"], None, None), (["ü 2025-01", "ü 2025-02"], "ü", "2025-01 to 2025-02")])
+    (["visits 1", "visits 2"], None, None), (["v2025-01", "v2025-02"], None, None), (["ü 2025-01", "ü 2025-02"], "ü", "2025-01 to 2025-02"),
+    (["glucose (mg/dL) 2025-01", "glucose (mg/dL) 2025-02"], "glucose (mg/dL)", "2025-01 to 2025-02"),
+    (["a [2025-01]: b", "a [2025-02]: b"], "a b", "2025-01 to 2025-02"), (["a (b, 2025)", "a (b, 2026)"], "a (b)", "2025 to 2026"),
+    (["a (2025, b)", "a (2026, b)"], "a (b)", "2025 to 2026"), (["(2025) a", "(2026) a"], "a", "2025 to 2026")])
 def test_names_that_differ_in_their_period(path, names, title, period):
     db = visits(path)
     for i, name in enumerate(names):
         release(db, name, sql=f"SELECT 1 FROM visit WHERE month = {i + 1}")
     found = series(report(db))
+    ends = re.findall(r"</svg><div class=ends><span>(.*?)</span><span>(.*?)</span></div></section>", report(db))
+    assert ends == ([] if title is None else [tuple(period.split(" to "))])
     assert found == ([] if title is None else [(title, f"count · a patient counts for at most 1 row · 2 releases, {period}")])
     assert all(name in words(db) for name in names)
 
@@ -152,6 +157,16 @@ def test_clipping_is_said_once_for_a_question(path):
         " would lower the bias",
         "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise"]
     assert "a few with very large contributions can matter, too" in words(db)
+
+
+def test_advice_on_clipping_that_differs_by_month_is_left_out(path):
+    """In January most totals are beyond clip, in February none is."""
+    db = visits(path)
+    for m, factor in ((1, 9), (2, 0)):
+        release(db, f"days 2025-{m:02}", "sum", f"SELECT sum(days) * {factor} FROM visit WHERE month = {m}", clip=2, diagnose=True)
+        assert ": a " in json.loads(one(db, "SELECT dp_clipping(?, 'clinic')", f"days 2025-{m:02}"))["summary"]
+    (line,) = re.findall(r"<li>(days.*)", report(db))
+    assert re.fullmatch(r"days \(2 releases\): about \d+% to \d+% of patients were cut down to the bound, because their total was beyond clip", line)
 
 
 def test_a_year_of_three_questions_is_a_page_of_270_kB(path):
