@@ -16,7 +16,10 @@ The same without a WHERE clause for a table whose rows have a link: table exam h
 (2 links). The rows of exam are in the order of their links, as if they were added with their visits, or in no order. The query with
 GROUP BY joins the tables, and the unchecked ledger takes the link as the unit.
 
-The figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
+The same for a database file, without and with `PRAGMA threads = 1`, by the clock: a question that is evaluated at once, with and
+without a WHERE clause, or with a join with a public table.
+
+All other figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
 interleaved rounds, in seconds, and ratios are taken within a round. The goals are: by unit at most 3 times GROUP BY, at once
 at most 1.1 times unchecked, guarded no more than unguarded.
 """
@@ -27,6 +30,7 @@ import platform
 import sqlite3
 import statistics
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -65,13 +69,21 @@ GUARDED = {
 }
 
 
-def database(rows, has_policy, has_index):
-    db = sqlite3.connect(":memory:", isolation_level=None)
+# Questions that two threads can read.
+DIVIDED = {
+    "at once": "SELECT minutes FROM visit",
+    "at once, where": "SELECT minutes FROM visit" + WHERE,
+    "at once, join": "SELECT beds FROM visit JOIN ward ON name = ward",
+}
+
+
+def database(rows, has_policy, has_index, path=":memory:"):
+    db = sqlite3.connect(path, isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     db.execute("CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INT, ward TEXT, minutes INT)")
     db.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)"
-               " INSERT INTO visit SELECT i, i * 7919 % (?1 / 10), 'ward ' || i % 7, i % 60 FROM n", (rows,))
+               " INSERT INTO visit SELECT i, i * 7919 % (?1 / 10), 'ward ' || (i % 7), i % 60 FROM n", (rows,))
     if has_index:
         db.execute("CREATE INDEX visit_patient ON visit(patient)")
     for sql in ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')"] if has_policy else ["SELECT dp_init('{\"unchecked\":true}')"]:
@@ -144,6 +156,24 @@ def measure_guard(rows):
     return seconds
 
 
+def measure_threads(rows):
+    seconds = {name: ([], []) for name in DIVIDED}
+    with tempfile.TemporaryDirectory() as directory:
+        db = database(rows, True, False, os.path.join(directory, "data.db"))
+        db.execute("CREATE TABLE ward(name TEXT PRIMARY KEY, beds INT)")
+        db.execute("INSERT INTO ward SELECT DISTINCT ward, minutes FROM visit WHERE id < 7")
+        db.execute("SELECT dp_public('ward')").fetchall()
+        for _ in range(ROUNDS):
+            for name, sql in DIVIDED.items():
+                for threads, found in enumerate(seconds[name]):
+                    db.execute(f"PRAGMA threads = {threads}").fetchall()
+                    start = time.monotonic()
+                    db.execute(RELEASE.format(sql)).fetchall()
+                    found.append(time.monotonic() - start)
+        db.close()
+    return seconds
+
+
 def ratio(numerators, denominators):
     return f"{statistics.median(a / b for a, b in zip(numerators, denominators)):.2f}"
 
@@ -180,10 +210,18 @@ def report_guard(rows):
     return lines
 
 
+def report_threads(rows):
+    lines = ["\nQuestions in a database file on one thread and on two threads. Seconds by the clock:\n",
+             "| statement | one thread | two threads | two / one |", "|---|--:|--:|--:|"]
+    for name, (one, two) in measure_threads(rows).items():
+        lines.append(f"| {name} | {statistics.median(one):.3g} | {statistics.median(two):.3g} | {ratio(two, one)} |")
+    return lines
+
+
 def report(rows):
     lines = [f"# Questions\n\n`make bench-questions` wrote this page: {rows:,} rows, {rows // 10:,} patients, SQLite {sqlite3.sqlite_version},"
              f" {platform.machine()}. CPU seconds, medians of {ROUNDS} rounds; bench/questions.py says what is measured.\n"]
-    return "\n".join(lines + report_tables(rows) + report_links(rows) + report_guard(rows)) + "\n"
+    return "\n".join(lines + report_tables(rows) + report_links(rows) + report_guard(rows) + report_threads(rows)) + "\n"
 
 
 if __name__ == "__main__":

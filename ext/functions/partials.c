@@ -157,7 +157,7 @@ static int open_rows(void *context, struct rows *rows, struct error *error) {
 
 static int run_question(struct shard *shard, struct question *question, struct error *error) {
   struct request *request = &shard->request;
-  struct rows_opener opener = {open_rows, shard, ""};
+  struct rows_opener opener = {open_rows, shard, 0, ""};
   request->tables = question_tables(question);
   return (request->tables || error_set_memory(error)) &&
          question_run(question, isnan(request->steps) ? DEFAULT_STEPS : request->steps, &opener,

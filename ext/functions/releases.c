@@ -45,7 +45,7 @@ static int open_in_order(void *context, struct rows *rows, struct error *error) 
 static int collect(struct host *host, struct publication *publication,
                    const struct rows_asked *asked, double steps, struct collection *collection,
                    struct error *error) {
-  struct rows_opener opener = {open_in_order, publication, " (the charge stays)"};
+  struct rows_opener opener = {open_in_order, publication, 1, " (the charge stays)"};
   if (asked->question)
     return question_run(asked->question, steps, &opener, collection->rows, error);
   return open_in_order(publication, collection->rows, error) &&

@@ -67,16 +67,23 @@ static int column_of_unit(const struct route *route) {
   return route->count > 1 ? route->links[0] : route->unit;
 }
 
+/*
+** Appends the common table expressions. If `rowid` is not null, the expression for the protected
+** table gives only the rows whose rowids are from ?1 to ?2.
+*/
 static void append_tables(sqlite3_str *sql, struct evaluator *evaluator,
-                          const struct evaluator_table *table, const char *unit) {
+                          const struct evaluator_table *table, const char *unit,
+                          const char *rowid) {
   for (int i = 0; i < evaluator_table_count(evaluator); i++) {
     const struct evaluator_table *each = evaluator_table(evaluator, i);
     const struct table_facts *facts = &each->route.tables[0];
     int column = each == table ? column_of_unit(&each->route) : -1;
     sqlite3_str_appendf(sql, "%s\"%w\" AS (SELECT *", i ? ", " : "WITH ", facts->name);
     if (column >= 0) sqlite3_str_appendf(sql, ", \"%w\" AS %s", facts->columns[column].name, unit);
-    sqlite3_str_appendf(sql, " FROM main.\"%w\"%s)", facts->name,
+    sqlite3_str_appendf(sql, " FROM main.\"%w\"%s", facts->name,
                         each == table ? " NOT INDEXED" : "");
+    if (each == table && rowid) sqlite3_str_appendf(sql, " WHERE %s BETWEEN ?1 AND ?2", rowid);
+    sqlite3_str_appendall(sql, ")");
   }
 }
 
@@ -98,16 +105,17 @@ static void append_names(sqlite3_str *sql, int count) {
 /*
 ** Returns the statement, or null if the text of the question has no place for the unit. The
 ** function makes names for the unit and for the last common table expression. These names occur
-** nowhere in the question.
+** nowhere in the question. `rowid` is null, or a name of the protected table's rowid for the
+** statement on a range (D4).
 */
 static char *statement_of(struct evaluator *evaluator, const struct evaluator_table *table,
-                          const struct evaluator_text *text) {
+                          const struct evaluator_text *text, const char *rowid) {
   sqlite3_str *sql = sqlite3_str_new(0);
   int has_unit = column_of_unit(&table->route) >= 0;
   char *unit = sqlite3_mprintf("dp_unit"), *rows = 0;
   while (unit && has_word(unit, text->sql)) unit = sqlite3_mprintf("%z_", unit);
   if (unit) rows = sqlite3_mprintf("%s_rows", unit);
-  append_tables(sql, evaluator, table, unit);
+  append_tables(sql, evaluator, table, unit, rowid);
   sqlite3_str_appendf(sql, ", %s(", rows);
   append_names(sql, text->columns + has_unit);
   sqlite3_str_appendall(sql, ") AS (");
@@ -180,18 +188,58 @@ static int makes_no_null(const struct table_loop *loop, const struct program *pr
   return 1;
 }
 
-static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table *table, int columns,
-                     const struct ledger_policy *policy) {
+/*
+** Returns whether D1 and D2 hold for a program on a connection. The loop starts with Rewind or
+** SeekGE (table_loop.h).
+*/
+static int is_proved(const struct direct_loop *loop, sqlite3 *db, const struct program *program,
+                     const char *start) {
+  const struct evaluator_table *table = loop->table;
   struct allowed_functions functions;
+  struct table_loop found;
+  return program->count && allowed_functions_read(&functions, db) == SQLITE_OK &&
+         table_loop_find(&found, program, start, &functions, is_collect, db, loop->policy) &&
+         table_loop_root(&found, program) == table->route.tables[0].root &&
+         has_unit(&found, program, db, table, loop->columns) &&
+         reads_columns(&found, program, db, table) &&
+         (!loop->policy || makes_no_null(&found, program));
+}
+
+static int is_proved_whole(const struct direct_loop *loop, const char *sql) {
   struct program program;
-  struct table_loop loop;
-  program_read(&program, db, sql);
-  int proved = program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-               table_loop_find(&loop, &program, &functions, is_collect, db, policy) &&
-               table_loop_root(&loop, &program) == table->route.tables[0].root &&
-               has_unit(&loop, &program, db, table, columns) &&
-               reads_columns(&loop, &program, db, table) &&
-               (!policy || makes_no_null(&loop, &program));
+  program_read(&program, loop->host->db, sql);
+  int proved = is_proved(loop, loop->host->db, &program, "Rewind");
+  program_clear(&program);
+  return proved;
+}
+
+/* ---- ranges (D4) ----------------------------------------------------------------------------- */
+
+/* Compiles the statement on a range. Leaves loop->text null if it cannot be used. */
+static void open_range(struct direct_loop *loop, struct evaluator *evaluator,
+                       const struct evaluator_text *text) {
+  const char *rowid = loop->table->route.tables[0].rowid;
+  char *sql = rowid ? statement_of(evaluator, loop->table, text, rowid) : 0;
+  program_read(&loop->program, loop->host->db, sql);
+  if (is_proved(loop, loop->host->db, &loop->program, "SeekGE")) {
+    loop->text = sql;
+  } else {
+    sqlite3_free(sql);
+  }
+}
+
+/* The arguments of direct_loop_run(), for the functions of struct range_query. */
+struct running {
+  const struct direct_loop *loop;
+  const struct rows_opener *opener;
+};
+
+/* Returns whether a further connection gives the same results as the host's connection. */
+static int is_proved_beside(void *context, sqlite3 *db) {
+  const struct direct_loop *loop = ((const struct running *)context)->loop;
+  struct program program;
+  program_read(&program, db, loop->text);
+  int proved = program_is_same(&program, &loop->program) && is_proved(loop, db, &program, "SeekGE");
   program_clear(&program);
   return proved;
 }
@@ -199,45 +247,99 @@ static int is_proved(sqlite3 *db, const char *sql, const struct evaluator_table 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table, const struct ledger_policy *policy) {
+                     const struct evaluator_table *table, const struct ledger_policy *policy,
+                     int has_readers) {
   struct evaluator_text text;
   struct error error = {0};
-  *loop = (struct direct_loop){.host = host};
+  *loop = (struct direct_loop){.host = host, .table = table};
   if (!evaluator_is_portable(evaluator, &text)) return 0;
-  if (evaluator_table_count(evaluator) == 1) policy = 0;
+  if (evaluator_table_count(evaluator) > 1) loop->policy = policy;
   /* If each row is a unit, unit_map.c numbers the results, but a join can give a row several. */
-  if (policy && column_of_unit(&table->route) < 0) return 0;
+  if (loop->policy && column_of_unit(&table->route) < 0) return 0;
   loop->columns = text.columns;
-  char *sql = statement_of(evaluator, table, &text);
-  int open = sql && is_proved(host->db, sql, table, text.columns, policy) &&
+  char *sql = statement_of(evaluator, table, &text, 0);
+  int open = sql && is_proved_whole(loop, sql) &&
              sqlite3_prepare_v2(host->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
              unit_map_open(&loop->map, host->db, &table->route, &error);
   error_clear(&error); /* the evaluator reports this error, too, or needs no map */
   sqlite3_free(sql);
+  if (open && has_readers) open_range(loop, evaluator, &text);
   return open;
 }
 
 void direct_loop_close(struct direct_loop *loop) {
   sqlite3_finalize(loop->statement); /* direct_loop_run() has returned its error */
+  sqlite3_free(loop->text);
+  program_clear(&loop->program);
   unit_map_close(&loop->map);
 }
 
-enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows) {
-  struct collection collection = {.rows = rows, .columns = loop->columns + !loop->map.by_row};
+/* Makes rows_add() find the units of the rows with a map. */
+static void use_map(const struct direct_loop *loop, struct unit_map *map, struct rows *rows) {
   rows->columns.unit = loop->columns;
-  unit_map_use(&loop->map, rows);
-  int rc = query_run(loop->host, loop->statement, &collection);
-  rows->map = 0;
+  unit_map_use(map, rows);
+}
+
+static int open_beside(void *context, struct rows *rows, struct unit_map *map,
+                       struct error *error) {
+  const struct running *running = context;
+  if (!running->opener->open(running->opener->context, rows, error) ||
+      !unit_map_open(map, 0, &running->loop->table->route, error))
+    return 0;
+  use_map(running->loop, map, rows);
+  return 1;
+}
+
+static void explain(void *context, const struct collector *collector, int rc, struct error *error) {
+  const struct running *running = context;
+  const struct unit_map *map = &running->loop->map;
+  (void)rc;
+  error_set(error, "the query failed: %s%s",
+            map->rc != SQLITE_OK ? sqlite3_errstr(map->rc) : sqlite3_errmsg(collector->db),
+            running->opener->after);
+}
+
+static enum evaluation end_of(int rc, struct error *error) {
   switch (rc & 0xff) {
   case SQLITE_DONE: return EVALUATION_DONE;
   case SQLITE_ERROR:
   case SQLITE_TOOBIG:
   case SQLITE_MISMATCH:
-  case SQLITE_CONSTRAINT: return EVALUATION_DROPPED;
+  case SQLITE_CONSTRAINT: error_clear(error); return EVALUATION_DROPPED;
   default: return EVALUATION_FAILED;
   }
 }
 
-const char *direct_loop_error(const struct direct_loop *loop) {
-  return loop->map.rc != SQLITE_OK ? sqlite3_errstr(loop->map.rc) : sqlite3_errmsg(loop->host->db);
+/*
+** Returns whether several threads may read the rows. A table with links stays on one thread: each
+** thread would read all parents, which takes as long as the threads save. If each row is a unit,
+** the map numbers the rows, so only one thread may read them.
+*/
+static int can_divide(const struct direct_loop *loop) {
+  return loop->text && !loop->map.lookup && !loop->map.by_row;
+}
+
+enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
+                                const struct rows_opener *opener, struct rows *rows,
+                                struct error *error) {
+  struct running running = {loop, opener};
+  struct collection collection = {.rows = rows, .columns = loop->columns + !loop->map.by_row};
+  struct range_query query = {loop->table->route.tables[0].name,
+                              loop->table->route.tables[0].rowid,
+                              loop->text,
+                              collection.columns,
+                              &running,
+                              is_proved_beside,
+                              open_beside,
+                              explain};
+  int rc;
+  use_map(loop, &loop->map, rows);
+  if (readers && can_divide(loop) && readers_settle(readers, &query, rows)) {
+    rc = readers_run(readers, error);
+  } else {
+    rc = query_run(loop->host, loop->statement, &collection);
+    if (rc != SQLITE_DONE) explain(&running, loop->host, rc, error);
+  }
+  rows->map = 0;
+  return end_of(rc, error);
 }

@@ -19,35 +19,51 @@
 **       NULL if there are public tables.
 **   D3  If D1 or D2 cannot be shown, or if the statement fails for a reason that a row can cause,
 **       the question is evaluated by the evaluator. The result is the same.
+**   D4  If PRAGMA threads allows, several connections read ranges of the protected table
+**       (range_readers.h, S1 to S5). The common table expression for the protected table then gives
+**       the rows of the range. By D1, each row of dp_collect() comes from one row of this table, so
+**       the ranges together give the same rows as the whole table (S1). On each connection, D1 and
+**       D2 hold for the statement on a range, and the program is the same as on the host's
+**       connection (S3).
 */
 #ifndef DIFFUSE_QUERY_DIRECT_LOOP_H
 #define DIFFUSE_QUERY_DIRECT_LOOP_H
 
 #include "query/evaluator.h"
 #include "query/owner_query.h"
+#include "query/program.h"
+#include "query/range_readers.h"
 #include "query/unit_map.h"
 
 struct direct_loop {
   struct collector *host;
+  const struct evaluator_table *table; /* the question's protected table */
+  const struct ledger_policy *policy;  /* null if the question names no other table */
   sqlite3_stmt *statement;
-  int columns; /* the number of columns of the question */
+  char *text;             /* the statement on a range of rowids; null: only for one thread */
+  struct program program; /* the program of `text` on the host's connection */
+  int columns;            /* the number of columns of the question */
   struct unit_map map;
 };
 
 /*
 ** Compiles the statement for a question for which evaluator_can_stream() has returned 1. `table` is
-** the question's protected table. Returns 1, or 0 if the statement cannot be used (D3). The caller
-** must call direct_loop_close() in both cases.
+** the question's protected table. If `has_readers` is 1, also compiles the statement on a range.
+** Returns 1, or 0 if the statement cannot be used (D3). The caller must call direct_loop_close() in
+** both cases.
 */
 int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table, const struct ledger_policy *policy);
+                     const struct evaluator_table *table, const struct ledger_policy *policy,
+                     int has_readers);
 void direct_loop_close(struct direct_loop *loop);
 
 /*
-** Adds the results of the question to `rows`. Returns EVALUATION_DROPPED if this evaluation failed,
-** but the evaluator may succeed. After EVALUATION_FAILED, direct_loop_error() returns the message.
+** Adds the results of the question to `rows`. Uses the further connections of `readers`, unless it
+** is null. Returns EVALUATION_DROPPED if this evaluation failed, but the evaluator may succeed.
+** Sets the error if it returns EVALUATION_FAILED.
 */
-enum evaluation direct_loop_run(struct direct_loop *loop, struct rows *rows);
-const char *direct_loop_error(const struct direct_loop *loop);
+enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
+                                const struct rows_opener *opener, struct rows *rows,
+                                struct error *error);
 
 #endif

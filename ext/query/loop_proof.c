@@ -181,7 +181,7 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
   struct table_loop loop;
   *proof = (struct loop_proof){.result = PROOF_FAILED};
   if (program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-      table_loop_find(&loop, &program, &functions, is_known, db, policy) &&
+      table_loop_find(&loop, &program, "Rewind", &functions, is_known, db, policy) &&
       find_route(&proof->route, db, policy, table_loop_root(&loop, &program)) &&
       can_follow(db, &proof->route)) {
     int publics;

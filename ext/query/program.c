@@ -81,6 +81,23 @@ void program_clear(struct program *program) {
   *program = (struct program){0, 0};
 }
 
+/*
+** Returns whether two instructions do the same. The p4 of a Transaction says how often the
+** connection has read the schema.
+*/
+static int is_same(const struct program_instruction *one, const struct program_instruction *other) {
+  int same = strcmp(one->name, other->name) == 0 && one->p1 == other->p1 && one->p2 == other->p2 &&
+             one->p3 == other->p3 && one->p5 == other->p5;
+  if (!same || strcmp(one->name, "Transaction") == 0) return same;
+  return one->p4 && other->p4 ? strcmp(one->p4, other->p4) == 0 : one->p4 == other->p4;
+}
+
+int program_is_same(const struct program *one, const struct program *other) {
+  int same = one->count && one->count == other->count;
+  for (int i = 0; i < one->count && same; i++) same = is_same(&one->list[i], &other->list[i]);
+  return same;
+}
+
 #define STORES_P2 0x20
 
 static int is_in(int place, int first, int count) {

@@ -38,6 +38,12 @@ struct program {
 void program_read(struct program *program, sqlite3 *db, const char *sql);
 void program_clear(struct program *program);
 
+/*
+** Returns whether two programs that are not empty do the same. The number of times that a
+** connection has read the schema does not matter.
+*/
+int program_is_same(const struct program *one, const struct program *other);
+
 /* Returns whether an instruction writes a register. */
 int instruction_writes(const struct program_instruction *instruction, int place);
 

@@ -32,13 +32,14 @@ struct question {
   struct ledger_policy policy;
   const char *after; /* the text at the end of error messages: see struct rows_opener */
   struct evaluator *evaluator;
-  sqlite3_stmt *begun;    /* a statement that keeps the database in one state (U3) */
-  sqlite3_stmt *probe;    /* a statement that shows whether the host is interrupted */
-  sqlite3_stmt *compare;  /* a statement that compares two units in the order of the streams */
-  int columns;            /* the number of columns of the question; 0: any number of columns */
-  int takes_one;          /* each unit gives exactly one row (deliver_one) */
-  sqlite3_value *nothing; /* the SQL value NULL */
-  int by_row;             /* the ledger protects rows */
+  struct readers *readers; /* further connections to the file; null if the host reads alone */
+  sqlite3_stmt *begun;     /* a statement that keeps the database in one state (U3) */
+  sqlite3_stmt *probe;     /* a statement that shows whether the host is interrupted */
+  sqlite3_stmt *compare;   /* a statement that compares two units in the order of the streams */
+  int columns;             /* the number of columns of the question; 0: any number of columns */
+  int takes_one;           /* each unit gives exactly one row (deliver_one) */
+  sqlite3_value *nothing;  /* the SQL value NULL */
+  int by_row;              /* the ledger protects rows */
   struct stream_facts facts;
   struct stream *streams;
   int count;
@@ -247,6 +248,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   const char *names;
   question->columns = aggregate_columns(aggregate, 0, &names);
   question->takes_one = !aggregate->family->has_states;
+  if (going && !question->takes_one) question->readers = readers_open(host);
   if (going) going = begin(question, error);
   if (going)
     going = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
@@ -259,6 +261,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
 
 void question_close(struct question *question) {
   if (!question) return;
+  readers_close(question->readers);
   for (int i = 0; i < question->count; i++) sqlite3_finalize(question->streams[i].row);
   free(question->streams);
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
@@ -555,22 +558,25 @@ static int run_stream(struct question *question, struct rows *rows, int *done,
 }
 
 /*
-** Evaluates the question for all units at once, on the host's connection or on the evaluator's
-** connection. Sets *done to 0 if the units must be evaluated one by one after all. On the host's
-** connection, common table expressions stand for the tables (direct_loop.h), and these have no
-** rowid. A question that reads a rowid therefore runs on the evaluator's connection.
+** Evaluates the question for all units at once, on the host's connection and the connections of
+** further threads, or on the evaluator's connection. Sets *done to 0 if the units must be evaluated
+** one by one after all. On the host's connection, common table expressions stand for the tables
+** (direct_loop.h), and these have no rowid. A question that reads a rowid therefore runs on the
+** evaluator's connection.
 */
-static int run_at_once(struct question *question, struct rows *rows, int *done,
-                       struct error *error) {
+static int run_at_once(struct question *question, const struct rows_opener *opener,
+                       struct rows *rows, int *done, struct error *error) {
   struct direct_loop loop = {0};
+  struct readers *readers = opener->may_repeat ? question->readers : 0;
   int is_direct = !question->facts.reads_rowids &&
                   direct_loop_open(&loop, question->host, question->evaluator,
-                                   question->streams[0].table, &question->policy);
-  enum evaluation end = is_direct ? direct_loop_run(&loop, rows) : EVALUATION_DROPPED;
+                                   question->streams[0].table, &question->policy, readers != 0);
+  enum evaluation end = EVALUATION_DROPPED;
+  if (is_direct) end = direct_loop_run(&loop, readers, opener, rows, error);
   *done = end == EVALUATION_DONE;
-  if (end == EVALUATION_FAILED)
-    error_set(error, "the query failed: %s%s", direct_loop_error(&loop), question->after);
   direct_loop_close(&loop);
+  readers_close(question->readers);
+  question->readers = 0;
   if (is_direct) return end != EVALUATION_FAILED;
   return run_stream(question, rows, done, error);
 }
@@ -582,7 +588,7 @@ int question_run(struct question *question, double steps, const struct rows_open
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
   if (can_stream(question, steps)) {
-    if (!run_at_once(question, rows, &done, error)) return 0;
+    if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;

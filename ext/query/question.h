@@ -35,13 +35,6 @@ char *question_tables(const struct question *question);
 
 #define DEFAULT_STEPS 1000000
 
-/* The function that opens the rows of a question. question_run() calls it again to start anew. */
-struct rows_opener {
-  int (*open)(void *context, struct rows *rows, struct error *error);
-  void *context;
-  const char *after; /* the text at the end of messages about errors that occur after open() */
-};
-
 /*
 ** Opens `rows`, evaluates the query for each unit and adds the results to `rows`. The evaluation
 ** for a unit with r rows may take `steps` * (1 + r) steps of SQLite's virtual machine. Returns 1,

@@ -218,7 +218,8 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .columns = columns,
                         .aggregate = publication->definition.aggregate,
                         .question = &publication->definition.contribution,
-                        .add_to_cell = shape->family->add};
+                        .add_to_cell = shape->family->add,
+                        .by_unit = publication->definition.by_unit};
   int is_open;
   if (shape->family->statistic == STATISTIC_MODEL) {
     const struct ledger_release *release = &publication->definition.release;
@@ -334,7 +335,7 @@ static int join_totals(struct rows *rows, struct rows *others) {
 }
 
 int rows_join(struct rows *rows, struct rows *others) {
-  return others->columns.unit >= 0 ? join_units(rows, others) : join_totals(rows, others);
+  return others->by_unit ? join_units(rows, others) : join_totals(rows, others);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
+  int by_unit;    /* the release protects units */
   int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
 };
 
@@ -54,6 +55,17 @@ struct columns columns_in_order(const struct publication *publication);
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error);
 void rows_close(struct rows *rows);
+
+/*
+** The function that opens the rows of a question. A caller may call it again to start anew. If
+** `may_repeat` is 1, a caller may also open further rows of the same release, on any thread.
+*/
+struct rows_opener {
+  int (*open)(void *context, struct rows *rows, struct error *error);
+  void *context;
+  int may_repeat;
+  const char *after; /* the text at the end of messages about errors that occur after open() */
+};
 
 /*
 ** Set the unit of the rows that rows_add() adds next. These rows have no column for the unit

@@ -80,8 +80,9 @@ static int keeps_no_position(const struct program *program, const struct table_l
 
 /*
 ** Returns whether the loop keeps no position of a public cursor, and nothing moves the cursor of
-** its own table except Rewind and Next. find_loop() has checked that all other tables are public,
-** if they are tables of main. Among safe instructions, only OpenRead opens a cursor.
+** its own table except the start of the loop and Next. find_loop() has checked that all other
+** tables are public, if they are tables of main. Among safe instructions, only OpenRead opens a
+** cursor.
 */
 static int cursors_are_sound(const struct program *program, const struct table_loop *loop) {
   int own = program->list[loop->open].p1;
@@ -120,12 +121,12 @@ static int only(const struct program *program, const char *name) {
 ** Finds the loop. With a policy, the loop's table is the only opened table that is not public, and
 ** loops over public tables may be inside.
 */
-static int find_loop(struct table_loop *loop, const struct program *program, sqlite3 *db,
-                     const struct ledger_policy *policy) {
+static int find_loop(struct table_loop *loop, const struct program *program, const char *start,
+                     sqlite3 *db, const struct ledger_policy *policy) {
   *loop = (struct table_loop){-1, -1, -1};
   if (!policy) {
-    *loop = (struct table_loop){only(program, "OpenRead"), only(program, "Rewind"),
-                                only(program, "Next")};
+    *loop =
+        (struct table_loop){only(program, "OpenRead"), only(program, start), only(program, "Next")};
     return loop->open >= 0;
   }
   for (int i = 0; i < program->count; i++) {
@@ -137,7 +138,7 @@ static int find_loop(struct table_loop *loop, const struct program *program, sql
   for (int i = 0; loop->open >= 0 && i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
     if (here->p1 != program->list[loop->open].p1) continue;
-    if (is(here, "Rewind") && loop->rewind < 0) loop->rewind = i;
+    if (is(here, start) && loop->rewind < 0) loop->rewind = i;
     if (is(here, "Next")) loop->next = i;
   }
   return loop->open >= 0;
@@ -165,12 +166,12 @@ static int goes_forward(const struct program *program, const struct table_loop *
   return 1;
 }
 
-int table_loop_find(struct table_loop *loop, const struct program *program,
+int table_loop_find(struct table_loop *loop, const struct program *program, const char *start,
                     const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
                     const struct ledger_policy *policy) {
   for (int i = 0; i < program->count; i++)
     if (!instruction_is_safe(&program->list[i], functions)) return 0;
-  if (!find_loop(loop, program, db, policy) || loop->rewind < loop->open ||
+  if (!find_loop(loop, program, start, db, policy) || loop->rewind < loop->open ||
       loop->next < loop->rewind)
     return 0;
   const struct program_instruction *open = &program->list[loop->open];

@@ -8,7 +8,7 @@
 #include "query/policy_tables.h"
 #include "query/program.h"
 
-/* The addresses of OpenRead, Rewind and Next. */
+/* The addresses of OpenRead, of Rewind (or SeekGE), and of Next. */
 struct table_loop {
   int open, rewind, next;
 };
@@ -21,9 +21,10 @@ typedef int is_aggregate(const struct program_instruction *instruction);
 ** raise no error, and must compute from the current row alone. The loop keeps nothing for later
 ** rows, except in its aggregates. `functions` describes the functions of the connection `db`. If
 ** `policy` is not null, the loop may read public tables inside, at positions that the current row
-** determines. Sets *loop if the proof succeeds.
+** determines. `start` is the instruction with which the loop starts: Rewind if the statement reads
+** all rows, or SeekGE if it reads a range of rowids. Sets *loop if the proof succeeds.
 */
-int table_loop_find(struct table_loop *loop, const struct program *program,
+int table_loop_find(struct table_loop *loop, const struct program *program, const char *start,
                     const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
                     const struct ledger_policy *policy);
 

@@ -19,9 +19,7 @@ from fixed_noise import COLUMNS, EXACT, compare, options_of, run_fixed, story
 from kinds_reference import KINDS
 from kinds_tables import random_table
 from noise_helpers import quick_path
-
-ROWS, SPREAD = 20000, 1000  # rowids are far apart, so a few rows make many ranges
-RATE = 1e6                  # the noise of a sum with clip 1000 is less than 1; a row adds at least 500
+from thread_helpers import becomes, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, WRITER
 
 
 def make(path, threads=1, protects="row", setup=(), rows=ROWS):
@@ -38,47 +36,8 @@ def make(path, threads=1, protects="row", setup=(), rows=ROWS):
     return db
 
 
-def total(db, query, clip=1000):
-    return one(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, json.dumps({"clip": clip}))
-
-
 def truth(db, query):
     return one(db, f"SELECT coalesce(sum(x), 0) FROM (SELECT * FROM ({query}))")
-
-
-@contextlib.contextmanager
-def slowed(db):
-    """Makes the host's connection wait after every thousand instructions, so that the other threads read most rows."""
-    calls = []
-
-    def wait():
-        calls.append(1)
-        time.sleep(0.002)
-    db.set_progress_handler(wait, 1000)
-    yield calls
-    db.set_progress_handler(None, 0)
-
-
-def total_beside(db, query):
-    """Returns the total of a query. If the query can be divided, the other threads read most of it."""
-    with slowed(db):
-        return total(db, query)
-
-
-def is_divided(db, query):
-    """Returns whether the host reads fewer rows with another thread than alone. On a busy machine the other thread may get little
-    time, so the test looks three times."""
-    with slowed(db) as alone:
-        db.execute("PRAGMA threads = 0").fetchall()
-        total(db, query)
-    db.execute("PRAGMA threads = 1").fetchall()
-    assert len(alone) > 20  # the query was long enough to be divided
-    for _ in range(3):
-        with slowed(db) as calls:
-            total(db, query)
-        if len(calls) < 0.9 * len(alone):
-            return True
-    return False
 
 
 # ---- which queries ---------------------------------------------------------------------------------------------------
@@ -389,18 +348,6 @@ def test_rowids_at_the_ends_of_their_range(tmp_path, first, last):
 
 # ---- one state of one file -------------------------------------------------------------------------------------------
 
-WRITER = """
-    import random, sqlite3, sys, time
-    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
-    db.execute("PRAGMA synchronous = OFF")
-    print("ready", flush=True)
-    while True:
-        row = random.randrange(1, 9000) * 1000
-        db.execute("UPDATE t SET x = 1000 - x WHERE id IN (?, ?)", (-row, row))
-        time.sleep(random.random() * 0.004)
-"""
-
-
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_all_threads_read_one_state(journal):
     """One of two distant rows has the value 1000, and the other has 0. Another connection keeps swapping the two values, so the
@@ -596,10 +543,6 @@ def test_all_threads_read_rows_that_are_far_apart(tmp_path, places):
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 
-def threads_of_process():
-    return len(os.listdir("/proc/self/task"))
-
-
 def files_of(path):
     """Returns the open files of this process whose names begin with `path`."""
     found = []
@@ -607,19 +550,6 @@ def files_of(path):
         with contextlib.suppress(FileNotFoundError):
             found.append(os.readlink(f"/proc/self/fd/{number}"))
     return sum(name.startswith(str(path)) for name in found)
-
-
-def becomes(count, wanted):
-    """Waits until count() returns `wanted`, because a thread that has been joined may take a moment to leave the process."""
-    for _ in range(1000):
-        if count() == wanted:
-            return True
-        time.sleep(0.005)
-    return False
-
-
-def state(db):
-    return one(db, "SELECT state FROM dp_release ORDER BY id DESC LIMIT 1")
 
 
 def test_an_interrupt_ends_all(tmp_path):

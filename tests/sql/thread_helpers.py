@@ -1,0 +1,80 @@
+"""What the tests of threads share: tables whose rowids are far apart, how to slow the host down, and how to see who read."""
+
+import contextlib
+import json
+import os
+import time
+
+from conftest import one
+
+ROWS, SPREAD = 20000, 1000  # rowids are far apart, so a few rows make many ranges
+RATE = 1e6                  # the noise of a sum with clip 1000 is less than 1; a row adds at least 500
+
+
+def total(db, query, clip=1000):
+    return one(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, json.dumps({"clip": clip}))
+
+
+@contextlib.contextmanager
+def slowed(db):
+    """Makes the host's connection wait after every thousand instructions, so that the other threads read most rows."""
+    calls = []
+
+    def wait():
+        calls.append(1)
+        time.sleep(0.002)
+    db.set_progress_handler(wait, 1000)
+    yield calls
+    db.set_progress_handler(None, 0)
+
+
+def total_beside(db, query):
+    """Returns the total of a query. If the query can be divided, the other threads read most of it."""
+    with slowed(db):
+        return total(db, query)
+
+
+def is_divided(db, query):
+    """Returns whether the host reads fewer rows with another thread than alone. On a busy machine the other thread may get little
+    time, so the test looks three times."""
+    with slowed(db) as alone:
+        db.execute("PRAGMA threads = 0").fetchall()
+        total(db, query)
+    db.execute("PRAGMA threads = 1").fetchall()
+    assert len(alone) > 20  # the query was long enough to be divided
+    for _ in range(3):
+        with slowed(db) as calls:
+            total(db, query)
+        if len(calls) < 0.9 * len(alone):
+            return True
+    return False
+
+
+def threads_of_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+def becomes(count, wanted):
+    """Waits until count() returns `wanted`, because a thread that has been joined may take a moment to leave the process."""
+    for _ in range(1000):
+        if count() == wanted:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def state(db):
+    return one(db, "SELECT state FROM dp_release ORDER BY id DESC LIMIT 1")
+
+
+# A program that keeps swapping the values of two distant rows.
+WRITER = """
+    import random, sqlite3, sys, time
+    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+    db.execute("PRAGMA synchronous = OFF")
+    print("ready", flush=True)
+    while True:
+        row = random.randrange(1, 9000) * 1000
+        db.execute("UPDATE t SET x = 1000 - x WHERE id IN (?, ?)", (-row, row))
+        time.sleep(random.random() * 0.004)
+"""
