@@ -20,6 +20,7 @@
 ** clipping (short_limit()). Each of its components has at most 2^53 steps.
 */
 #define SHORTS 512
+#define FEW    24 /* number of items from which on qsort() is faster than insertion */
 
 /* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
 struct item {
@@ -110,8 +111,10 @@ static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_
                    size_t first) {
   size_t *places = vectors->scratch.places, width = (size_t)vectors->shape->width;
   for (size_t i = start; i < end && bins == 1; i++) places[i] = places[i] * width + first;
-  for (size_t i = start; i < end && bins > 1; i++)
-    places[i] = places[i] / bins * width + first + places[i] % bins;
+  for (size_t i = start; i < end && bins > 1; i++) {
+    uint32_t slot = (uint32_t)places[i];
+    places[i] = slot / bins * width + first + slot % bins;
+  }
 }
 
 /*
@@ -127,8 +130,11 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
   size_t start = 0, end = count;
   struct tree tree = vectors->shape->tree;
+  int own = tree.bits; /* the level has 2^own nodes in each cell */
+  size_t first = (size_t)vectors->shape->width;
   for (int level = tree.levels; level >= 1; level--) {
-    int bits = tree_bits(tree, level) - tree_bits(tree, level - 1), first = tree_level(tree, level);
+    int above = tree_bits(tree, level - 1), bits = own - above;
+    first -= (size_t)1 << own;
     for (size_t i = start; i < end && level > 1; i++) {
       size_t parent = scratch->places[i] >> bits, last = count - 1;
       if (count > end && scratch->places[last] == parent) {
@@ -138,8 +144,8 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
         scratch->values[count++] = scratch->values[i];
       }
     }
-    locate(vectors, start, end, 1u << tree_bits(tree, level),
-           (size_t)vectors->shape->selects + (size_t)first);
+    locate(vectors, start, end, 1u << own, first);
+    own = above;
     start = end;
     end = count;
   }
@@ -201,8 +207,18 @@ static size_t cell_of(const struct vector_sum *vectors, const struct item *item)
   return item->slot / (size_t)vectors->shape->bins;
 }
 
+/* Sorts items. Most units have few, for which insertion is faster than qsort(). */
 static void sort(struct item *items, size_t count) {
-  qsort(items, count, sizeof *items, by_order);
+  if (count > FEW) {
+    qsort(items, count, sizeof *items, by_order);
+    return;
+  }
+  for (size_t i = 1; i < count; i++) {
+    struct item item = items[i];
+    size_t at = i;
+    for (; at > 0 && by_order(&items[at - 1], &item) > 0; at--) items[at] = items[at - 1];
+    items[at] = item;
+  }
 }
 
 static uint64_t order_of(const struct vector_sum *vectors, struct identity unit,
@@ -239,9 +255,10 @@ static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_
   size_t most = (size_t)vectors->shape->max_groups, keys = 1, kept = 0;
   struct item *items = vectors->scratch.items;
   if (vectors->shape->bins == 1) return keep_records(vectors, unit, count);
+  if (!most) return count;
   for (size_t i = 1; i < count; i++)
     keys += cell_of(vectors, &items[i]) != cell_of(vectors, &items[i - 1]);
-  if (!most || keys <= most) return count;
+  if (keys <= most) return count;
   for (size_t i = 0; i < count; i++) items[i].order = order_of(vectors, unit, &items[i]);
   sort(items, count);
   for (keys = 0; kept < count; kept++) {
