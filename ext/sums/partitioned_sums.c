@@ -57,6 +57,7 @@ struct store {
   ** name the same bucket.
   */
   uint32_t *directory;
+  uint32_t cells; /* all cells, joined by OR */
   struct bucket *buckets;
   size_t count, room; /* used and allocated elements of `buckets` */
   struct slab *slabs;
@@ -151,7 +152,8 @@ static void copy_row(const struct store *store, record_word *to, const record_wo
   to[2] = from[2];
   to[3] = from[3];
   to[4] = from[4];
-  for (size_t i = LEAST_WORDS; i < store->words; i++) to[i] = from[i];
+  if (store->words > LEAST_WORDS)
+    memcpy(to + LEAST_WORDS, from + LEAST_WORDS, sizeof *to * (store->words - LEAST_WORDS));
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -373,6 +375,13 @@ static uint64_t clear_index(const struct store *store, size_t rows) {
   return slots - 1;
 }
 
+/* Prefetches the first rows of a chunk, if the bucket has this chunk. */
+static void prefetch_chunk(const struct bucket *bucket, size_t chunk) {
+  if (chunk >= bucket->count) return;
+  for (size_t at = 0; at < CHUNK_BYTES / sizeof(record_word); at += LINE / sizeof(record_word))
+    memory_prefetch(bucket->chunks[chunk] + at);
+}
+
 /*
 ** Merges the rows of a bucket into one record for each pair. A slot of the index holds the number
 ** of a record plus 1, or 0 if the slot is empty. Returns 1, or 0 if memory runs out.
@@ -385,6 +394,7 @@ static int settle(struct partitioned_sums *records, struct store *store, struct 
   uint64_t mask = clear_index(store, rows);
   uint32_t *index = store->index;
   for (size_t i = 0; i < rows; i++) {
+    if (!(i & (chunk_rows(store) - 1))) prefetch_chunk(bucket, (i >> store->chunk_shift) + 1);
     const record_word *row = row_at(store, bucket, i);
     uint64_t at = identity_mix(records->secret, unit_of_row(store, row), record_cell(row)) & mask;
     while (index[at] && (i < known || !same_pair(store, row_at(store, bucket, index[at] - 1), row)))
@@ -531,6 +541,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   }
   record_word *row = bucket->next;
   row[0] = cell;
+  store->cells |= cell;
   set_word(row + 1, unit.low);
   if (!store->of_integers) set_word(row + 3, unit.kind);
   set_values(records, store, row, values);
@@ -622,12 +633,27 @@ static int gather(struct partitioned_sums *records) {
   return !records->failed;
 }
 
+/*
+** Prepares a bucket whose records are read next, while they are in the cache: merges the rows of
+** every pair into one record. Calls gather() as soon as the wide store has a row, unless
+** *is_gathered is set. The units of the buckets before have no wide rows, because all records of a
+** unit are in one bucket. Returns 1, or 0 if memory ran out.
+*/
+static int prepare(struct partitioned_sums *records, struct store *store, struct bucket *bucket,
+                   int *is_gathered) {
+  records->failed = records->failed || !settle(records, store, bucket);
+  if (*is_gathered || is_empty(&records->stores[WIDE])) return !records->failed;
+  *is_gathered = 1;
+  return gather(records);
+}
+
 int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context) {
-  if (!gather(records)) return 0;
+  int is_gathered = 0;
   for (int i = 0; i < STORES; i++) {
-    const struct store *store = &records->stores[i];
+    struct store *store = &records->stores[i];
     for (size_t j = 0; j < store->count; j++) {
-      const struct bucket *bucket = &store->buckets[j];
+      struct bucket *bucket = &store->buckets[j];
+      if (!prepare(records, store, bucket, &is_gathered)) return 0;
       for (size_t k = 0; k < bucket->settled; k++) {
         const record_word *row = row_at(store, bucket, k);
         get_values(records, store, row, records->values);
@@ -640,7 +666,8 @@ int partitioned_sums_each(struct partitioned_sums *records, take_record *take, v
 
 /*
 ** Calls `take` for each unit of a settled bucket, with all its records. The index leads to one
-** record of each unit, and `links` leads from there to the unit's other records.
+** record of each unit, and `links` leads from there to the unit's other records. If there is only
+** one cell, each record is a unit of its own.
 */
 static int take_units(struct partitioned_sums *records, struct store *store,
                       const struct bucket *bucket, take_unit *take, void *context) {
@@ -648,6 +675,11 @@ static int take_units(struct partitioned_sums *records, struct store *store,
     records->failed = 1;
     return 0;
   }
+  for (size_t i = 0; i < bucket->settled && !store->cells; i++) {
+    store->list[0] = row_at(store, bucket, i);
+    if (!take(context, store->list, 1)) return 0;
+  }
+  if (!store->cells) return 1;
   uint64_t mask = clear_index(store, bucket->settled);
   uint32_t *index = store->index, *links = store->links;
   for (size_t i = 0; i < bucket->settled; i++) {
@@ -670,12 +702,13 @@ static int take_units(struct partitioned_sums *records, struct store *store,
 }
 
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context) {
-  if (!gather(records)) return 0;
+  int is_gathered = 0;
   for (int i = 0; i < STORES; i++) {
     struct store *store = &records->stores[i];
     records->taken = store;
     for (size_t j = 0; j < store->count; j++) {
-      const struct bucket *bucket = &store->buckets[j];
+      struct bucket *bucket = &store->buckets[j];
+      if (!prepare(records, store, bucket, &is_gathered)) return 0;
       if (bucket->settled && !take_units(records, store, bucket, take, context)) return 0;
     }
   }

@@ -181,6 +181,26 @@ static void sums_that_grow(void) {
   finish(&table);
 }
 
+/*
+** Some units of many buckets get a sum beyond 2^61 only when their last rows are merged, while the
+** records are taken. All records of such a unit must still come together, and once.
+*/
+static void sums_that_grow_at_the_end(void) {
+  for (int way = 0; way < 2; way++) {
+    struct table table = start(30000, 3, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    for (uint32_t i = 0; i < 90000; i++) add(&table, records, i % 30000, i / 30000, (int128[]){1});
+    for (uint32_t i = 0; i < 40; i++)
+      add(&table, records, i % 20 * 1001, 1, (int128[]){(int128)3 << 59});
+    CHECK(is_empty(&records->stores[WIDE]) && records->stores[INTEGERS].count > 1, "too early");
+    if (way) CHECK(partitioned_sums_each(records, take, &table) && !table.wrong, "wrong sums");
+    check(&table, records, "late sums");
+    CHECK(!is_empty(&records->stores[WIDE]), "no sum grew");
+    partitioned_sums_close(records);
+    finish(&table);
+  }
+}
+
 static int keep(void *context, struct identity unit, uint32_t cell, const int128 *values) {
   CHECK(identity_same(unit, unit_of(0)) && cell == 0, "another");
   memcpy(context, values, 2 * sizeof *values);
@@ -304,6 +324,7 @@ static void nothing(void) {
 int main(void) {
   RUN(random_tables);
   RUN(sums_that_grow);
+  RUN(sums_that_grow_at_the_end);
   RUN(huge_sums_saturate);
   RUN(taking_stops);
   RUN(buckets_are_split);
