@@ -171,7 +171,7 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
   if (!unit_of(rows, row, &unit)) return 0;
   sqlite3_value *value = row[rows->columns.value];
   const unsigned char *floats = vector_text_floats(value, size);
-  if (floats && vector_sum_add_floats(vectors, floats)) return 1;
+  if (floats && vector_sum_add_floats(vectors, unit, floats)) return 1;
   vector_text_read(value, rows->buffer, size); /* a malformed text gives a vector of zeros */
   return vector_sum_add_vector(vectors, unit, rows->buffer);
 }

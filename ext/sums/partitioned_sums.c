@@ -530,8 +530,10 @@ static struct bucket *make_room(struct partitioned_sums *records, struct store *
   return bucket->next < bucket->end || add_chunk(store, bucket) ? bucket : 0;
 }
 
-static void add_row(struct partitioned_sums *records, struct store *store, struct identity unit,
-                    uint32_t cell, const int128 *values) {
+/* Adds a row. Its values are `values` or, if `values` is null, `narrow`. */
+static inline void add_row_of(struct partitioned_sums *records, struct store *store,
+                              struct identity unit, uint32_t cell, const int128 *values,
+                              const int64_t *narrow) {
   uint64_t place = identity_mix(records->secret, unit, 0);
   struct bucket *bucket = bucket_for(store, place);
   if (records->failed) return;
@@ -544,7 +546,11 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   store->cells |= cell;
   set_word(row + 1, unit.low);
   if (!store->of_integers) set_word(row + 3, unit.kind);
-  set_values(records, store, row, values);
+  if (values) {
+    set_values(records, store, row, values);
+  } else {
+    memcpy(row + first_value(store), narrow, sizeof *narrow * (size_t)records->components);
+  }
   /* The comparison reads only the row added last, which is still in the cache. */
   if (store->last && store->last + store->words == row && same_pair(store, store->last, row)) {
     add_values(records, store, store->last, row);
@@ -555,6 +561,18 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   /* Prefetches the memory of the next row. */
   for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE)
     memory_prefetch((const void *)((uintptr_t)bucket->next + at));
+}
+
+static void add_row(struct partitioned_sums *records, struct store *store, struct identity unit,
+                    uint32_t cell, const int128 *values) {
+  add_row_of(records, store, unit, cell, values, 0);
+}
+
+int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
+                                uint32_t cell, const int64_t *values) {
+  int store = unit.kind == IDENTITY_INTEGER ? INTEGERS : OTHERS;
+  add_row_of(records, &records->stores[store], unit, cell, 0, values);
+  return !records->failed;
 }
 
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,

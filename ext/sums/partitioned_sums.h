@@ -48,6 +48,9 @@ void partitioned_sums_close(struct partitioned_sums *records);
 */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
+/* Does the same for a row whose values are within +-2^61. */
+int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
+                                uint32_t cell, const int64_t *values);
 
 /* Returns whether no row has been added. */
 int partitioned_sums_are_none(const struct partitioned_sums *records);

@@ -49,7 +49,7 @@ struct vector_sum {
   int128 *row;                      /* the components of the row that is being added */
   int128 *totals;                   /* the totals of the coordinates */
   size_t totals_room;
-  int64_t *steps;      /* the steps of a short row */
+  int64_t *steps;      /* the steps of a row of floats */
   int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
   int short_count;     /* the number of these rows */
   uint128 short_limit; /* bound on the squared norm of a short row, in steps */
@@ -477,11 +477,13 @@ static void flush_shorts(struct vector_sum *vectors) {
 /*
 ** The loop passes over the bytes once, without a branch that depends on the numbers. Each component
 ** must be at most 2^53 steps, so that the sum of squares fits 128 bits. If a component is larger or
-** NaN, the result of llrint() is unspecified, and the function does not use the row.
+** NaN, the result of llrint() is unspecified, and the function does not use the row. The rows of a
+** unit need not be short, because clip_vector() clips only their sum.
 */
-int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats) {
+int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
+                          const unsigned char *floats) {
   const struct layout *shape = vectors->shape;
-  if (vectors->by_unit || shape->is_l1) return 0;
+  if (shape->is_l1 || (vectors->by_unit && shape->counts)) return 0;
   int64_t *restrict steps = vectors->steps, *restrict shorts = vectors->shorts;
   int dimension = vectors->question.size, near = 1;
   double scale = shape->scale;
@@ -493,7 +495,8 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
     sum += (uint128)((int128)step * step);
     steps[i] = step;
   }
-  if (!near || sum > vectors->short_limit) return 0;
+  if (!near || (sum > vectors->short_limit && !vectors->by_unit)) return 0;
+  if (vectors->by_unit) return partitioned_sums_add_narrow(vectors->records, unit, 0, steps);
   if (shape->counts) *shorts++ += shape->count_steps;
   for (int i = 0; i < dimension; i++) shorts[i] += steps[i];
   vectors->tally.whole++;

@@ -58,10 +58,12 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 /*
 ** Adds a row of little-endian binary32 numbers, faster than vector_sum_add_vector(). The numbers
 ** may also be infinite or NaN. Returns 1 if the function has added exactly the numbers that
-** vector_sum_add_vector() would add. Returns 0 and adds nothing if units are protected, if the row
-** would need clipping, if a number is not finite, or if norms are sums of magnitudes.
+** vector_sum_add_vector() would add. Returns 0 and adds nothing if the row would need clipping, if
+** a number is very large or not finite, if norms are sums of magnitudes, if units are protected and
+** the layout has a count, or if memory runs out.
 */
-int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats);
+int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
+                          const unsigned char *floats);
 
 /*
 ** These functions add sums that another vector has computed. vector_sum_add_record() adds the sums

@@ -305,7 +305,7 @@ static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const f
     finite &= isfinite(v[j]) != 0;
   }
   for (int j = 0; j < size; j++) numbers[j] = finite ? v[j] : 0;
-  int taken = vector_sum_add_floats(fast, bytes + 1);
+  int taken = vector_sum_add_floats(fast, identity_integer(1), bytes + 1);
   CHECK(!taken || finite, "what is not finite is no vector");
   if (!taken) CHECK(vector_sum_add_vector(fast, identity_integer(1), numbers), "fast");
   CHECK(vector_sum_add_vector(slow, identity_integer(1), numbers), "slow");
@@ -353,8 +353,9 @@ static void check_short_way(const struct contribution *question, int by_unit, co
     free(got);
     free(want);
   }
-  CHECK(by_unit ? shorts == 0 : count < 100 || shorts > 0, "%d of %d rows are short", shorts,
-        count);
+  int is_mean = question->family == &family_vector_mean;
+  CHECK(by_unit && is_mean ? shorts == 0 : count < 100 || shorts > 0, "%d of %d rows are short",
+        shorts, count);
   vector_sum_close(fast);
   vector_sum_close(slow);
 }
