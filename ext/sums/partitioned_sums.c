@@ -530,7 +530,7 @@ static struct bucket *make_room(struct partitioned_sums *records, struct store *
   return bucket->next < bucket->end || add_chunk(store, bucket) ? bucket : 0;
 }
 
-/* Adds a row. Its values are `values` or, if `values` is null, `narrow`. */
+/* Adds a row. Its values are `narrow` or, if `narrow` is null, `values`. */
 static inline void add_row_of(struct partitioned_sums *records, struct store *store,
                               struct identity unit, uint32_t cell, const int128 *values,
                               const int64_t *narrow) {
@@ -546,10 +546,10 @@ static inline void add_row_of(struct partitioned_sums *records, struct store *st
   store->cells |= cell;
   set_word(row + 1, unit.low);
   if (!store->of_integers) set_word(row + 3, unit.kind);
-  if (values) {
-    set_values(records, store, row, values);
-  } else {
+  if (narrow) {
     memcpy(row + first_value(store), narrow, sizeof *narrow * (size_t)records->components);
+  } else {
+    set_values(records, store, row, values);
   }
   /* The comparison reads only the row added last, which is still in the cache. */
   if (store->last && store->last + store->words == row && same_pair(store, store->last, row)) {
