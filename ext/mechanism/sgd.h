@@ -31,7 +31,8 @@
 ** Requirements:
 **   G1  The descent takes exactly rows + public_rows steps, or the number of steps that the random
 **       stop has drawn. The number of rows that arrive does not matter. A missing row has no
-**       gradient, and surplus rows are not read.
+**       gradient, and surplus rows are not read. Public rows are known by their place only, so the
+**       owner vouches that at most `rows` private rows arrive.
 **   G2  If the gradient of a row cannot be computed, the row has no gradient. The descent still
 **       takes a step with noise for this row.
 **   G3  Intermediate coefficients and unused noise are wiped.
