@@ -272,6 +272,7 @@ def test_replacement():
     assert bound <= limit and epsilon_of(bound) > epsilon_of(limit) / 2
 
 
+@pytest.mark.slow
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
     """Makes the same audit on a build in which every draw has 16/25 of its variance."""
     source = (ROOT / "ext/mechanism/lattice_design.c").read_text()

@@ -12,8 +12,8 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
-MODES = ["memory-once", "random-once", "io-once", "full-once", "kill", "power"]
-SLOW = ["memory-on", "own-once", "io-on", "full-on"]  # not in `make test`, because they seldom find what MODES do not
+MODES = ["memory-once", "random-once", "io-once", "kill", "power"]
+SLOW = ["memory-on", "own-once", "io-on", "full-once", "full-on"]  # not in `make test`, because they seldom find what MODES do not
 
 
 def inject(mode, tmp_path):

@@ -179,11 +179,12 @@ def test_a_model_is_found_again(bench):
 def test_questions_are_measured():
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "questions.py"), "2000"], capture_output=True, text=True, check=True)
     header, _, without, with_index, top, _, *rest = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    links, (head, _, *statements) = rest[:4], rest[4:]
+    links, (head, _, *statements), (clocks, _, *threads) = rest[:4], rest[4:11], rest[11:]
     assert header.count("|") == without.count("|") == with_index.count("|") and "by unit / GROUP BY" in header
     assert [line.split("|")[1].strip() for line in (without, with_index)] == ["no", "yes"]
     assert all(line.count("|") == top.count("|") for line in links) and "at once / unchecked" in top
     assert [[cell.strip() for cell in line.split("|")[1:3]] for line in links] == [["1", "by link"], ["1", "none"], ["2", "by link"], ["2", "none"]]
     assert len(statements) == 5 and all(line.count("|") == head.count("|") for line in statements) and "guarded / plain" in head
-    assert all(float(cell) > 0 for line in (without, with_index, *statements) for cell in line.split("|")[2:-1])
+    assert len(threads) == 3 and all(line.count("|") == clocks.count("|") for line in threads) and "two / one" in clocks
+    assert all(float(cell) > 0 for line in (without, with_index, *statements, *threads) for cell in line.split("|")[2:-1])
     assert all(float(cell) > 0 for line in links for cell in line.split("|")[3:-1])

@@ -137,7 +137,7 @@ def check_meanwhile(path, statement):
 
 
 @pytest.mark.plain
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
     """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
     path = tmp_path / "data.db"
@@ -148,7 +148,7 @@ def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
 
 
 @pytest.mark.plain
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
     before, statement = way
     ledger(tmp_path / "whole.db", before).close()
@@ -182,6 +182,7 @@ def reports(form, n):
 
 @pytest.mark.plain
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sample(1)
 def test_other_connections_use_the_ledger_while_reports_are_drawn(tmp_path, form):
     path = tmp_path / "data.db"
     ledger(path).close()

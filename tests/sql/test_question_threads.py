@@ -108,7 +108,7 @@ def db():
 
 
 @pytest.mark.parametrize("query", DIVIDED)
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_divides(db, query):
     """A clip of 1000 bounds each unit, and a clip of 1e6 bounds none. A row that counts for a wrong unit changes the first sum, and
     a row that is missing or read twice changes the second one."""

@@ -351,6 +351,7 @@ def test_a_group_release_is_the_same_when_it_is_stored(db):
     assert states(db) == ["released"] and one(db, "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.slow  # waits for a lock for 10 seconds
 def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     """While the statement ends, another connection locks the ledger for longer than the extension waits (10 s). The value is
     stored by a later statement."""
