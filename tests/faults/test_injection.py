@@ -12,8 +12,9 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
-MODES = ["memory-once", "random-once", "io-once", "kill", "power"]
-SLOW = ["memory-on", "own-once", "io-on", "full-once", "full-on"]  # not in `make test`, because they seldom find what MODES do not
+MODES = ["memory-once", "random-once", "io-once", "power"]
+# Not in `make test`, because they seldom find what MODES and tests/attacks/test_kill.py do not.
+SLOW = ["kill", "memory-on", "own-once", "io-on", "full-once", "full-on"]
 
 
 def inject(mode, tmp_path):

@@ -275,6 +275,7 @@ def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(path, lock, op
     timer.join()
 
 
+@pytest.mark.slow  # waits for 10 seconds
 def test_a_ledger_that_stays_locked_is_a_clear_error(db, path):
     calls = []
     db.create_function("tick", 1, lambda x: calls.append(x) or x)

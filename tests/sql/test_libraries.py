@@ -231,6 +231,7 @@ def test_waiting_for_a_lock_ends_on_an_interrupt(path, holder, means):
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
+@pytest.mark.slow  # waits for 5 seconds
 def test_signals_do_not_shorten_the_wait(path):
     create(path).close()
     assert run("""

@@ -241,6 +241,7 @@ def test_the_cost_is_that_of_the_worst_pair_of_rows(tmp_path):
         assert abs(curve[k] / float(reference(LARGE, ORDERS[k])) - 1) < 1e-9, ORDERS[k]
 
 
+@pytest.mark.slow
 def test_a_batch_of_large_kernels(tmp_path):
     """Each kernel of a batch has its own cost, which is that of a release of its own."""
     kernels = {"a": LARGE, "b": kernel_of(XS[:20], ZS, 4), "c": LARGE}

@@ -55,14 +55,17 @@ def test_95_percent_of_the_intervals_contain_the_average(mechanism, ratio, x):
         db.close()
 
 
+@pytest.mark.slow
 def test_first_order_intervals_would_fail():
     """The reason for the intervals here: with values near an end of the range, value ± 1.96 stddev contains the average in far fewer
-    than 95% of the groups. The test above would notice this."""
-    with quick_path() as path:
-        db = release(path, 0.5, 3)
-        held = one(db, f"SELECT sum(abs(value - 0.5) <= {Z} * stddev) FROM dp_value")
-        assert held / KEYS < 0.95 - SEVEN * math.sqrt(0.95 * 0.05 / KEYS)
-        db.close()
+    than 95% of the groups, about 88%."""
+    held, times = 0, 6
+    for _ in range(times):
+        with quick_path() as path:
+            db = release(path, 0.5, 3)
+            held += one(db, f"SELECT sum(abs(value - 0.5) <= {Z} * stddev) FROM dp_value")
+            db.close()
+    assert held < times * KEYS * 0.95 - SEVEN * math.sqrt(times * KEYS * 0.95 * 0.05)
 
 
 def allowed(statistic, width, limit):
