@@ -1,6 +1,5 @@
 /* store.c: reads and writes the rows of releases, paths, publications and values. */
 #include <math.h>
-#include <sodium.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -49,16 +48,14 @@ char *ledger_fingerprint(const struct ledger_release *release) {
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   struct ledger_release row = *r;
-  unsigned char random[16];
-  /* The row has a random name until its id is known. */
-  char state[] = "charged", name[2 * sizeof random + 1];
-  sqlite3_randomness(sizeof random, random);
+  /* An unnamed release has this name until its id is known. No id is 0, so the name is free. */
+  char state[] = "charged", name[] = "release-0";
   row.id = 0;
   row.state = state;
   if (row.name && grant_owns_name(ledger, row.name) != (ledger->grant != 0))
     return ledger_fail(ledger, "names that begin with the name of a grant and '/' belong to that "
                                "grant (dp_grant lists them; choose another name)");
-  if (!row.name) row.name = sodium_bin2hex(name, sizeof name, random, sizeof random);
+  if (!row.name) row.name = name;
   if (!statement_insert(ledger, RELEASE_INSERT, &row)) return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   seal_touch(ledger, r->id);

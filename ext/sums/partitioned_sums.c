@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sums/chunks.h"
 #include "sums/unit_table.h"
 
 #define MOST        ((int64_t)1 << 61)  /* bound on a narrow value between two additions */
@@ -37,15 +38,6 @@ struct bucket {
   int depth;    /* number of leading bits in which the places of its units agree */
 };
 
-/*
-** Chunks are cut from slabs. The first slab has one chunk, and each other slab is twice as large as
-** the slab before, up to a huge page.
-*/
-struct slab {
-  record_word *words;
-  size_t bytes;
-};
-
 struct store {
   int is_wide, of_integers;
   size_t words;    /* number of words of a row */
@@ -59,12 +51,8 @@ struct store {
   uint32_t *directory;
   uint32_t cells; /* all cells, joined by OR */
   struct bucket *buckets;
-  size_t count, room; /* used and allocated elements of `buckets` */
-  struct slab *slabs;
-  size_t slab_count;
-  record_word *fresh, *fresh_end; /* the part of the last slab that no chunk has used yet */
-  record_word **spare;            /* chunks that are free again */
-  size_t spare_count, spare_room;
+  size_t count, room;       /* used and allocated elements of `buckets` */
+  struct chunks chunks;     /* the memory of the rows */
   record_word *last;        /* the row that was added last, or null */
   uint32_t *index;          /* a hash table of one bucket's records, while the bucket is read */
   uint32_t *links;          /* for each record, the next record of the same unit */
@@ -166,55 +154,15 @@ static size_t chunk_words(const struct store *store) {
   return store->words << store->chunk_shift;
 }
 
-/* Returns an array with room for one more element, or null if memory runs out. */
-static void *grown(void *array, size_t size, size_t count, size_t *room) {
-  if (count < *room) return array;
-  size_t more = *room * 2 + 1;
-  void *larger = realloc(array, size * more);
-  if (larger) *room = more;
-  return larger;
-}
-
-/* Allocates another slab. Returns 1, or 0 if memory runs out. */
-static int open_slab(struct store *store) {
-  size_t bytes = chunk_words(store) * sizeof(record_word);
-  for (size_t i = 0; i < store->slab_count && bytes < MEMORY_HUGE_PAGE; i++) bytes *= 2;
-  if (bytes > MEMORY_HUGE_PAGE && store->chunk_shift > 0) bytes = MEMORY_HUGE_PAGE;
-  struct slab *slabs = realloc(store->slabs, sizeof *slabs * (store->slab_count + 1));
-  if (!slabs) return 0;
-  store->slabs = slabs;
-  record_word *words = memory_table(bytes);
-  if (!words) return 0;
-  slabs[store->slab_count++] = (struct slab){words, bytes};
-  size_t chunk = chunk_words(store);
-  store->fresh = words;
-  store->fresh_end = words + bytes / sizeof *words / chunk * chunk;
-  return 1;
-}
-
 /* Adds an empty chunk to a bucket whose last chunk is full. Returns 1, or 0 if memory runs out. */
 static int add_chunk(struct store *store, struct bucket *bucket) {
-  record_word **chunks = grown(bucket->chunks, sizeof *chunks, bucket->count, &bucket->room);
+  record_word **chunks = chunks_grown(bucket->chunks, sizeof *chunks, bucket->count, &bucket->room);
   if (!chunks) return 0;
   bucket->chunks = chunks;
-  if (store->spare_count) {
-    bucket->next = store->spare[--store->spare_count];
-  } else {
-    if (store->fresh == store->fresh_end && !open_slab(store)) return 0;
-    bucket->next = store->fresh;
-    store->fresh += chunk_words(store);
-  }
-  chunks[bucket->count++] = bucket->next;
-  bucket->end = bucket->next + chunk_words(store);
-  return 1;
-}
-
-/* Makes a chunk free again. Returns 1, or 0 if memory runs out. */
-static int free_chunk(struct store *store, record_word *chunk) {
-  record_word **spare = grown(store->spare, sizeof *spare, store->spare_count, &store->spare_room);
-  if (!spare) return 0;
-  store->spare = spare;
-  spare[store->spare_count++] = chunk;
+  record_word *chunk = chunks_take(&store->chunks);
+  if (!chunk) return 0;
+  chunks[bucket->count++] = bucket->next = chunk;
+  bucket->end = chunk + chunk_words(store);
   return 1;
 }
 
@@ -240,7 +188,7 @@ static size_t rows_of(const struct store *store, const struct bucket *bucket) {
 static int keep_rows(struct store *store, struct bucket *bucket, size_t kept) {
   size_t chunks = (kept + chunk_rows(store) - 1) >> store->chunk_shift;
   while (bucket->count > chunks) {
-    if (!free_chunk(store, bucket->chunks[--bucket->count])) return 0;
+    if (!chunks_free(&store->chunks, bucket->chunks[--bucket->count])) return 0;
   }
   bucket->next = bucket->end = 0;
   if (chunks) {
@@ -272,7 +220,8 @@ static int reserve(struct store *store, size_t rows) {
 
 /* Makes another bucket. Returns 0 when out of memory. */
 static int open_bucket(struct store *store) {
-  struct bucket *buckets = grown(store->buckets, sizeof *buckets, store->count, &store->room);
+  struct bucket *buckets =
+      chunks_grown(store->buckets, sizeof *buckets, store->count, &store->room);
   if (!buckets) return 0;
   store->buckets = buckets;
   buckets[store->count++] = (struct bucket){.limit = store->full};
@@ -283,10 +232,8 @@ static int open_bucket(struct store *store) {
 
 static void store_close(struct store *store) {
   for (size_t i = 0; i < store->count; i++) free(store->buckets[i].chunks);
-  for (size_t i = 0; i < store->slab_count; i++)
-    memory_table_free(store->slabs[i].words, store->slabs[i].bytes);
-  void *arrays[] = {store->buckets, store->slabs, store->spare, store->directory,
-                    store->index,   store->links, store->list};
+  chunks_close(&store->chunks);
+  void *arrays[] = {store->buckets, store->directory, store->index, store->links, store->list};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
@@ -295,6 +242,7 @@ static int store_open(struct store *store, int components, int of_integers, int 
   store->words = first_value(store) + (size_t)components * (is_wide ? 4 : 2);
   size_t bytes = store->words * sizeof(record_word);
   while (bytes << store->chunk_shift < CHUNK_BYTES) store->chunk_shift++;
+  chunks_open(&store->chunks, bytes << store->chunk_shift);
   store->full = FULL_BYTES / bytes > FULL_ROWS ? FULL_BYTES / bytes : FULL_ROWS;
   store->directory = calloc(1, sizeof *store->directory);
   return store->directory && open_bucket(store);
@@ -461,7 +409,7 @@ static int move_rows(const struct partitioned_sums *records, struct store *store
       copy_row(store, to->next, row);
       to->next += store->words;
     }
-    going = going && free_chunk(store, from.chunks[i]);
+    going = going && chunks_free(&store->chunks, from.chunks[i]);
   }
   free(from.chunks);
   for (int i = 0; i < PARTS; i++) {

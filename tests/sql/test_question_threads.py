@@ -7,17 +7,13 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
-import textwrap
-import time
 
 import pytest
 
-from conftest import connect, one, PATIENCE, refused, run
+from conftest import connect, one, refused, run
 from noise_helpers import quick_path
 import random_questions
-from thread_helpers import becomes, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, WRITER
+from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside
 
 # The tables of the questions. x is 0, 500 or 1000. There are 100 units, and the rows of one of them have no unit instead. The rows
 # of a unit are far from each other. UNIT stands for the type of the units.
@@ -304,17 +300,7 @@ def test_all_threads_read_one_state(journal):
             other.execute("UPDATE t SET x = iif(id < 0, 0, 1000), unit = id")
         db = opened(path, threads=2)
         db.execute("PRAGMA busy_timeout = 60000").fetchall()
-        wanted, seen = one(db, "SELECT sum(x) FROM t"), []
-        with subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), path], stdout=subprocess.PIPE, text=True) as writer:
-            try:
-                assert writer.stdout.readline() == "ready\n"
-                deadline = time.monotonic() + PATIENCE
-                while (len(seen) < 100 or len(set(seen)) <= 20) and time.monotonic() < deadline:
-                    assert abs(total(db, "SELECT x FROM t") - wanted) < 100
-                    seen.append(one(db, "SELECT count(*) FROM t WHERE id < 0 AND x > 0"))
-            finally:
-                writer.kill()
-        assert len(set(seen)) > 20  # the other connection did write
+        check_one_state(db, path, "SELECT x FROM t", 100)
 
 
 def test_a_commit_between_the_connections_and_the_rows(tmp_path):

@@ -6,20 +6,17 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
 import pytest
 
-from conftest import connect, one, PATIENCE, refused, run, unchecked
+from conftest import connect, one, refused, run, unchecked
 from fixed_noise import COLUMNS, EXACT, compare, options_of, run_fixed, story
 from kinds_reference import KINDS
 from kinds_tables import random_table
 from noise_helpers import quick_path
-from thread_helpers import becomes, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, WRITER
+from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside
 
 
 def make(path, threads=1, protects="row", setup=(), rows=ROWS):
@@ -356,17 +353,7 @@ def test_all_threads_read_one_state(journal):
         db = make(path, threads=2, setup=[f"PRAGMA journal_mode = {journal}"])
         db.execute("PRAGMA busy_timeout = 60000").fetchall()
         db.execute("UPDATE t SET x = iif(id < 0, 0, 1000)")
-        wanted, seen = truth(db, "SELECT x FROM t"), []
-        with subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), path], stdout=subprocess.PIPE, text=True) as writer:
-            try:
-                assert writer.stdout.readline() == "ready\n"
-                deadline = time.monotonic() + PATIENCE
-                while (len(seen) < 150 or len(set(seen)) <= 20) and time.monotonic() < deadline:
-                    assert abs(total(db, "SELECT x FROM t") - wanted) < 100
-                    seen.append(one(db, "SELECT count(*) FROM t WHERE id < 0 AND x > 0"))
-            finally:
-                writer.kill()
-        assert len(set(seen)) > 20  # the other connection did write
+        check_one_state(db, path, "SELECT x FROM t", 150)
 
 
 def test_a_transaction_is_read_as_it_is(tmp_path):

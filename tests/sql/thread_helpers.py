@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import subprocess
+import sys
+import textwrap
 import time
 
-from conftest import one
+from conftest import PATIENCE, one
 
 ROWS, SPREAD = 20000, 1000  # rowids are far apart, so a few rows make many ranges
 RATE = 1e6                  # the noise of a sum with clip 1000 is less than 1; a row adds at least 500
@@ -65,6 +68,22 @@ def becomes(count, wanted):
 
 def state(db):
     return one(db, "SELECT state FROM dp_release ORDER BY id DESC LIMIT 1")
+
+
+def check_one_state(db, path, query, times):
+    """Asks at least `times` times for the sum of a query whose sum never changes, while another connection keeps swapping the
+    values of two distant rows."""
+    wanted, seen = one(db, "SELECT sum(x) FROM t"), []
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), path], stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            assert writer.stdout.readline() == "ready\n"
+            deadline = time.monotonic() + PATIENCE
+            while (len(seen) < times or len(set(seen)) <= 20) and time.monotonic() < deadline:
+                assert abs(total(db, query) - wanted) < 100
+                seen.append(one(db, "SELECT count(*) FROM t WHERE id < 0 AND x > 0"))
+        finally:
+            writer.kill()
+    assert len(set(seen)) > 20  # the other connection did write
 
 
 # A program that keeps swapping the values of two distant rows.

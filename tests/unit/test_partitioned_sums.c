@@ -263,7 +263,7 @@ static void buckets_are_split(void) {
       if (i % PAIRS != PAIRS - 1) continue;
       const struct store *store = &records->stores[INTEGERS];
       size_t bytes = 0, most = 0;
-      for (size_t j = 0; j < store->slab_count; j++) bytes += store->slabs[j].bytes;
+      for (size_t j = 0; j < store->chunks.slab_count; j++) bytes += store->chunks.slabs[j].size;
       for (size_t j = 0; j < store->count; j++)
         most =
             rows_of(store, &store->buckets[j]) > most ? rows_of(store, &store->buckets[j]) : most;
