@@ -78,7 +78,7 @@ def grow(path, charges):
                              "hash": "''"}}.get(table, {"release_id": "i + 1", "release": "'release-' || (i + 1)"})
         which = "id = 1" if table == "dp_release" else "release_id = 1"
         ledger.execute(f"INSERT INTO {table} {n} SELECT {', '.join(new.get(c, c) for c in columns)}"
-                       f" FROM n, {table} WHERE {which} ORDER BY i, {table}.rowid")
+                       f" FROM n, {table} WHERE {which} ORDER BY i")
     ledger.execute("UPDATE dp_budget SET releases = ?1, spent_rate = ?1 * spent_rate, spent_high = ?1 * spent_high,"
                    " spent_low = 0", (copies + 1,))
     seal(ledger)

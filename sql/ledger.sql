@@ -129,20 +129,53 @@ CREATE TABLE dp_value(
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- The path of a release: all its points, published or not, with their clocks. These rows are
--- confidential. component is the index of the coordinate among the coordinates of its key. If keys are
--- private, each point also has a row with component -1, because a point may have no keys at all. With the
--- option diagnose, components -3 and -2 of the key '' count the units that were clipped and the others.
-CREATE TABLE dp_path(
+-- The path of a release: all its points, published or not, with their clocks. There is one point per release
+-- and tier. These rows are confidential.
+CREATE TABLE dp_point(
+  id         INTEGER PRIMARY KEY,
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
-  clock      INTEGER NOT NULL,
+  clock      INTEGER NOT NULL,       -- variance of the noise in lattice steps squared; 0 for symbols
+  UNIQUE (release_id, tier)
+);
+
+-- The coordinates of the points. component is the index of the coordinate among the coordinates of its key.
+-- If keys are private, each point also has a row with component -1, because a point may have no keys at all.
+-- With the option diagnose, components -3 and -2 of the key '' count the units that were clipped and the
+-- others. A median has about 2000 coordinates, so this table is most of the file.
+CREATE TABLE dp_coordinate(
+  point      INTEGER NOT NULL REFERENCES dp_point(id),
   key        TEXT NOT NULL,          -- the key of a group, or the symbol
   component  INTEGER NOT NULL,
   value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol
-  PRIMARY KEY (release_id, tier, key, component)
-);
+  PRIMARY KEY (point, key, component)
+) WITHOUT ROWID;
+
+-- The points together with their coordinates. Rows can be written through this view as if it were a table,
+-- which dp_path was in format 3. A new release, tier or clock of one row is that of its whole point.
+CREATE VIEW dp_path AS
+  SELECT release_id, release, tier, clock, key, component, value
+  FROM dp_point JOIN dp_coordinate ON point = id;
+CREATE TRIGGER dp_path_insert INSTEAD OF INSERT ON dp_path BEGIN
+  INSERT INTO dp_point(release_id, release, tier, clock) VALUES (new.release_id, new.release, new.tier, new.clock)
+    ON CONFLICT (release_id, tier) DO UPDATE SET release = new.release, clock = new.clock;
+  INSERT INTO dp_coordinate SELECT id, new.key, new.component, new.value FROM dp_point
+    WHERE release_id = new.release_id AND tier = new.tier;
+END;
+CREATE TRIGGER dp_path_update INSTEAD OF UPDATE ON dp_path BEGIN
+  UPDATE dp_point SET release_id = new.release_id, release = new.release, tier = new.tier, clock = new.clock
+    WHERE release_id = old.release_id AND tier = old.tier;
+  UPDATE dp_coordinate SET key = new.key, component = new.component, value = new.value
+    WHERE key = old.key AND component = old.component
+    AND point = (SELECT id FROM dp_point WHERE release_id = new.release_id AND tier = new.tier);
+END;
+CREATE TRIGGER dp_path_delete INSTEAD OF DELETE ON dp_path BEGIN
+  DELETE FROM dp_coordinate WHERE key = old.key AND component = old.component
+    AND point = (SELECT id FROM dp_point WHERE release_id = old.release_id AND tier = old.tier);
+  DELETE FROM dp_point WHERE release_id = old.release_id AND tier = old.tier
+    AND NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = id);
+END;
 
 -- The payments of the tiers. The table is append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,

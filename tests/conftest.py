@@ -104,6 +104,17 @@ def ledger_of(path):
     return sqlite3.connect(str(path) + "-ledger", isolation_level=None)
 
 
+def edit(ledger, sql, parameters=()):
+    """Runs SQL in the ledger file. Returns the number of rows that it changed. (For the view dp_path, rowcount is 0.)"""
+    before = ledger.total_changes
+    ledger.execute(sql, parameters)
+    return ledger.total_changes - before
+
+
+# The triggers that make tables append-only. (Others make the view dp_path writable.)
+APPEND_ONLY = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%append-only%'"
+
+
 SUM = "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM visits"
 
 PRELUDE = """

@@ -170,11 +170,15 @@ struct table_columns {
   X(low, REAL, 8, PLAIN)                                                                           \
   X(high, REAL, 9, PLAIN)
 
-#define PATH_COLUMNS(X)                                                                            \
+#define POINT_COLUMNS(X)                                                                           \
   X(release_id, WIDE, 0, PLAIN)                                                                    \
+  X(id, ID, 0, PLAIN)                                                                              \
   X(release, BORROWED, 0, PLAIN)                                                                   \
   X(tier, BORROWED, 0, PLAIN)                                                                      \
-  X(clock, UNSIGNED, 0, PLAIN)                                                                     \
+  X(clock, UNSIGNED, 0, PLAIN)
+
+#define COORDINATE_COLUMNS(X)                                                                      \
+  X(point, WIDE, 0, PLAIN)                                                                         \
   X(key, BORROWED, 0, PLAIN)                                                                       \
   X(component, NUMBER, 0, PLAIN)                                                                   \
   X(value, WIDE, 0, PLAIN)

@@ -82,7 +82,8 @@ enum statement {
   RELEASE_SLACK,
   PATH_READ,
   PATH_ANY,
-  PATH_INSERT,
+  POINT_INSERT,
+  COORDINATE_INSERT,
   PUBLICATION_INSERT,
   PUBLICATION_FIND,
   PUBLICATION_EACH,
@@ -348,8 +349,12 @@ struct value_row {
   VALUE_COLUMNS(COLUMN_MEMBER)
 };
 
-struct path_row {
-  PATH_COLUMNS(COLUMN_MEMBER)
+struct point_row {
+  POINT_COLUMNS(COLUMN_MEMBER)
+};
+
+struct coordinate_row {
+  COORDINATE_COLUMNS(COLUMN_MEMBER)
 };
 
 struct charge {
@@ -373,8 +378,8 @@ struct order_row {
 };
 
 extern const struct table_columns columns_release, columns_tier, columns_policy,
-    columns_publication, columns_value, columns_path, columns_charge, columns_seal, columns_budget,
-    columns_order, columns_grant, columns_reserve, columns_rdp;
+    columns_publication, columns_value, columns_point, columns_coordinate, columns_charge,
+    columns_seal, columns_budget, columns_order, columns_grant, columns_reserve, columns_rdp;
 
 /*
 ** columns_select() returns the text of a SELECT that reads the columns of a row and ends with

@@ -51,10 +51,11 @@ static const char *const steps[LEDGER_FORMAT] = {
   " pragma_table_info(t.name) new JOIN pragma_table_info('old_' || t.name) old"                    \
   " ON old.name = new.name ORDER BY new.cid))"
 
+/* dp_path was a table in format 3 and is a view now, so the new name may be that of a view. */
 #define COPY                                                                                       \
   "SELECT group_concat('INSERT INTO \"' || name || '\"(' || columns || ') SELECT ' || columns ||"  \
   " ' FROM \"old_' || name || '\" ORDER BY rowid', ';') FROM (SELECT name, " COMMON " AS columns"  \
-  " FROM sqlite_master t WHERE type = 'table' AND " OURS " ORDER BY rowid)"                        \
+  " FROM sqlite_master t WHERE type IN ('table', 'view') AND " OURS " ORDER BY rowid)"             \
   " WHERE columns IS NOT NULL"
 
 /* Drops the tables from the last to the first, because later tables may refer to earlier tables. */

@@ -83,7 +83,7 @@ static const char *const statement_text[STATEMENTS] = {
     [TIER_DROPPED] = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL",
     [TIER_USED] = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
                   " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
-                  " SELECT release FROM dp_path WHERE tier = ?1 LIMIT 1",
+                  " SELECT release FROM dp_point WHERE tier = ?1 LIMIT 1",
     [TIER_RESERVED] = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1",
     [GRANT_TAKEN] = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
                     " LIMIT 1",
@@ -203,7 +203,7 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_READ] =
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
-    [PATH_ANY] = "SELECT 1 FROM dp_path WHERE release_id = ? LIMIT 1",
+    [PATH_ANY] = "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1",
     [PUBLICATION_FIND] =
         "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve,"
@@ -228,14 +228,17 @@ static const char *const statement_text[STATEMENTS] = {
     [PUBLICATION_OF] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                        " WHERE release_id = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
-    [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
-                     "dp_publication p"
-                     " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
-                     " SELECT 'dp_path', release FROM dp_path q WHERE release_id NOT IN (SELECT id "
-                     "FROM dp_release)"
-                     " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
-                     "'released' AND id NOT IN"
-                     " (SELECT release_id FROM dp_publication) LIMIT 1",
+    [ORPHAN_CHECK] =
+        "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
+        "dp_publication p"
+        " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
+        " SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN (SELECT id "
+        "FROM dp_release) OR NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
+        " UNION ALL SELECT 'dp_path', point FROM dp_coordinate WHERE point NOT IN"
+        " (SELECT id FROM dp_point)"
+        " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
+        "'released' AND id NOT IN"
+        " (SELECT release_id FROM dp_publication) LIMIT 1",
     /*
     ** Lists each publication together with each tier that must have paid for it, and with the
     ** payments of this tier for the release. ?1 holds names of mechanisms, each between spaces.
@@ -259,7 +262,8 @@ static const char *const statement_text[STATEMENTS] = {
     [STATE_CHECK] =
         "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
         " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
-        " published, EXISTS (SELECT 1 FROM dp_path WHERE release_id = id) AS drawn FROM dp_release)"
+        " published, EXISTS (SELECT 1 FROM dp_point p WHERE p.release_id = r.id) AS drawn FROM "
+        "dp_release r)"
         " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
         " (state = 'charged' AND published <> drawn) UNION ALL"
         " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
@@ -272,7 +276,7 @@ static const char *const statement_text[STATEMENTS] = {
         " (SELECT 'dp_charge' AS t, release_id, release FROM dp_charge UNION ALL"
         " SELECT 'dp_publication', release_id, release FROM dp_publication UNION ALL"
         " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
-        " SELECT 'dp_path', release_id, release FROM dp_path) p"
+        " SELECT 'dp_path', release_id, release FROM dp_point) p"
         " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1",
     /*
     ** Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
@@ -354,7 +358,8 @@ static const struct {
              AND_SAYS) ","
                        " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
                        " c.release <> r.name) FROM dp_release r"},
-    [PATH_INSERT] = {&columns_path, 0},
+    [POINT_INSERT] = {&columns_point, 0},
+    [COORDINATE_INSERT] = {&columns_coordinate, 0},
     [PUBLICATION_INSERT] = {&columns_publication, 0},
     [VALUE_INSERT] = {&columns_value, 0},
     [SEAL_INSERT] = {&columns_seal, 0},
@@ -368,20 +373,22 @@ static const struct {
 ** For each statement that writes: the subject that the statement changes, and that the commit must
 ** therefore seal. OF_RELEASE means the release whose id is the first parameter. OF_TERMS means the
 ** terms and tiers. OF_BUDGET means the budgets. OF_NEW_RELEASE means a release whose id is not
-** known yet. OF_CHAIN means rows that need no seal, because they are in a hash chain or because
-** dp_verify() recomputes them to the last bit.
+** known yet. OF_POINT means the release of a point that the same transaction has inserted, so the
+** release is on the list already. OF_CHAIN means rows that need no seal, because they are in a hash
+** chain or because dp_verify() recomputes them to the last bit.
 */
-enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
+enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_POINT, OF_CHAIN };
 static const char written[STATEMENTS] = {
-    [PERIOD_ENTER] = OF_BUDGET,  [PERIOD_ORDERS] = OF_CHAIN,   [TIER_DROP] = OF_TERMS,
-    [BUDGET_DROP] = OF_TERMS,    [ORDERS_DROP] = OF_TERMS,     [TERMS_INSERT] = OF_TERMS,
-    [POLICY_INSERT] = OF_TERMS,  [POLICY_TIGHTEN] = OF_TERMS,  [POLICY_NOTE] = OF_RELEASE,
-    [TIER_INSERT] = OF_TERMS,    [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
-    [BUDGET_WRITE] = OF_BUDGET,  [BUDGET_LEFT] = OF_BUDGET,    [ORDER_WRITE] = OF_CHAIN,
-    [GRANT_INSERT] = OF_TERMS,   [RESERVE_INSERT] = OF_BUDGET, [RESERVE_WRITE] = OF_BUDGET,
-    [CHARGE_INSERT] = OF_CHAIN,  [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
-    [RELEASE_NAME] = OF_RELEASE, [RELEASE_STATE] = OF_RELEASE, [RELEASE_SLACK] = OF_RELEASE,
-    [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
+    [PERIOD_ENTER] = OF_BUDGET,     [PERIOD_ORDERS] = OF_CHAIN,   [TIER_DROP] = OF_TERMS,
+    [BUDGET_DROP] = OF_TERMS,       [ORDERS_DROP] = OF_TERMS,     [TERMS_INSERT] = OF_TERMS,
+    [POLICY_INSERT] = OF_TERMS,     [POLICY_TIGHTEN] = OF_TERMS,  [POLICY_NOTE] = OF_RELEASE,
+    [TIER_INSERT] = OF_TERMS,       [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
+    [BUDGET_WRITE] = OF_BUDGET,     [BUDGET_LEFT] = OF_BUDGET,    [ORDER_WRITE] = OF_CHAIN,
+    [GRANT_INSERT] = OF_TERMS,      [RESERVE_INSERT] = OF_BUDGET, [RESERVE_WRITE] = OF_BUDGET,
+    [CHARGE_INSERT] = OF_CHAIN,     [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
+    [RELEASE_NAME] = OF_RELEASE,    [RELEASE_STATE] = OF_RELEASE, [RELEASE_SLACK] = OF_RELEASE,
+    [POINT_INSERT] = OF_RELEASE,    [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
+    [COORDINATE_INSERT] = OF_POINT,
 };
 
 /* Records the subject that a statement is about to change. */

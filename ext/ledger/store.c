@@ -222,24 +222,32 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
   return exists;
 }
 
+/* Inserts a point without coordinates. Returns its id. */
+static int64_t insert_point(struct ledger *ledger, const struct ledger_release *release,
+                            const char *tier, uint64_t clock) {
+  struct point_row row = {
+      .release_id = release->id, .release = release->name, .tier = tier, .clock = clock};
+  return statement_insert(ledger, POINT_INSERT, &row) ? sqlite3_last_insert_rowid(ledger->db) : 0;
+}
+
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point) {
   const int64_t *value = point->values;
-  struct path_row row = {release->id, release->name, point->tier, point->clock, "", -1, 0};
+  struct coordinate_row row = {insert_point(ledger, release, point->tier, point->clock), "", -1, 0};
   for (int i = 0; i < grid->extra; i++) {
     row.component = i - 1 - grid->extra;
     row.value = value[grid->cells * grid->components + i];
-    statement_insert(ledger, PATH_INSERT, &row);
+    statement_insert(ledger, COORDINATE_INSERT, &row);
   }
   row.component = -1;
   row.value = 0;
-  if (release->dimension == 0) statement_insert(ledger, PATH_INSERT, &row);
+  if (release->dimension == 0) statement_insert(ledger, COORDINATE_INSERT, &row);
   for (int cell = 0; cell < grid->cells; cell++) {
     if (grid->keys) row.key = grid->keys[cell];
     for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
       row.component = j;
       row.value = *value++;
-      statement_insert(ledger, PATH_INSERT, &row);
+      statement_insert(ledger, COORDINATE_INSERT, &row);
     }
   }
   return !error_is_set(ledger->error);
@@ -318,8 +326,8 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol) {
-  struct path_row row = {release->id, release->name, tier, 0, symbol, 0, 1};
-  return statement_insert(ledger, PATH_INSERT, &row);
+  struct coordinate_row row = {insert_point(ledger, release, tier, 0), symbol, 0, 1};
+  return statement_insert(ledger, COORDINATE_INSERT, &row);
 }
 
 int ledger_symbols(struct ledger *ledger, int64_t release_id,

@@ -52,8 +52,11 @@ static const struct column publication_list[] = {PUBLICATION_COLUMNS(DESCRIBE)};
 #define ROW value_row
 static const struct column value_list[] = {VALUE_COLUMNS(DESCRIBE)};
 #undef ROW
-#define ROW path_row
-static const struct column path_list[] = {PATH_COLUMNS(DESCRIBE)};
+#define ROW point_row
+static const struct column point_list[] = {POINT_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW coordinate_row
+static const struct column coordinate_list[] = {COORDINATE_COLUMNS(DESCRIBE)};
 #undef ROW
 #define ROW charge
 static const struct column charge_list[] = {CHARGE_COLUMNS(DESCRIBE)};
@@ -84,7 +87,9 @@ const struct table_columns columns_policy = {"dp_policy", policy_list, COUNT(pol
 const struct table_columns columns_publication = {"dp_publication", publication_list,
                                                   COUNT(publication_list)};
 const struct table_columns columns_value = {"dp_value", value_list, COUNT(value_list)};
-const struct table_columns columns_path = {"dp_path", path_list, COUNT(path_list)};
+const struct table_columns columns_point = {"dp_point", point_list, COUNT(point_list)};
+const struct table_columns columns_coordinate = {"dp_coordinate", coordinate_list,
+                                                 COUNT(coordinate_list)};
 const struct table_columns columns_charge = {"dp_charge", charge_list, COUNT(charge_list)};
 const struct table_columns columns_seal = {"dp_seal", seal_list, COUNT(seal_list)};
 const struct table_columns columns_budget = {"dp_budget", budget_list, COUNT(budget_list)};

@@ -42,7 +42,7 @@ def books(path):
     and of query texts. (A release made from states by dp_merge() has no query text.)"""
     found = {}
     with sqlite3.connect(path + "-ledger") as ledger:
-        tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
+        tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name LIKE 'dp%' ORDER BY 1")]
         for table in tables:
             names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
             kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql")]

@@ -17,7 +17,7 @@ import tempfile
 import numpy
 from scipy import stats
 
-from conftest import quick_folder, unchecked
+from conftest import edit, quick_folder, unchecked
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
@@ -143,7 +143,7 @@ def unnoticed(path, changes):
         shutil.copy(path + "-good", path + "-ledger")
         ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
         ledger.execute("PRAGMA synchronous = OFF")
-        assert ledger.execute(change).rowcount > 0, change
+        assert edit(ledger, change) > 0, change
         ledger.close()
         db = connect(path)
         try:

@@ -15,7 +15,7 @@ TYPES = {"ID": "INTEGER", "WIDE": "INTEGER", "UNSIGNED": "INTEGER", "NUMBER": "I
          "TEXT": "TEXT", "BORROWED": "TEXT", "ACCOUNTANT": "TEXT", "NOW": "TEXT", "LATER": "TEXT", "BLOB": "BLOB"}
 MAY_BE_NULL = {"COUNT", "REAL", "TEXT", "BORROWED", "BLOB", "LATER"}
 COMPUTED = {"dp_value": [("display", "TEXT")]}  # columns that only the host's tables have; they follow the others
-BY_HAND = {"dp_ledger"}  # one row, which dp_init() writes
+BY_HAND = {"dp_ledger", "dp_path"}  # one row, which dp_init() writes, and a view
 
 
 def lists():

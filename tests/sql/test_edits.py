@@ -18,13 +18,14 @@ import struct
 
 import pytest
 
-from conftest import EXTENSION, SUM, Clock, connect, ledger_of, one, refused
+from conftest import APPEND_ONLY, EXTENSION, SUM, Clock, connect, edit, ledger_of, one, refused
 
 pytestmark = pytest.mark.alarm(1e-12)
 
 MAKE = pathlib.Path(__file__).resolve().parents[1] / "ledgers" / "make.py"
-TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_path dp_charge dp_seal dp_budget dp_order"
-          " sqlite_sequence").split()
+TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_point dp_coordinate dp_path dp_charge dp_seal dp_budget"
+          " dp_order sqlite_sequence").split()
+IDENTITY = {"dp_coordinate": "point, key, component", "dp_path": "release_id, tier, key, component"}  # of tables without rowid
 OTHERS = "dp_policy dp_tier dp_release dp_publication dp_value dp_charge dp_seal dp_budget dp_grant dp_reserve".split()
 UNNOTICED = {}  # (table, column): why an edit of this column cannot be noticed. No such column is known.
 
@@ -102,32 +103,35 @@ def affine(ledger, table, column, value):
 
 
 def edits_of_values(ledger, table, rng):
-    """Yields (description, statements with parameters) for edits of every column of some rows. The rowid identifies a row."""
+    """Yields (description, statements with parameters) for edits of every column of some rows."""
     names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
-    ids = [row[0] for row in ledger.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
+    identity = IDENTITY.get(table, "rowid")
+    this = f"({identity}) = ({', '.join('?' * len(identity.split(',')))})"
+    ids = ledger.execute(f"SELECT {identity} FROM {table} ORDER BY {identity}").fetchall()
     chosen = sorted({ids[0], ids[-1], rng.choice(ids)})
     for column in names:
-        for rowid in chosen:
-            value = one(ledger, f"SELECT {column} FROM {table} WHERE rowid = {rowid}")
+        for row in chosen:
+            value = one(ledger, f"SELECT {column} FROM {table} WHERE {this}", *row)
             for other in others(value, column, rng):
                 if affine(ledger, table, column, other) == affine(ledger, table, column, value):
                     continue  # the column would convert `other` to the old value
-                yield f"{table}.{column} of row {rowid}: {value!r} to {other!r}", [
-                    (f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, rowid))]
-        pairs = ledger.execute(f"SELECT a.rowid, b.rowid, a.{column}, b.{column} FROM {table} a, {table} b WHERE a.rowid < b.rowid"
-                               f" AND a.{column} IS NOT b.{column} ORDER BY random() LIMIT 1").fetchall()
-        for a, b, x, y in pairs:
+                yield f"{table}.{column} of row {row}: {value!r} to {other!r}", [
+                    (f"UPDATE {table} SET {column} = ? WHERE {this}", (other, *row))]
+        columns = ledger.execute(f"SELECT {identity}, {column} FROM {table}").fetchall()
+        pairs = [(a, b) for a in columns for b in columns if a[-1] != b[-1]]
+        for a, b in rng.sample(pairs, min(1, len(pairs))):
             yield f"{table}.{column}: rows {a} and {b} swapped", [
-                (f"UPDATE {table} SET {column} = CASE rowid WHEN ? THEN ? ELSE ? END WHERE rowid IN (?, ?)", (a, y, x, a, b))]
-    for rowid in chosen:
-        yield f"{table}: row {rowid} deleted", [(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))]
-        row = dict(zip(names, ledger.execute(f"SELECT * FROM {table} WHERE rowid = {rowid}").fetchone()))
-        for column in [None, *names] if rowid == ids[-1] else []:  # a copy of the row, in which at most one column differs
-            copy = dict(row)
+                (f"UPDATE {table} SET {column} = CASE WHEN {this} THEN ? ELSE ? END WHERE {this} OR {this}",
+                 (*a[:-1], b[-1], a[-1], *a[:-1], *b[:-1]))]
+    for row in chosen:
+        yield f"{table}: row {row} deleted", [(f"DELETE FROM {table} WHERE {this}", row)]
+        content = dict(zip(names, ledger.execute(f"SELECT * FROM {table} WHERE {this}", row).fetchone()))
+        for column in [None, *names] if row == ids[-1] else []:  # a copy of the row, in which at most one column differs
+            copy = dict(content)
             if column:
-                copy[column] = (max(ids) + 1 if column == "id" and isinstance(row[column], int) else
-                                others(row[column], column, rng)[1])
-            yield f"{table}: row {rowid} twice, with another {column}", [
+                copy[column] = (max(ids)[0] + 1 if column == "id" and isinstance(content[column], int) else
+                                others(content[column], column, rng)[1])
+            yield f"{table}: row {row} twice, with another {column}", [
                 (f"INSERT INTO {table}({','.join(copy)}) VALUES ({','.join('?' * len(copy))})", tuple(copy.values()))]
     yield f"{table}: emptied", [(f"DELETE FROM {table}", ())]
 
@@ -138,11 +142,11 @@ def apply(path, statements):
     ledger = ledger_of(path)
     try:
         ledger.execute("PRAGMA ignore_check_constraints = ON")
-        triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid").fetchall()
+        triggers = ledger.execute(APPEND_ONLY).fetchall()
         ledger.execute("BEGIN")
         for name, _ in triggers:
             ledger.execute(f'DROP TRIGGER "{name}"')
-        changed = sum(ledger.execute(sql, parameters).rowcount for sql, parameters in statements)
+        changed = sum(edit(ledger, sql, parameters) for sql, parameters in statements)
         for _, sql in triggers:
             ledger.execute(sql)
         ledger.execute("COMMIT")
@@ -199,7 +203,8 @@ def schema_edits():
         if kind != "table":
             yield f"DROP {kind} {name}"
         if kind == "trigger":
-            yield f"DROP TRIGGER {name}; {sql.replace('append-only', 'append only')}"
+            changed = ("append-only", "append only") if "append-only" in sql else ("BEGIN", "WHEN 1 BEGIN")
+            yield f"DROP TRIGGER {name}; {sql.replace(*changed)}"
         if kind == "table":
             yield f"ALTER TABLE {name} ADD COLUMN extra"
             yield f"ALTER TABLE {name} RENAME TO other_{name}"
@@ -283,21 +288,21 @@ def test_seals_are_what_the_schema_says(ledgers, name):
 # ---- nothing is made of a row that was edited -------------------------------------------------------
 
 
-@pytest.mark.parametrize("edit", [
+@pytest.mark.parametrize("change", [
     "UPDATE dp_path SET clock = clock * 1000 WHERE release = 'a' AND tier = 'region'",
     "UPDATE dp_path SET value = value + 1 WHERE release = 'a'", "UPDATE dp_release SET sensitivity = sensitivity / 2",
     "UPDATE dp_value SET value = 0", "UPDATE dp_release SET clip = 1 WHERE name = 'a'",
     "DELETE FROM dp_publication WHERE release = 'a' AND tier = 'public'"])
 @pytest.mark.parametrize("sql", ["SELECT dp_diffuse('a', 'web')", "SELECT dp_diffuse('a', 'region')",
                                  SUM.replace("?", "'a'"), "SELECT dp_discard('a')"])
-def test_an_edited_release_is_refused_and_costs_nothing(db, path, edit, sql):
-    """The point at 'region' was made on the way to 'public' and is not published. The first edit raises the clock of this
-    point. If the edit were accepted, publishing the point would cost nothing."""
+def test_an_edited_release_is_refused_and_costs_nothing(db, path, change, sql):
+    """The point at 'region' was made on the way to 'public' and is not published. The first change raises the clock of this
+    point. If the change were accepted, publishing the point would cost nothing."""
     one(db, "SELECT dp_tier('web', 0.00001, 1.0, 1e-6)")
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")
     ledger = ledger_of(path)
-    assert ledger.execute(edit).rowcount > 0
+    assert edit(ledger, change) > 0
     before = list(ledger.iterdump())
     message = refused(db, sql)
     assert "are not what its last seal says" in message or "other parameters" in message

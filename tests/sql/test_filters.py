@@ -52,7 +52,7 @@ class Truth:
         """Records every point of a path in the order of the draws."""
         self.published.setdefault(name, set()).add(tier)
         points = self.order.setdefault(name, [])
-        for (point,) in self.ledger.execute("SELECT tier FROM dp_path WHERE release = ? ORDER BY rowid", (name,)):
+        for (point,) in self.ledger.execute("SELECT tier FROM dp_point WHERE release = ? ORDER BY id", (name,)):
             if point not in points:
                 points.append(point)
 

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import connect, EXTENSION, ledger_of, one, PATIENCE, refused
+from conftest import APPEND_ONLY, connect, edit, EXTENSION, ledger_of, one, PATIENCE, refused
 from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
@@ -281,18 +281,18 @@ def test_only_low_digits_show_where_a_release_was_first_drawn(published, tmp_pat
     assert seen[0] == seen[1] == seen[2]
 
 
-@pytest.mark.parametrize("edit", [
+@pytest.mark.parametrize("change", [
     "UPDATE dp_value SET value = value + 1 WHERE tier = 'clinic'", "UPDATE dp_release SET kind = 'count' WHERE name = 'confidential'",
     "UPDATE dp_charge SET rate = rate * 2 WHERE tier = 'clinic'", "UPDATE dp_budget SET spent_high = 0.1 WHERE tier = 'clinic'",
     "DELETE FROM dp_budget WHERE tier = 'clinic'", "DELETE FROM dp_path WHERE release_id = (SELECT max(id) FROM dp_release)",
     "UPDATE dp_release SET options = 'x' WHERE name = 'confidential'", "DELETE FROM dp_publication WHERE tier = 'clinic'"])
-def test_a_damaged_ledger_names_nothing_of_inner_tiers(copy, edit):
+def test_a_damaged_ledger_names_nothing_of_inner_tiers(copy, change):
     owner, guest = connect(copy), guarded(copy)
     release(owner, "clinic", "confidential")
     with contextlib.closing(ledger_of(copy)) as ledger:
-        for (trigger,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for trigger, _ in ledger.execute(APPEND_ONLY).fetchall():
             ledger.execute(f'DROP TRIGGER "{trigger}"')
-        assert ledger.execute(edit).rowcount > 0
+        assert edit(ledger, change) > 0
     assert outcome(owner, "SELECT dp_verify()") != [("'ok'",)]
     shown = [outcome(guest, s) for s in ("SELECT dp_report()", "SELECT dp_report('public')", "SELECT dp_certificate()")]
     shown.append(outcome(owner, "SELECT dp_report('public')"))

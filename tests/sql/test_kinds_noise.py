@@ -484,18 +484,19 @@ def test_the_same_parameters_in_other_words():
 def tampered(kind):
     """Returns changes of the ledger that dp_verify() must find."""
     row = "WHERE rowid = (SELECT max(rowid) FROM {})"
+    point = "WHERE (tier, key, component) = (SELECT tier, key, component FROM dp_path ORDER BY tier, key, component DESC LIMIT 1)"
     yield from (f"UPDATE dp_value SET {c} = ifnull({c}, 0) + max(0.01, 0.01 * ifnull(stddev, 1)) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
-    yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + row.format("dp_path")
+    yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + point
     yield "UPDATE dp_path SET clock = clock + 1 WHERE tier = 'outer'"
     yield "DELETE FROM dp_value " + row.format("dp_value")
-    yield "DELETE FROM dp_path " + row.format("dp_path")
+    yield "DELETE FROM dp_path " + point
     yield "UPDATE dp_value SET component = component + 1 " + row.format("dp_value")
     yield "UPDATE dp_value SET key = key || 'x' " + row.format("dp_value")
     yield "INSERT INTO dp_value SELECT release_id, release, tier, key || '~', component + 7, value, stddev, low, high FROM dp_value LIMIT 1"
     yield "UPDATE dp_release SET kind = 'sum'" if kind != "sum" else "UPDATE dp_release SET kind = 'count'"
     yield "UPDATE dp_release SET clip = clip + 1"
     yield "UPDATE dp_release SET mechanism = CASE mechanism WHEN 'ou' THEN 'gaussian' ELSE 'ou' END"
-    yield "UPDATE dp_path SET clock = clock + 1 " + row.format("dp_path")
+    yield "UPDATE dp_path SET clock = clock + 1 " + point
     yield "UPDATE dp_release SET dimension = dimension + 1"
     yield "UPDATE dp_release SET sensitivity = sensitivity - 1"
     yield "UPDATE dp_release SET granularity = granularity + 1"

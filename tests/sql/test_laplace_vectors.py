@@ -482,7 +482,7 @@ def test_replay_diffuse_and_no_refinement(path, kind):
     db.close()
     assert not unnoticed(path, [
         "UPDATE dp_release SET mechanism = 'gaussian'", "UPDATE dp_release SET sensitivity = sensitivity - 1",
-        "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 WHERE rowid = (SELECT max(rowid) FROM dp_path)",
+        "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 WHERE (key, component) = (SELECT key, component FROM dp_path ORDER BY 1, 2 LIMIT 1)",
         "UPDATE dp_publication SET clock = clock + 1", "UPDATE dp_release SET clip = clip + 1"])
 
 

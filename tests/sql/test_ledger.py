@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 
 import conftest
-from conftest import add_tiers, add_visits, connect, create, INIT, ledger_of, load, one, Raw, refused, SUM, unchecked
+from conftest import add_tiers, APPEND_ONLY, add_visits, connect, create, edit, INIT, ledger_of, load, one, Raw, refused, SUM, unchecked
 
 pytestmark = pytest.mark.alarm(1e-12)
 
@@ -658,11 +658,11 @@ def verdict(path):
 
 def tamper(path, *statements):
     ledger = ledger_of(path)
-    triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    triggers = ledger.execute(APPEND_ONLY).fetchall()
     for name, _ in triggers:
         ledger.execute(f"DROP TRIGGER {name}")
     for statement in statements:
-        assert ledger.execute(statement).rowcount != 0
+        assert edit(ledger, statement) != 0
     for _, sql in triggers:
         ledger.execute(sql)
     ledger.close()

@@ -14,6 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
+from conftest import edit
 from mechanism_truth import ORDERS, curve_of, divergence
 from noise_helpers import charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record
 
@@ -267,7 +268,7 @@ def test_tampering_is_found(path, change):
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
     file = sqlite3.connect(path + "-ledger")
-    assert file.execute(change).rowcount > 0
+    assert edit(file, change) > 0
     file.commit()
     file.close()
     db = connect(path)
