@@ -1,8 +1,9 @@
 /*
 ** partitioned_sums.c: see partitioned_sums.h.
 **
-** There are three stores of buckets: for units that are integers, for other units, and for units
-** with a value beyond +-2^61. In the end all records of a unit are in one store.
+** There are four stores of buckets: for units that are integers of 32 bits, for other integers, for
+** other units, and for units with a value beyond +-2^61. In the end all records of a unit are in
+** one store.
 */
 #include "sums/partitioned_sums.h"
 
@@ -14,7 +15,7 @@
 #include "sums/unit_table.h"
 
 #define MOST        ((int64_t)1 << 61)  /* bound on a narrow value between two additions */
-#define LEAST_WORDS 5                   /* least number of words of a row */
+#define LEAST_WORDS 4                   /* least number of words of a row */
 #define CHUNK_BYTES 2048                /* least size of a chunk of short rows */
 #define FULL_BYTES  ((size_t)320 << 10) /* size of a full bucket of short rows */
 #define FULL_ROWS   ((size_t)128)       /* least number of rows of a full bucket */
@@ -39,11 +40,12 @@ struct bucket {
 };
 
 struct store {
-  int is_wide, of_integers;
-  size_t words;    /* number of words of a row */
-  int chunk_shift; /* a chunk has 2^chunk_shift rows */
-  size_t full;     /* number of rows of a full bucket */
-  int depth;       /* number of bits of a place that choose a bucket */
+  int is_wide;
+  size_t unit_words; /* number of words of a unit: 1, 2 or 4 */
+  size_t words;      /* number of words of a row */
+  int chunk_shift;   /* a chunk has 2^chunk_shift rows */
+  size_t full;       /* number of rows of a full bucket */
+  int depth;         /* number of bits of a place that choose a bucket */
   /*
   ** 2^depth entries, each of which is an index into `buckets`. Several neighbouring entries may
   ** name the same bucket.
@@ -60,7 +62,7 @@ struct store {
   size_t most;              /* number of rows for which the three arrays above have room */
 };
 
-enum { INTEGERS, OTHERS, WIDE, STORES };
+enum { SMALL, INTEGERS, OTHERS, WIDE, STORES };
 
 struct partitioned_sums {
   const struct secret *secret;
@@ -84,12 +86,28 @@ static void set_word(record_word *at, uint64_t word) {
 }
 
 static size_t first_value(const struct store *store) {
-  return store->of_integers ? 3 : 5;
+  return 1 + store->unit_words;
+}
+
+/* Returns the narrow store for a unit. */
+static int store_for(struct identity unit) {
+  if (unit.kind != IDENTITY_INTEGER) return OTHERS;
+  return unit.low >> 32 ? INTEGERS : SMALL;
 }
 
 static struct identity unit_of_row(const struct store *store, const record_word *row) {
-  return (struct identity){store->of_integers ? IDENTITY_INTEGER : get_word(row + 3),
+  if (store->unit_words == 1) return (struct identity){IDENTITY_INTEGER, row[1]};
+  return (struct identity){store->unit_words == 2 ? IDENTITY_INTEGER : get_word(row + 3),
                            get_word(row + 1)};
+}
+
+static void set_unit(const struct store *store, record_word *row, struct identity unit) {
+  if (store->unit_words == 1) {
+    row[1] = (record_word)unit.low;
+  } else {
+    set_word(row + 1, unit.low);
+    if (store->unit_words == 4) set_word(row + 3, unit.kind);
+  }
 }
 
 struct identity record_unit(const struct partitioned_sums *records, const record_word *record) {
@@ -124,8 +142,9 @@ void record_values(const struct partitioned_sums *records, const record_word *re
 }
 
 static int same_pair(const struct store *store, const record_word *a, const record_word *b) {
+  if (store->unit_words == 1) return get_word(a) == get_word(b);
   return a[0] == b[0] && get_word(a + 1) == get_word(b + 1) &&
-         (store->of_integers || get_word(a + 3) == get_word(b + 3));
+         (store->unit_words == 2 || get_word(a + 3) == get_word(b + 3));
 }
 
 static uint64_t place_of(const struct partitioned_sums *records, const struct store *store,
@@ -133,15 +152,13 @@ static uint64_t place_of(const struct partitioned_sums *records, const struct st
   return identity_mix(records->secret, unit_of_row(store, row), 0);
 }
 
-/* Copies a row. For most rows the first five assignments are enough. */
+/* Copies a row. */
 static void copy_row(const struct store *store, record_word *to, const record_word *from) {
   to[0] = from[0];
   to[1] = from[1];
   to[2] = from[2];
   to[3] = from[3];
-  to[4] = from[4];
-  if (store->words > LEAST_WORDS)
-    memcpy(to + LEAST_WORDS, from + LEAST_WORDS, sizeof *to * (store->words - LEAST_WORDS));
+  for (size_t i = LEAST_WORDS; i < store->words; i++) to[i] = from[i];
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -237,8 +254,8 @@ static void store_close(struct store *store) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
-static int store_open(struct store *store, int components, int of_integers, int is_wide) {
-  *store = (struct store){.of_integers = of_integers, .is_wide = is_wide};
+static int store_open(struct store *store, int components, size_t unit_words, int is_wide) {
+  *store = (struct store){.unit_words = unit_words, .is_wide = is_wide};
   store->words = first_value(store) + (size_t)components * (is_wide ? 4 : 2);
   size_t bytes = store->words * sizeof(record_word);
   while (bytes << store->chunk_shift < CHUNK_BYTES) store->chunk_shift++;
@@ -253,9 +270,10 @@ struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int 
   if (!records) return 0;
   *records = (struct partitioned_sums){.secret = secret, .components = components};
   records->values = calloc((size_t)components, sizeof *records->values);
+  static const size_t unit_words[STORES] = {1, 2, 4, 4};
   int is_open = records->values != 0;
   for (int i = 0; i < STORES && is_open; i++)
-    is_open = store_open(&records->stores[i], components, i == INTEGERS, i == WIDE);
+    is_open = store_open(&records->stores[i], components, unit_words[i], i == WIDE);
   if (is_open) return records;
   partitioned_sums_close(records);
   return 0;
@@ -273,8 +291,10 @@ static int is_empty(const struct store *store) {
 }
 
 int partitioned_sums_are_none(const struct partitioned_sums *records) {
-  const struct store *stores = records->stores;
-  return is_empty(&stores[INTEGERS]) && is_empty(&stores[OTHERS]) && is_empty(&stores[WIDE]);
+  for (int i = 0; i < STORES; i++) {
+    if (!is_empty(&records->stores[i])) return 0;
+  }
+  return 1;
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
@@ -492,8 +512,7 @@ static inline void add_row_of(struct partitioned_sums *records, struct store *st
   record_word *row = bucket->next;
   row[0] = cell;
   store->cells |= cell;
-  set_word(row + 1, unit.low);
-  if (!store->of_integers) set_word(row + 3, unit.kind);
+  set_unit(store, row, unit);
   if (narrow) {
     memcpy(row + first_value(store), narrow, sizeof *narrow * (size_t)records->components);
   } else {
@@ -518,8 +537,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
 
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values) {
-  int store = unit.kind == IDENTITY_INTEGER ? INTEGERS : OTHERS;
-  add_row_of(records, &records->stores[store], unit, cell, 0, values);
+  add_row_of(records, &records->stores[store_for(unit)], unit, cell, 0, values);
   return !records->failed;
 }
 
@@ -527,8 +545,7 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
                          const int128 *values) {
   int128 beyond = 0;
   for (int i = 0; i < records->components; i++) beyond |= values[i] > MOST || values[i] < -MOST;
-  int store = beyond ? WIDE : unit.kind == IDENTITY_INTEGER ? INTEGERS : OTHERS;
-  add_row(records, &records->stores[store], unit, cell, values);
+  add_row(records, &records->stores[beyond ? WIDE : store_for(unit)], unit, cell, values);
   return !records->failed;
 }
 
@@ -582,8 +599,7 @@ static void carry_units(struct partitioned_sums *records, struct store *store,
 */
 static int gather(struct partitioned_sums *records) {
   struct store *stores = records->stores;
-  settle_all(records, &stores[INTEGERS]);
-  settle_all(records, &stores[OTHERS]);
+  for (int i = 0; i < WIDE; i++) settle_all(records, &stores[i]);
   if (!is_empty(&stores[WIDE]) && !records->failed) {
     struct unit_table units;
     if (!unit_table_open(&units, records->secret, 0)) {
@@ -591,8 +607,7 @@ static int gather(struct partitioned_sums *records) {
       return 0;
     }
     records->failed |= !list_wide(records, &units);
-    if (!records->failed) carry_units(records, &stores[INTEGERS], &units);
-    if (!records->failed) carry_units(records, &stores[OTHERS], &units);
+    for (int i = 0; i < WIDE && !records->failed; i++) carry_units(records, &stores[i], &units);
     settle_all(records, &stores[WIDE]);
     unit_table_close(&units);
   }

@@ -13,14 +13,16 @@
 ** A hash table of millions of pairs would read and write memory in random order, and would need
 ** room for its largest possible size.
 **
-** A row consists of its cell, its unit (`low` and `kind`) and its values. The cell has 32 bits, and
-** each other field has 64 bits. Units that are integers need no kind, and have a store of their own
-** (left). All other units share a second store (right):
+** A row consists of its cell, its unit and its values of 64 bits. There is a store of buckets for
+** units that are integers in [0, 2^32), another one for all other integers, and a third one for all
+** other units. Their rows are
 **
-**     | cell | low | value | value | ...           | cell | low | kind | value | value | ...
+**     | cell: 32 bits | low: 32 bits | value | value | ...
+**     | cell: 32 bits | low: 64 bits | value | value | ...
+**     | cell: 32 bits | low: 64 bits | kind: 64 bits | value | value | ...
 **
-** A sum beyond +-2^61 moves to a third store, whose values have 128 bits. In the end all records of
-** such a unit are in the third store. Sums are exact and saturate at +-2^125
+** A sum beyond +-2^61 moves to a fourth store, whose rows are those of the third with values of 128
+** bits. In the end all records of such a unit are there. Sums are exact and saturate at +-2^125
 ** (lattice_add). Sums of rows do not reach this limit, because a value of a row is at most
 ** 2^LATTICE_ROW_BITS.
 */
