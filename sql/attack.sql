@@ -1,5 +1,6 @@
 -- The end of `make demo`: statements that a guarded connection refuses. Each statement ends in an
 -- error.
+.mode box
 .load build/diffuse
 SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
 .echo on

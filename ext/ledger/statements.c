@@ -229,16 +229,15 @@ static const char *const statement_text[STATEMENTS] = {
                        " WHERE release_id = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     [ORPHAN_CHECK] =
-        "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
-        "dp_publication p"
-        " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
-        " SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN (SELECT id "
-        "FROM dp_release) OR NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
-        " UNION ALL SELECT 'dp_path', point FROM dp_coordinate WHERE point NOT IN"
+        "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM"
+        " dp_publication p WHERE p.release_id = v.release_id AND p.tier = v.tier)"
+        " UNION ALL SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN"
+        " (SELECT id FROM dp_release) OR NOT EXISTS"
+        " (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
+        " UNION ALL SELECT 'dp_coordinate', point FROM dp_coordinate WHERE point NOT IN"
         " (SELECT id FROM dp_point)"
-        " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
-        "'released' AND id NOT IN"
-        " (SELECT release_id FROM dp_publication) LIMIT 1",
+        " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
+        " id NOT IN (SELECT release_id FROM dp_publication) LIMIT 1",
     /*
     ** Lists each publication together with each tier that must have paid for it, and with the
     ** payments of this tier for the release. ?1 holds names of mechanisms, each between spaces.
@@ -262,8 +261,8 @@ static const char *const statement_text[STATEMENTS] = {
     [STATE_CHECK] =
         "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
         " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
-        " published, EXISTS (SELECT 1 FROM dp_point p WHERE p.release_id = r.id) AS drawn FROM "
-        "dp_release r)"
+        " published, EXISTS (SELECT 1 FROM dp_point p WHERE p.release_id = r.id) AS drawn"
+        " FROM dp_release r)"
         " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
         " (state = 'charged' AND published <> drawn) UNION ALL"
         " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
