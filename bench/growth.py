@@ -21,6 +21,7 @@ import numpy as np
 import scipy.optimize
 
 import generate
+import ledger
 import measure
 from figures import plt, save
 
@@ -120,9 +121,10 @@ def dimension(most, rounds):
 
 def charges(most, rounds):
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", measure.BUILD)) as folder:
-        return run([("ledger", n, {"syncs": True, "job": {"call": "ledger", "charges": n, "rounds": 21,
-                                                          "folder": folder}})
-                    for n in (1, 10, 100, 1000, 10**4, 10**5, 10**6) if n <= most], rounds)
+        curves = run([("ledger", n, {"syncs": True, "job": {"call": "ledger", "charges": n, "rounds": 21,
+                                                            "folder": folder}})
+                      for n in (1, 10, 100, 1000, 10**4, 10**5, 10**6) if n <= most], rounds)
+        return {**curves, "bytes": list(ledger.sizes(folder).items())}
 
 
 # ---- models ----------------------------------------------------------------------------------------------
@@ -301,7 +303,10 @@ def report_charges(curve, folder):
             f" By the clock a release took {time_of(min(clock))} to {time_of(max(clock))}, of which"
             f" {time_of(min(syncs))} to {time_of(max(syncs))} waiting for the disk.", "",
             *measure.table(("statement", "model", "a, b", f"at {x[0]:,.0f}", f"at {x[-1]:,.0f}", "deviation"), body),
-            "", "![charges](growth/charges.svg)"]
+            "", "![charges](growth/charges.svg)", "",
+            "A release that is published at three tiers takes this much of the ledger's file. A median has a number for each"
+            " node of its tree at each tier, and with a `grid` its tree has only as many leaves as there are values.", "",
+            *measure.table(("release", "bytes"), [(name, f"{size:,.0f}") for name, size in curve["bytes"]])]
 
 
 BEYOND = """## Beyond one machine

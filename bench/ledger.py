@@ -9,6 +9,7 @@ each. For comparison, dp_exposure() reads the whole history.
 """
 
 import hashlib
+import json
 import os
 import pathlib
 import sqlite3
@@ -19,6 +20,12 @@ TIERS = [("in", 1e-3, 1e6), ("middle", 1e-4, 1e6), ("out", 1e-5, 1e6)]
 STATEMENTS = {"release": "SELECT dp_release('middle', 'count', 'VALUES (1, 1)')",
               "budget": "SELECT * FROM dp_budget",
               "exposure": "SELECT dp_exposure('out')"}
+# Releases whose size is measured: name: (kind, query, options)
+SIZES = {"a count": ("count", "VALUES (1, 1)", {}),
+         "a count with Laplace noise": ("count", "VALUES (1, 1)", {"mechanism": "laplace"}),
+         "counts of 1,000 public keys": ("group_count", "VALUES (1, 1)", {"keys": list(range(1000))}),
+         "a median": ("median", "VALUES (1, 1)", {"lo": 0, "hi": 1000}),
+         "a median with a grid of 151 values": ("median", "VALUES (1, 1)", {"lo": 5, "hi": 20, "grid": 0.1})}
 
 
 def connect(path):
@@ -97,3 +104,20 @@ def prepare(path, charges):
     if charges >= 2 * len(TIERS):
         grow(path, charges)
     return connect(path)
+
+
+def sizes(folder, releases=20):
+    """Returns {name: bytes of the ledger file for each release of SIZES that is published at three tiers}."""
+    found = {}
+    for number, (name, (kind, query, options)) in enumerate(SIZES.items()):
+        path = os.path.join(folder, f"sizes-{number}.db")
+        db = prepare(path, 1)
+        before = os.path.getsize(f"{path}-ledger")
+        for i in range(releases):
+            text = json.dumps({**options, "name": f"{kind} of month {i}"})
+            db.execute("SELECT dp_release('in', ?, ?, ?)", (kind, query, text)).fetchall()
+            for tier in ("middle", "out"):
+                db.execute("SELECT dp_diffuse(?, ?)", (f"{kind} of month {i}", tier)).fetchall()
+        found[name] = (os.path.getsize(f"{path}-ledger") - before) / releases
+        db.close()
+    return found

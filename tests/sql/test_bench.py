@@ -165,6 +165,14 @@ def test_growth(bench, monkeypatch, tmp_path):
             assert f"![{name}](growth/{name}.svg)" in lines and (tmp_path / f"{name}.svg").exists()
 
 
+def test_the_ledger_stays_small(bench, tmp_path):
+    """A coordinate of a point takes about 20 bytes. It took 76 when each row repeated the names of the release and the tier."""
+    sizes = importlib.import_module("ledger").sizes(tmp_path, 10)
+    nodes, small = 3 * 2046, 3 * 510  # of the trees at three tiers
+    assert 8 * nodes < sizes["a median"] < 20 * nodes and 8 * small < sizes["a median with a grid of 151 values"] < 20 * small
+    assert sizes["a count"] < 4096 and sizes["counts of 1,000 public keys"] < 3000 * 160
+
+
 def test_a_model_is_found_again(bench):
     pytest.importorskip("matplotlib")
     growth = importlib.import_module("growth")
