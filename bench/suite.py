@@ -214,7 +214,8 @@ class Suite:
                 continue
             parameters, keys = [], ""
             if "group" in kind:
-                parameters, keys = [f'{{"keys":{KEYS}}}'], ", ?"
+                bins = ',"bins":64' if kind.endswith(("quantile", "median")) else ""
+                parameters, keys = [f'{{"keys":{KEYS}{bins}}}'], ", ?"
                 options += f',"keys":{KEYS}'
             arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
             jobs.append((kind, self.query(table, f"SELECT dp_{kind}({arguments}{keys}) FROM {{table}}", parameters,

@@ -407,7 +407,7 @@ static int draw_early(struct publication *publication, const struct totals *tota
 static int keep(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
-         procedure_of(publication->definition.mechanism)->keep(publication);
+         procedure_of(publication->definition.mechanism)->keep(publication, 1);
 }
 
 /*
@@ -460,27 +460,16 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   return 0;
 }
 
-/*
-** The largest number of coordinates that publish_draw() stores in a trial. A trial keeps all pages
-** that it changes in memory, so a release of many coordinates gets an ordinary transaction.
-*/
-#define FEW 100
-
-/*
-** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
-** the statement can still report it.
-*/
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
-  int few = grid_size(&totals->grid) <= FEW;
-  if (draw_early(publication, totals) && ledger_resume(ledger) &&
-      (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
-    if (draw(publication, totals)) keep(publication);
-    ledger_rollback(ledger);
-    if (!error_is_set(ledger_error(ledger))) return 1;
-  }
-  publish_fail(publication);
-  return 0;
+  int drawn = draw_early(publication, totals) && ledger_resume(ledger) &&
+              ledger_begin_reading(ledger) &&
+              ledger_release_check(ledger, publication->definition.release.id, "charged") &&
+              draw(publication, totals) &&
+              procedure_of(publication->definition.mechanism)->keep(publication, 0);
+  ledger_rollback(ledger);
+  if (!drawn) publish_fail(publication);
+  return drawn;
 }
 
 int publish_plan(struct publication *publication, struct session *session,
@@ -524,14 +513,18 @@ int publish_show(struct publication *publication) {
   return keep(publication);
 }
 
+int publish_keep_all(struct publication *publications, int count) {
+  struct ledger *ledger = publications->session->ledger;
+  if (!ledger_resume(ledger) || !ledger_begin_ending(ledger)) return 0;
+  for (int i = 0; i < count && keep(&publications[i]); i++) continue;
+  return ledger_commit(ledger);
+}
+
 int publish_keep(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release now;
-  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
-    keep(publication);
-    if (ledger_commit(ledger)) return 1;
-  }
   int settled = 0;
+  if (publish_keep_all(publication, 1)) return 1;
   if (ledger_resume(ledger) && ledger_begin_reading(ledger) &&
       ledger_release_get(ledger, publication->definition.release.id, &now)) {
     settled = strcmp(now.state, "charged") != 0;

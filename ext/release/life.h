@@ -64,6 +64,12 @@ int publish_draw(struct publication *publication, const struct totals *totals);
 int publish_show(struct publication *publication);
 
 /*
+** Stores the results of `count` publications of one session, at least one, with one commit. Returns
+** 1, or 0 if no result is stored.
+*/
+int publish_keep_all(struct publication *publications, int count);
+
+/*
 ** Stores the result. Returns 1 if the result is stored, or if the release is no longer 'charged'
 ** because another connection has discarded it. Returns 0 if the caller should try again later.
 */

@@ -22,9 +22,10 @@ int pending_add(struct pending *pending, struct publication *publication) {
 
 void pending_keep(struct pending *pending) {
   int count = 0;
+  int all = pending->count > 1 && publish_keep_all(pending->publications, pending->count);
   for (int i = 0; i < pending->count; i++) {
     struct publication *publication = &pending->publications[i];
-    if (publish_keep(publication)) {
+    if (all || publish_keep(publication)) {
       publish_clear(publication);
     } else {
       pending->publications[count++] = *publication;

@@ -14,7 +14,10 @@
 /* Takes over the result of publish_draw(). When out of memory, takes over nothing and returns 0. */
 int pending_add(struct pending *pending, struct publication *publication);
 
-/* Stores the releases that a statement has drawn. Keeps each release that could not be stored. */
+/*
+** Stores the releases that a statement has drawn, with one commit if possible. Keeps each release
+** that could not be stored.
+*/
 void pending_keep(struct pending *pending);
 
 /* Marks as failed all releases that a statement has drawn. */

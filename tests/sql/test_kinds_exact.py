@@ -86,6 +86,23 @@ def test_rows_that_reach_a_release_are_all_that_counts(kind):
         check(kind, parameters, released(db, kind, parameters, True, source), kept, True, "add-remove")
 
 
+@pytest.mark.parametrize("kind,protects", cases())
+@pytest.mark.sample(20)
+def test_an_answer_is_what_the_ledger_stores(kind, protects):
+    """The first call computes its answer from the noisy point, before anything is stored. A second call with the same name reads
+    the stored values. Both return the same text, with almost no noise and with much noise."""
+    rng = random.Random(f"{kind} {protects}")
+    by_unit = protects == "unit"
+    db = open_ledger({"exact": RATE, "noisy": 1e-3}, json.dumps({"protects": protects}))
+    fill(db, random_table(rng))
+    for number, parameters in enumerate(PARAMETERS[kind]):
+        for tier in ("exact", "noisy"):
+            call, arguments = aggregate(kind, {**parameters, "name": f"{tier} {number}"}, by_unit, tier)
+            for sql, values in ((f"SELECT {call} FROM t", arguments),
+                                by_query(kind, {**parameters, "name": f"{tier} {number} by query"}, by_unit, tier)):
+                assert repr(one(db, sql, *values)) == repr(one(db, sql, *values))
+
+
 RANGES = {"avg": (-3, 5), "var": (0, 16), "stddev": (0, 4), "median": (-4, 6), "quantile": (-4, 6), "ou_avg": (-3, 5),
           "group_avg": (-3, 5), "vec_avg": (-4, 4), "ou_var": (0, 4), "ou_stddev": (0, 1.5), "ou_quantile": (-1, 3),
           "ou_median": (-4, 6), "ou_vec_avg": (-0.5, 0.5), "ou_group_avg": (-3, 5)}

@@ -298,6 +298,19 @@ def test_a_release_that_is_discarded_before_its_statement_ends_is_stored_nowhere
     assert states(db) == ["discarded"] and stored(path) == [0, 0, 0] and one(db, "SELECT dp_verify()") == "ok"
 
 
+def test_one_discarded_release_of_a_statement_keeps_none_of_the_others_from_being_stored(db, path):
+    """One commit stores all releases of a statement. If that fails, each release is stored by a commit of its own."""
+    three = "SELECT " + ", ".join(f"dp_count('clinic', 1, 2, patient, '{name}')" for name in "abc") + " FROM visits"
+    cursor = db.execute(three + " UNION ALL SELECT 1, 2, 3 UNION ALL SELECT 4, 5, 6")
+    _, b, c = cursor.fetchone()
+    one(connect(path), "SELECT dp_discard('a')")
+    cursor.fetchall()
+    other = connect(path)
+    assert other.execute("SELECT release, value FROM dp_value ORDER BY 1").fetchall() == [("b", b), ("c", c)]
+    assert other.execute("SELECT name, state FROM dp_release ORDER BY 1").fetchall() == [("a", "discarded"), ("b", "released"), ("c", "released")]
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
 def test_killed_before_the_statement_ends(path):
     create(path).close()
     run("""
