@@ -114,8 +114,8 @@ static const char *const statement_text[STATEMENTS] = {
                      " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9"
                      " WHERE tier = ?1",
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
-    [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
-                    " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
+    [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
+                    " ON id = (SELECT max(id) FROM dp_charge)",
     /*
     ** Returns the subject of release ?1, and the start of the period that dp_budget holds for tier
     ** ?2. A new charge to this tier counts in this period.
@@ -304,9 +304,9 @@ static const char *const statement_text[STATEMENTS] = {
     [SEAL_OF_PATH] = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component",
     [SEAL_FIND] = "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1",
     [SEAL_LAST] =
-        "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0) LEFT JOIN"
-        " (SELECT id, hash, books FROM dp_seal ORDER BY id DESC LIMIT 1) s LEFT JOIN"
-        " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1) c",
+        "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0)"
+        " LEFT JOIN dp_seal s ON s.id = (SELECT max(id) FROM dp_seal)"
+        " LEFT JOIN dp_charge c ON c.id = (SELECT max(id) FROM dp_charge)",
     /* Lists the last seal of each release, and NULL for a release without a seal. */
     [SEAL_LATEST] = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
                     "DESC LIMIT 1),"
