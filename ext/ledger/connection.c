@@ -210,6 +210,7 @@ int connection_open(struct ledger *ledger) {
 
 int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
+  ledger->unsynced = 0;
   /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }

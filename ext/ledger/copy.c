@@ -57,7 +57,7 @@ int ledger_begin_copy(struct ledger *ledger) {
   memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
   memset(ledger->statements, 0, sizeof ledger->statements);
   watch_copy(ledger);
-  return ledger_begin_ending(ledger);
+  return ledger_begin_trial(ledger);
 }
 
 void copy_end(struct ledger *ledger) {

@@ -150,6 +150,7 @@ struct ledger {
   char *grant;
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
+  int unsynced; /* 1: db is set up for a trial (transaction.c); -1: not known */
   sqlite3_stmt *statements[STATEMENTS]; /* statements on db */
 
   /* Members that belong to a transaction: */

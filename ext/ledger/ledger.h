@@ -158,7 +158,8 @@ int ledger_resume_patiently(struct ledger *ledger);
 */
 int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
-int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release; always may write */
+int ledger_begin_trial(struct ledger *ledger);   /* for few writes; the caller rolls back */
+int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
 /*
 ** Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
@@ -347,9 +348,6 @@ int ledger_trust_release(struct ledger *ledger, int64_t id);
 ** state.
 */
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
-
-/* Checks that a release is in this state. Fails if it is not, or if its rows were changed. */
-int ledger_release_check(struct ledger *ledger, int64_t id, const char *state);
 
 /* Sets the lattice slack of all draws of a release so far (dp_release.slack). */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);

@@ -62,7 +62,7 @@ static int open_existing(struct ledger *ledger) {
 */
 static int wait_for_creator(struct ledger *ledger) {
   if (!file_exists(ledger->path)) return 0;
-  int waited = connection_start(ledger) && ledger_begin_ending(ledger);
+  int waited = connection_start(ledger) && ledger_begin_trial(ledger);
   ledger_rollback(ledger);
   connection_close(ledger);
   return waited && file_has_content(ledger->path);

@@ -65,23 +65,11 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   return statement_run(ledger, RELEASE_NAME, "is", r->id, r->name);
 }
 
-static int fail_state(struct ledger *ledger, const char *expected) {
-  return ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)",
-                     expected);
-}
-
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
   if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit of the file */
   if (!statement_run(ledger, RELEASE_STATE, "iss", id, from, to)) return 0;
-  return sqlite3_changes(ledger->db) == 1 || fail_state(ledger, from);
-}
-
-int ledger_release_check(struct ledger *ledger, int64_t id, const char *state) {
-  struct ledger_release now;
-  if (!ledger_trust_release(ledger, id)) return 0;
-  int found = ledger_release_get(ledger, id, &now), same = found && strcmp(now.state, state) == 0;
-  if (found) ledger_release_clear(&now);
-  return same || fail_state(ledger, state);
+  return sqlite3_changes(ledger->db) == 1 ||
+         ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
 }
 
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {

@@ -24,10 +24,31 @@ static void round_as_before(struct ledger *ledger) {
 }
 
 /*
+** Prepares the connection for a trial, which is rolled back and never committed, or for another
+** transaction. When a transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that
+** SQLite then empties. A trial does not need this sync: it writes no page to the ledger's file
+** (cache_spill = OFF), and its journal has no valid header before its first sync, which a trial
+** never makes. A later transaction syncs the journal before it writes the header and the file.
+** SQLite applies these pragmas when it compiles them, so the code compiles them each time.
+*/
+static int set_trial(struct ledger *ledger, int trial) {
+  if (error_is_set(ledger->error) || !ledger->db || ledger->file || ledger->unsynced == trial)
+    return !error_is_set(ledger->error);
+  ledger->unsynced = -1;
+  if (sqlite3_exec(ledger->db,
+                   trial ? "PRAGMA cache_spill = OFF; PRAGMA synchronous = NORMAL"
+                         : "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON",
+                   0, 0, 0) != SQLITE_OK)
+    return ledger_fail_sqlite(ledger);
+  ledger->unsynced = trial;
+  return 1;
+}
+
+/*
 ** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
 ** memory can leave a transaction open.
 */
-static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
+static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes, int trial) {
   seal_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
@@ -37,8 +58,8 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
   */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
-  if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
-      connection_check_terms(ledger))
+  if (lock_take(ledger, which == BEGIN_WRITE) && set_trial(ledger, trial) &&
+      statement_run(ledger, which, "") && connection_check_terms(ledger))
     return 1;
   ledger_rollback(ledger);
   return 0;
@@ -46,16 +67,20 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
 
 int ledger_begin(struct ledger *ledger) {
   /* A guarded connection with a grant may spend the grant (L7). */
-  if (ledger->read_only && !ledger->grant) return begin_with(ledger, BEGIN_READ, 1);
-  return begin_with(ledger, BEGIN_WRITE, 0);
+  if (ledger->read_only && !ledger->grant) return begin_with(ledger, BEGIN_READ, 1, 0);
+  return begin_with(ledger, BEGIN_WRITE, 0, 0);
 }
 
 int ledger_begin_reading(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_READ, 0);
+  return begin_with(ledger, BEGIN_READ, 0, 0);
+}
+
+int ledger_begin_trial(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_WRITE, 0, 1);
 }
 
 int ledger_begin_ending(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_WRITE, 0);
+  return begin_with(ledger, BEGIN_WRITE, 0, 0);
 }
 
 int ledger_begin_computing(struct ledger *ledger) {
@@ -69,6 +94,7 @@ int ledger_goes_on(struct ledger *ledger) {
 }
 
 int ledger_commit(struct ledger *ledger) {
+  if (ledger->unsynced) ledger_fail(ledger, "a trial was about to be committed (a bug)");
   if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
   int done = statement_run(ledger, COMMIT, "");
   ledger_rollback(ledger);

@@ -87,22 +87,17 @@ static double stored_curve_at(const void *parameters, double alpha) {
   return renyi_curve_at(parameters, alpha);
 }
 
-static struct ledger_value symbol_value(const void *symbol, int index) {
-  (void)index;
-  return (struct ledger_value){symbol, 0, 1, NAN, NAN, NAN};
-}
-
-/* Sets the answer to a category. If `stores` is 1, also stores the category and publishes it. */
-static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel,
-                          int stores) {
+/* Stores a category and publishes it. */
+static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
   struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
-  const struct ledger_release *release = &publication->definition.release;
-  return (!stores || (ledger_symbol_insert(ledger, release, tier, symbol) &&
-                      ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING,
-                                                kernel))) &&
-         values_publish(publication, symbol_value, symbol, 1, stores);
+  struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
+  return ledger_symbol_insert(ledger, &publication->definition.release, tier, symbol) &&
+         ledger_publication_insert(ledger, &publication->definition.release, tier, 0, &cost, 1,
+                                   NO_CLIPPING, kernel) &&
+         ledger_value_insert(ledger, &publication->definition.release, tier, &value) &&
+         values_read(publication, tier);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
@@ -134,8 +129,8 @@ static int categories_draw(struct publication *publication, const int64_t *count
   return 1;
 }
 
-static int symbols_keep(struct publication *publication, int stores) {
-  return publish_symbol(publication, publication->grid.keys[publication->chosen], 0, stores);
+static int symbols_keep(struct publication *publication) {
+  return publish_symbol(publication, publication->grid.keys[publication->chosen], 0);
 }
 
 /* ---- the path -------------------------------------------------------------------------------- */
@@ -325,7 +320,7 @@ static int mix_from(struct publication *publication, struct walk *walk,
                               &chosen))
       return error_set(ledger_error(ledger), "the system gave no random bytes");
   }
-  return publish_symbol(publication, symbol, channel->json, 1);
+  return publish_symbol(publication, symbol, channel->json);
 }
 
 int mixes_again(struct publication *publication, const char *stored,

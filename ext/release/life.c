@@ -407,7 +407,7 @@ static int draw_early(struct publication *publication, const struct totals *tota
 static int keep(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
-         procedure_of(publication->definition.mechanism)->keep(publication, 1);
+         procedure_of(publication->definition.mechanism)->keep(publication);
 }
 
 /*
@@ -460,16 +460,27 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   return 0;
 }
 
+/*
+** The largest number of coordinates that publish_draw() stores in a trial. A trial keeps all pages
+** that it changes in memory, so a release of many coordinates gets an ordinary transaction.
+*/
+#define FEW 100
+
+/*
+** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
+** the statement can still report it.
+*/
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
-  int drawn = draw_early(publication, totals) && ledger_resume(ledger) &&
-              ledger_begin_reading(ledger) &&
-              ledger_release_check(ledger, publication->definition.release.id, "charged") &&
-              draw(publication, totals) &&
-              procedure_of(publication->definition.mechanism)->keep(publication, 0);
-  ledger_rollback(ledger);
-  if (!drawn) publish_fail(publication);
-  return drawn;
+  int few = grid_size(&totals->grid) <= FEW;
+  if (draw_early(publication, totals) && ledger_resume(ledger) &&
+      (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
+    if (draw(publication, totals)) keep(publication);
+    ledger_rollback(ledger);
+    if (!error_is_set(ledger_error(ledger))) return 1;
+  }
+  publish_fail(publication);
+  return 0;
 }
 
 int publish_plan(struct publication *publication, struct session *session,

@@ -149,15 +149,11 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   return 1;
 }
 
-/*
-** Sets the answer from a point of the publication's tier. If `stores` is 1, also stores the
-** publication and its values.
-*/
-static int publish_point(struct publication *publication, uint64_t variance, const int64_t *values,
-                         int stores) {
+/* Stores the publication of a point at the publication's tier, and the values of the point. */
+static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
   publication->position.clock = variance;
-  return values_of_point(publication, &cost, values, stores);
+  return values_store(publication, &cost, values);
 }
 
 /* ---- walking outward ------------------------------------------------------------------------- */
@@ -218,7 +214,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
   }
-  going = going && publish_point(publication, clocks[steps], values, 1);
+  going = going && store_values(publication, clocks[steps], values);
   sqlite3_free(clocks);
   sqlite3_free(values);
   return going;
@@ -302,7 +298,7 @@ static int fill_between(struct publication *publication, const struct ledger_poi
       !noise->between(&gap, inner->values, outer->values, values, dimension_of(publication)))
     going = error_set(ledger_error(ledger), "the system gave no random bytes");
   going = going && store_point(publication, at, gap.clock, values) &&
-          publish_point(publication, gap.clock, values, 1);
+          store_values(publication, gap.clock, values);
   sqlite3_free(values);
   return going;
 }
@@ -399,7 +395,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
     const struct ledger_point *here = &path->points[i];
     if (strcmp(here->tier, tier) == 0)
       return charge(publication, here->clock) &&
-             publish_point(publication, here->clock, here->values, 1);
+             store_values(publication, here->clock, here->values);
     inside += tier_index(publication, here->tier) < publication->position.at;
   }
   if (publication->position.at > last) return walk_outward(publication, outermost, last);
@@ -500,12 +496,15 @@ static int path_draw(struct publication *publication, const int64_t *totals) {
                                         : draw_new(publication, totals);
 }
 
-static int path_keep(struct publication *publication, int stores) {
-  const struct drawn *last = &publication->drawn[publication->drawn_count - 1];
+static int path_keep(struct publication *publication) {
   int kept = 1;
-  for (const struct drawn *point = publication->drawn; point <= last && kept && stores; point++)
-    kept = store_point(publication, point->tier, point->clock, point->values);
-  return kept && publish_point(publication, last->clock, last->values, stores);
+  for (int i = 0; i < publication->drawn_count && kept; i++) {
+    const struct drawn *point = &publication->drawn[i];
+    kept = store_point(publication, point->tier, point->clock, point->values) &&
+           (i + 1 < publication->drawn_count ||
+            store_values(publication, point->clock, point->values));
+  }
+  return kept;
 }
 
 const struct procedure path_procedure = {

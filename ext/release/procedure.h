@@ -17,11 +17,8 @@ struct procedure {
   ** transaction that stores its result. A second call inside the transaction draws nothing.
   */
   int draws_early;
-  /*
-  ** Sets the answer from the result of draw(). If `stores` is 1, also stores and publishes the
-  ** result.
-  */
-  int (*keep)(struct publication *publication, int stores);
+  /* Stores and publishes the result of draw(). */
+  int (*keep)(struct publication *publication);
   /*
   ** The part of an error that follows the name of a release. It says why only a kernel can publish
   ** the release at an outer tier. Null if the release has a path.

@@ -196,25 +196,14 @@ static struct spread spread_of(const struct chain *chain, const double *weight, 
   return spread;
 }
 
-/* The reports of a survey after a chain of kernels, and the weights of the estimator. */
-struct outcome {
-  const struct survey *survey;
-  const struct chain *chain;
-  const double *weights;
-  const int64_t *reports;
-};
-
 /*
 ** Returns the estimate for a state. The standard deviation of the estimate is the largest that any
 ** data gives. The 95% interval holds for any data, by Hoeffding's or Bernstein's inequality.
 */
-static struct ledger_value estimate_of(const void *context, int state) {
-  const struct outcome *outcome = context;
-  const struct survey *survey = outcome->survey;
-  const struct chain *chain = outcome->chain;
-  const int64_t *reports = outcome->reports;
-  const double *weight = &outcome->weights[(size_t)state * chain->columns];
-  struct spread spread = spread_of(chain, weight, (size_t)state);
+static struct ledger_value value_of(const struct survey *survey, const struct chain *chain,
+                                    const double *weights, const int64_t *reports, size_t state) {
+  const double *weight = &weights[state * chain->columns];
+  struct spread spread = spread_of(chain, weight, state);
   double value = 0, n = (double)survey->reports, certainty = log(2 / 0.05);
   for (size_t y = 0; y < chain->columns; y++) value += weight[y] * (double)reports[y];
   double hoeffding = spread.range * sqrt(n * certainty / 2),
@@ -346,13 +335,12 @@ static double stored_curve_at(const void *parameters, double alpha) {
 }
 
 /*
-** Sets the answer from the reports. If `stores` is 1, also stores and publishes the reports and the
-** estimates. At an outer tier, `kernel` is the kernel that made the reports from those of the next
-** inner tier; otherwise it is null.
+** Stores and publishes the reports and the estimates. At an outer tier, `kernel` is the kernel that
+** made the reports from those of the next inner tier; otherwise it is null.
 */
 static int publish_reports(struct publication *publication, const struct survey *survey,
                            const struct chain *chain, char *const *symbols, int64_t *reports,
-                           const char *kernel, int stores) {
+                           const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication->position.tiers[publication->position.at].name;
@@ -361,13 +349,14 @@ static int publish_reports(struct publication *publication, const struct survey 
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
   int going = estimator(chain, &weights, ledger_error(ledger)) &&
-              (!stores || (ledger_path_insert(ledger, release, &grid, &point) &&
-                           ledger_publication_insert(ledger, release, tier, 0, &cost, 1,
-                                                     NO_CLIPPING, kernel)));
-  struct outcome outcome = {survey, chain, weights, reports};
-  going = going && values_publish(publication, estimate_of, &outcome, (int)chain->rows, stores);
+              ledger_path_insert(ledger, release, &grid, &point) &&
+              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING, kernel);
+  for (size_t x = 0; x < chain->rows && going; x++) {
+    struct ledger_value value = value_of(survey, chain, weights, reports, x);
+    going = ledger_value_insert(ledger, release, tier, &value);
+  }
   sqlite3_free(weights);
-  return going;
+  return going && values_read(publication, tier);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
@@ -459,7 +448,7 @@ static int responses_draw(struct publication *publication, const int64_t *counts
   return done;
 }
 
-static int responses_keep(struct publication *publication, int stores) {
+static int responses_keep(struct publication *publication) {
   struct error *error = ledger_error(publication->session->ledger);
   struct survey survey;
   struct chain chain = {0};
@@ -468,7 +457,7 @@ static int responses_keep(struct publication *publication, int stores) {
              (chain_pass(&chain, channel, channel->states, channel->state_count) ||
               error_set_memory(error)) &&
              publish_reports(publication, &survey, &chain, channel->symbols,
-                             publication->drawn[0].values, 0, stores);
+                             publication->drawn[0].values, 0);
   chain_clear(&chain);
   survey_clear(&survey);
   return kept;
@@ -562,8 +551,8 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   struct walk *walk = comparison->walk;
   size_t x = comparison->used++;
   if (x >= walk->chain.rows) return walk->same = 0;
-  struct outcome outcome = {&walk->survey, &walk->chain, comparison->weights, walk->reports};
-  struct ledger_value value = estimate_of(&outcome, (int)x);
+  struct ledger_value value =
+      value_of(&walk->survey, &walk->chain, comparison->weights, walk->reports, x);
   double scale = fabs(value.value) + value.high - value.low;
   return walk->same = strcmp(stored->key, value.key) == 0 && stored->component == 0 &&
                       close_to(stored->value, value.value, scale) &&
@@ -657,7 +646,7 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   for (int y = 0; y < last->symbol_count && drawn; y++)
     drawn = draw_reports(ledger, channel, last->symbols[y], walk->reports[y], reports);
   int mixed = drawn ? publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
-                                      reports, channel->json, 1)
+                                      reports, channel->json)
                     : error_set(ledger_error(ledger), "out of memory or random bytes");
   sqlite3_free(reports);
   return mixed;

@@ -411,21 +411,24 @@ def test_a_ledger_that_is_lost_while_a_release_reads_gives_no_value(db, path, fo
         assert state(connect(path)) == "charged"
 
 
-def test_a_full_disk_gives_no_value_and_keeps_the_charge(path):
-    """A limit on the file size simulates a full disk: there is room for the charge but not for the value."""
+@pytest.mark.parametrize("sql", [
+    "SELECT dp_release('clinic', 'sum', 'SELECT fill(minutes), patient FROM visits', '{\"clip\":10,\"name\":\"a\"}')",
+    "SELECT dp_sum('clinic', fill(minutes), 10, patient, 'a') FROM visits"])
+def test_a_full_disk_gives_no_value_and_keeps_the_charge(path, sql):
+    """A limit on the file size simulates a full disk: there is room for the charge but not for the value. The disk is full from
+    the second row on, because an aggregate is charged at its first row."""
     create(path).close()
     output = run("""
         import resource
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         db, calls = connect(sys.argv[1]), []
         def fill(x):
-            if not calls: resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+            if len(calls) == 1: resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
             calls.append(x)
             return x
         db.create_function("fill", 1, fill)
-        print(refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT fill(minutes), patient FROM visits',"
-                          " '{\\"clip\\":10,\\"name\\":\\"a\\"}')"))
-        """, path)
+        print(refused(db, sys.argv[2]))
+        """, path, sql)
     assert "privacy ledger" in output
     db = connect(path)
     assert charges(db) == 1 and state(db) in ("charged", "failed")

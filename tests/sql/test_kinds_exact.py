@@ -89,8 +89,8 @@ def test_rows_that_reach_a_release_are_all_that_counts(kind):
 @pytest.mark.parametrize("kind,protects", cases())
 @pytest.mark.sample(20)
 def test_an_answer_is_what_the_ledger_stores(kind, protects):
-    """The first call computes its answer from the noisy point, before anything is stored. A second call with the same name reads
-    the stored values. Both return the same text, with almost no noise and with much noise."""
+    """The first call answers before its values are stored. A second call with the same name reads the stored values. Both return
+    the same text, with almost no noise and with much noise."""
     rng = random.Random(f"{kind} {protects}")
     by_unit = protects == "unit"
     db = open_ledger({"exact": RATE, "noisy": 1e-3}, json.dumps({"protects": protects}))

@@ -46,12 +46,13 @@ def counter(tmp_path_factory):
 @pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded by LD_PRELOAD")
 def test_every_commit_syncs_five_times_and_nothing_else_syncs(tmp_path, monkeypatch, counter):
     monkeypatch.setenv("LD_PRELOAD", counter)
-    keys = json.dumps({"keys": list(range(1000))})
+    keys = json.dumps({"keys": list(range(100))})
     commits = {
         "SELECT 1": 0, "SELECT * FROM dp_value": 0, "SELECT dp_exposure('public')": 0, "SELECT dp_verify()": 0,
         "SELECT dp_diffuse('first', 'public')": 1, "SELECT dp_diffuse('first', 'public') AS again": 0,
         "SELECT dp_release('region', 'count', 'VALUES (1, 1)', 'release')": 2,
         "SELECT dp_release('region', 'count', 'VALUES (1, 1)', 'release') AS again": 0,
+        # An aggregate also tries to store its values before its statement ends, and rolls this back.
         "SELECT dp_sum('clinic', minutes, 10, patient, 'sum') FROM visits": 2,
         # Each aggregate of a statement commits its charge, and one commit stores all values.
         "SELECT dp_sum('clinic', minutes, 10, patient), dp_avg('clinic', minutes, 0, 9, patient) FROM visits": 3,
