@@ -78,12 +78,13 @@ int values_read(struct publication *publication, const char *tier) {
   if (going && !is_object && !is_null && !rendering.count)
     going = error_set(ledger_error(ledger), "release '%s' has lost its values",
                       publication->definition.release.name);
-  sqlite3_free(publication->answer.json);
-  publication->answer = (struct answer){rendering.number, 0, is_null};
-  if (going && rendering.form != FORM_NUMBER && !is_null) {
-    publication->answer.json = json;
-  } else {
+  if (!going || rendering.form == FORM_NUMBER || is_null) {
     sqlite3_free(json);
+    json = 0;
+  }
+  if (going) { /* after a failure, the publication keeps the answer that somebody may have seen */
+    sqlite3_free(publication->answer.json);
+    publication->answer = (struct answer){rendering.number, json, is_null};
   }
   publication->answered = going;
   return going;
