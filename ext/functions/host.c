@@ -5,6 +5,7 @@
 #include "ledger/ledger.h"
 #include "os/thread.h"
 #include "release/kinds.h"
+#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -60,10 +61,12 @@ struct host *host_retain(struct host *host) {
 void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
   list_remove(host);
+  /* Try a last time to store what could not be stored. What still cannot be stays 'charged'. */
+  pending_settle(&host->session);
   while (host->session.pending) {
     struct pending *pending = host->session.pending;
     host->session.pending = pending->next;
-    pending->release(pending); /* the releases stay 'charged' */
+    pending->release(pending);
   }
   tier_guard_free(host->guard);
   ledger_free(host->session.ledger);

@@ -364,6 +364,30 @@ def test_a_group_release_is_the_same_when_it_is_stored(db):
     assert states(db) == ["released"] and one(db, "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.parametrize("then", ["db.close()", "one(db, sys.argv[2])"])
+def test_what_a_full_disk_keeps_from_being_stored_is_stored_later(path, then):
+    """A limit on the file size simulates a disk that is full when the statement ends, but not when it returns its value and not
+    when the connection closes or repeats the release."""
+    create(path).close()
+    value = run("""
+        import resource
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        db = connect(sys.argv[1])
+        cursor = db.execute(sys.argv[2] + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+        value = cursor.fetchone()[0]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        cursor.fetchall()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert ledger_of(sys.argv[1]).execute("SELECT state FROM dp_release").fetchall() == [("charged",)]
+        exec(sys.argv[3])
+        print(repr(value), flush=True)
+        os._exit(0)
+        """, path, NAMED, then)
+    db = connect(path)
+    assert states(db) == ["released"] and one(db, "SELECT value FROM dp_value") == float(value)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
 @pytest.mark.slow  # waits for a lock for 10 seconds
 def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     """While the statement ends, another connection locks the ledger for longer than the extension waits (10 s). The value is
