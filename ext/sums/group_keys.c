@@ -125,8 +125,8 @@ const char *group_keys_text(const struct group_keys *cells, int cell) {
   return cells->texts[cell];
 }
 
-void group_keys_keep(struct group_keys *cells, int cell) {
-  cells->kept[cell] = 1;
+void group_keys_keep(struct group_keys *cells, const uint32_t *list, size_t count) {
+  for (size_t i = 0; i < count; i++) cells->kept[list[i]] = 1;
 }
 
 void group_keys_forget(struct group_keys *cells) {

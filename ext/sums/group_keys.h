@@ -42,11 +42,11 @@ int group_keys_count(const struct group_keys *cells);
 const char *group_keys_text(const struct group_keys *cells, int cell);
 
 /*
-** Marks the cell of a key that some unit has kept: of its private keys, a unit keeps at most
+** Marks the cells of keys that a unit has kept: of its private keys, a unit keeps at most
 ** max_groups. A private key that no unit has kept gets no coordinate. With more coordinates, the
 ** probability that noise publishes a key of a single unit would be higher.
 */
-void group_keys_keep(struct group_keys *cells, int cell);
+void group_keys_keep(struct group_keys *cells, const uint32_t *list, size_t count);
 void group_keys_forget(struct group_keys *cells); /* clears all marks */
 int group_keys_is_kept(const struct group_keys *cells, int cell);
 

@@ -136,9 +136,10 @@ static void set_values(const struct partitioned_sums *records, const struct stor
   }
 }
 
-void record_values(const struct partitioned_sums *records, const record_word *record,
-                   int128 *values) {
-  get_values(records, records->taken, record, values);
+void record_values(const struct partitioned_sums *records, const record_word *const *list,
+                   size_t count, int128 *values) {
+  for (size_t i = 0; i < count; i++, values += records->components)
+    get_values(records, records->taken, list[i], values);
 }
 
 static int same_pair(const struct store *store, const record_word *a, const record_word *b) {

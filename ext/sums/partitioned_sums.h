@@ -59,15 +59,16 @@ int partitioned_sums_are_none(const struct partitioned_sums *records);
 
 /*
 ** A record is an array of words. record_unit() and record_values() may only be called inside the
-** function that partitioned_sums_each_unit() calls, for the records that it receives.
+** function that partitioned_sums_each_unit() calls, for records that it receives. record_values()
+** writes the values of `count` records one after the other.
 */
 typedef uint32_t record_word;
 static inline uint32_t record_cell(const record_word *record) {
   return record[0];
 }
 struct identity record_unit(const struct partitioned_sums *records, const record_word *record);
-void record_values(const struct partitioned_sums *records, const record_word *record,
-                   int128 *values);
+void record_values(const struct partitioned_sums *records, const record_word *const *list,
+                   size_t count, int128 *values);
 
 /*
 ** partitioned_sums_each() calls `take` for every record. partitioned_sums_each_unit() calls `take`

@@ -11,6 +11,7 @@
 #include "noise/entropy.h"
 #include "base/little_endian.h"
 #include "sums/clip.h"
+#include "sums/first_keys.h"
 #include "sums/partitioned_sums.h"
 #include "sums/tree.h"
 #include "sums/scalar_sum.h"
@@ -20,20 +21,14 @@
 ** clipping (short_limit()). Each of its components has at most 2^53 steps.
 */
 #define SHORTS 512
-#define FEW    24 /* number of items from which on qsort() is faster than insertion */
-
-/* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
-struct item {
-  uint64_t order;
-  uint32_t slot;
-  const record_word *record;
-};
+#define ONES   64 /* number of stored results of clip_counts() */
 
 /* Room for the matrix of one unit. */
 struct scratch {
   struct item *items;
-  uint32_t *slots; /* slots of the records */
-  size_t *places;  /* coordinates of the values */
+  const record_word **chosen; /* the records that the unit keeps */
+  uint32_t *slots;            /* slots of the records */
+  size_t *places;             /* coordinates of the values */
   int128 *values;
   size_t room; /* number of records for which the arrays have room */
 };
@@ -54,18 +49,13 @@ struct vector_sum {
   int short_count;     /* the number of these rows */
   uint128 short_limit; /* bound on the squared norm of a short row, in steps */
   struct scratch scratch;
+  int64_t ones[ONES]; /* ones[n]: the component to which clip_counts() clips n counts of 1, or 0 */
   struct tally tally;
   int outside;                /* the row that is being added is outside the range of x */
   struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };
 
 /* ---- one unit's matrix into the totals ------------------------------------------------------- */
-
-static int by_order(const void *a, const void *b) {
-  const struct item *x = a, *y = b;
-  if (x->order != y->order) return x->order < y->order ? -1 : 1;
-  return (x->slot > y->slot) - (x->slot < y->slot);
-}
 
 static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   struct scratch *scratch = &vectors->scratch;
@@ -76,13 +66,15 @@ static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   if (shape->selects) places += room; /* the counts of the unit's keys */
   struct item *items = realloc(scratch->items, sizeof *items * room);
   if (items) scratch->items = items;
+  const record_word **chosen = realloc(scratch->chosen, sizeof *chosen * room);
+  if (chosen) scratch->chosen = chosen;
   uint32_t *slots = realloc(scratch->slots, sizeof *slots * room);
   if (slots) scratch->slots = slots;
   size_t *numbers = realloc(scratch->places, sizeof *numbers * places);
   if (numbers) scratch->places = numbers;
   int128 *values = realloc(scratch->values, sizeof *values * places * (size_t)vectors->components);
   if (values) scratch->values = values;
-  if (!items || !slots || !numbers || !values) return 0;
+  if (!items || !chosen || !slots || !numbers || !values) return 0;
   scratch->room = room;
   return 1;
 }
@@ -104,14 +96,13 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 
 /*
 ** Replaces the slots [start, end) in the scratch by coordinates. Such a slot is a node of one level
-** of the trees, or a bin, or a cell. Each cell has `bins` of these slots, and the first of them is
-** coordinate `first` of the cell.
+** of the trees, or a bin. Each cell has `bins` of these slots, and the first of them is coordinate
+** `first` of the cell.
 */
 static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
                    size_t first) {
   size_t *places = vectors->scratch.places, width = (size_t)vectors->shape->width;
-  for (size_t i = start; i < end && bins == 1; i++) places[i] = places[i] * width + first;
-  for (size_t i = start; i < end && bins > 1; i++) {
+  for (size_t i = start; i < end; i++) {
     uint32_t slot = (uint32_t)places[i];
     places[i] = slot / bins * width + first + slot % bins;
   }
@@ -153,19 +144,24 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Marks the cells of the unit's `count` slots, which are sorted, as kept. In histograms and trees
-** with private keys, also adds a count of 1 for each of these cells to the scratch, from the place
-** `end` on. Returns the number of these counts.
+** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees,
+** whose slots are sorted, also adds a count of 1 for each of these cells to the scratch, from the
+** place `end` on. Returns the number of these counts.
 */
 static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
-  size_t bins = (size_t)shape->bins, last = SIZE_MAX, used = 0;
-  int has_counts = shape->selects && shape->family->has_bins;
-  for (size_t i = 0; i < count && vectors->cells; i++) {
-    size_t cell = scratch->slots[i] / bins;
-    group_keys_keep(vectors->cells, (int)cell);
-    if (has_counts && cell != last) {
+  uint32_t bins = (uint32_t)shape->bins, last = UINT32_MAX;
+  size_t used = 0;
+  if (!shape->family->has_bins) {
+    group_keys_keep(vectors->cells, scratch->slots, count);
+    return 0;
+  }
+  for (size_t i = 0; i < count; i++) {
+    uint32_t cell = scratch->slots[i] / bins;
+    if (i > 0 && cell == last) continue;
+    group_keys_keep(vectors->cells, &cell, 1);
+    if (shape->selects) {
       scratch->places[end + used] = cell * (size_t)shape->width;
       scratch->values[end + used++] = shape->count_steps;
     }
@@ -175,26 +171,52 @@ static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
 }
 
 /*
+** Clips the counts that select private keys, which are the first components of `count` cells. Most
+** units have one row in each key. Such counts only depend on their number, so the result is stored.
+*/
+static void clip_counts(struct vector_sum *vectors, size_t count) {
+  int128 *values = vectors->scratch.values, differs = 0;
+  size_t components = (size_t)vectors->components;
+  const struct layout *shape = vectors->shape;
+  for (size_t i = 0; i < count; i++) differs |= values[i * components] ^ shape->count_steps;
+  if (differs || count >= ONES) {
+    clip_block(shape, &shape->blocks[0], values, count, vectors->components);
+    return;
+  }
+  int64_t *clipped = &vectors->ones[count];
+  if (!*clipped) {
+    clip_block(shape, &shape->blocks[0], values, count, vectors->components);
+    *clipped = (int64_t)values[0];
+  }
+  for (size_t i = 0; i < count; i++) values[i * components] = *clipped;
+}
+
+/*
 ** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
-** counts as clipped if `clipped` is true or if clipping changes its matrix.
+** counts as clipped if `clipped` is true or if clipping changes its matrix. The counts that only
+** select private keys do not matter for this.
 */
 static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components, end = count;
-  for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i];
+  size_t components = (size_t)vectors->components, end = count, counts = 0;
+  size_t scaled = shape->family->has_bins ? 1 : (size_t)shape->width;
+  for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i] * scaled;
   if (shape->tree.levels) {
     end = climb(vectors, count);
-  } else {
-    locate(vectors, 0, count, (uint32_t)shape->bins, shape->family->has_bins && shape->selects);
+  } else if (shape->family->has_bins) {
+    locate(vectors, 0, count, (uint32_t)shape->bins, (size_t)shape->selects);
   }
-  size_t counts = keep_cells(vectors, count, end);
-  if (counts) {
-    clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
-    clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, 1);
+  if (shape->cells == 0) counts = keep_cells(vectors, count, end);
+  if (!shape->selects) {
+    clipped |= clip_vector(shape, scratch->values, end, vectors->components) != 0;
   } else {
-    unsigned scaled = clip_vector(shape, scratch->values, end, vectors->components);
-    clipped |= (scaled & (shape->selects ? ~1u : ~0u)) != 0; /* block 0 only selects keys */
+    if (counts) {
+      clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
+    } else {
+      clip_counts(vectors, count);
+    }
+    clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
   }
   *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
   for (size_t i = 0; i < end + counts; i++) {
@@ -203,71 +225,18 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   }
 }
 
-static size_t cell_of(const struct vector_sum *vectors, const struct item *item) {
-  return item->slot / (size_t)vectors->shape->bins;
-}
-
-/* Sorts items. Most units have few, for which insertion is faster than qsort(). */
-static void sort(struct item *items, size_t count) {
-  if (count > FEW) {
-    qsort(items, count, sizeof *items, by_order);
-    return;
-  }
-  for (size_t i = 1; i < count; i++) {
-    struct item item = items[i];
-    size_t at = i;
-    for (; at > 0 && by_order(&items[at - 1], &item) > 0; at--) items[at] = items[at - 1];
-    items[at] = item;
-  }
-}
-
-static uint64_t order_of(const struct vector_sum *vectors, struct identity unit,
-                         const struct item *item) {
-  uint64_t key = group_keys_hash(vectors->cells, (int)cell_of(vectors, item));
-  return identity_mix(&vectors->secret, unit, key);
-}
-
 /*
-** Does the work of keep_first() if each record has a key of its own. The items kept so far are at
-** the front and sorted by `order`. Most other items are not moved, because `order` is random.
+** Writes the records that a unit keeps to the scratch, sorted by slot if cells have bins. Returns
+** their number.
 */
-static size_t keep_records(struct vector_sum *vectors, struct identity unit, size_t count) {
-  size_t most = (size_t)vectors->shape->max_groups, kept = 0;
-  struct item *items = vectors->scratch.items;
-  if (!most || count <= most) return count;
-  for (size_t i = 0; i < count; i++) {
-    struct item item = items[i];
-    item.order = order_of(vectors, unit, &item);
-    if (kept == most && item.order >= items[most - 1].order) continue;
-    size_t at = kept < most ? kept++ : most - 1;
-    for (; at > 0 && items[at - 1].order > item.order; at--) items[at] = items[at - 1];
-    items[at] = item;
-  }
-  return kept;
-}
-
-/*
-** Chooses the private keys that a unit keeps (V3). The function moves the records of the chosen
-** keys to the front and returns the number of these records. If cells have bins, the records are
-** sorted by slot, and those of the chosen keys stay sorted.
-*/
-static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
-  size_t most = (size_t)vectors->shape->max_groups, keys = 1, kept = 0;
-  struct item *items = vectors->scratch.items;
-  if (vectors->shape->bins == 1) return keep_records(vectors, unit, count);
-  if (!most) return count;
-  for (size_t i = 1; i < count; i++)
-    keys += cell_of(vectors, &items[i]) != cell_of(vectors, &items[i - 1]);
-  if (keys <= most) return count;
-  for (size_t i = 0; i < count; i++) items[i].order = order_of(vectors, unit, &items[i]);
-  sort(items, count);
-  for (keys = 0; kept < count; kept++) {
-    keys += kept == 0 || cell_of(vectors, &items[kept]) != cell_of(vectors, &items[kept - 1]);
-    if (keys > most) break;
-  }
-  for (size_t i = 0; i < kept; i++) items[i].order = 0;
-  sort(items, kept);
-  return kept;
+static size_t choose(struct vector_sum *vectors, struct identity unit,
+                     const record_word *const *list, size_t count) {
+  struct scratch *scratch = &vectors->scratch;
+  for (size_t i = 0; i < count; i++)
+    scratch->items[i] = (struct item){0, record_cell(list[i]), list[i]};
+  count = first_keys(scratch->items, count, vectors->shape, vectors->cells, &vectors->secret, unit);
+  for (size_t i = 0; i < count; i++) scratch->chosen[i] = scratch->items[i].record;
+  return count;
 }
 
 /* Returns whether a row of the unit was outside the range of x. */
@@ -276,24 +245,24 @@ static int has_outside(const struct vector_sum *vectors, struct identity unit) {
   return vectors->shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
 }
 
-/* Adds the records of a unit to the totals. Returns 0 when out of memory. */
+/*
+** Adds the records of a unit to the totals. Returns 0 when out of memory. If a unit keeps all
+** records and their order does not matter, there is nothing to choose.
+*/
 static int add_unit(void *context, const record_word *const *list, size_t count) {
   struct vector_sum *vectors = context;
+  const struct layout *shape = vectors->shape;
   if (!scratch_reserve(vectors, count)) return 0;
   struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components;
-  for (size_t i = 0; i < count; i++)
-    scratch->items[i] = (struct item){0, record_cell(list[i]), list[i]};
-  if (vectors->shape->bins > 1) sort(scratch->items, count);
   struct identity unit = record_unit(vectors->records, list[0]);
-  size_t kept = keep_first(vectors, unit, count);
-  int clipped = kept < count || has_outside(vectors, unit);
-  count = kept;
-  for (size_t i = 0; i < count; i++) {
-    scratch->slots[i] = scratch->items[i].slot;
-    record_values(vectors->records, scratch->items[i].record, &scratch->values[i * components]);
+  size_t kept = count;
+  if (shape->bins > 1 || (shape->max_groups && count > (size_t)shape->max_groups)) {
+    kept = choose(vectors, unit, list, count);
+    list = scratch->chosen;
   }
-  add_matrix(vectors, count, clipped);
+  for (size_t i = 0; i < kept; i++) scratch->slots[i] = record_cell(list[i]);
+  record_values(vectors->records, list, kept, scratch->values);
+  add_matrix(vectors, kept, kept < count || has_outside(vectors, unit));
   return 1;
 }
 
@@ -519,7 +488,7 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
   size_t first = (size_t)cell * (size_t)vectors->shape->width;
   size_t count = (size_t)(is_private ? vectors->shape->width : vectors->shape->coordinates);
   if (!totals_reserve(vectors, first + count)) return 0;
-  if (is_private) group_keys_keep(vectors->cells, cell);
+  if (is_private) group_keys_keep(vectors->cells, &(uint32_t){(uint32_t)cell}, 1);
   flush_shorts(vectors); /* short rows must be in the totals before the totals can saturate */
   int128 *totals = &vectors->totals[first];
   for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
@@ -572,8 +541,9 @@ void vector_sum_close(struct vector_sum *vectors) {
   partitioned_sums_close(vectors->records);
   if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
-  void *arrays[] = {vectors->row,    vectors->totals, scratch->items, scratch->slots,
-                    scratch->places, scratch->values, vectors->steps, vectors->shorts};
+  void *arrays[] = {vectors->row,    vectors->totals, scratch->items,
+                    scratch->chosen, scratch->slots,  scratch->places,
+                    scratch->values, vectors->steps,  vectors->shorts};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);

@@ -89,7 +89,7 @@ static int take_whole(void *context, const record_word *const *list, size_t coun
   table->units_listed++;
   for (size_t i = 0; i < count; i++) {
     table->wrong += number_of(record_unit(open_records, list[i])) != unit;
-    record_values(open_records, list[i], values);
+    record_values(open_records, &list[i], 1, values);
     if (!take(table, record_unit(open_records, list[i]), record_cell(list[i]), values)) return 0;
   }
   return 1;
