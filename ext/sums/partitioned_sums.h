@@ -62,7 +62,7 @@ int partitioned_sums_are_none(const struct partitioned_sums *records);
 ** function that partitioned_sums_each_unit() calls, for records that it receives. record_values()
 ** writes the values of `count` records one after the other.
 */
-typedef uint32_t record_word;
+typedef uint32_t record_word; /* as in row_store.h */
 static inline uint32_t record_cell(const record_word *record) {
   return record[0];
 }

@@ -1,0 +1,138 @@
+/* unit_groups.c: see unit_groups.h. */
+#include "sums/unit_groups.h"
+
+#include <stdlib.h>
+
+#define LEAST_SLOTS ((size_t)64)
+#define SPARSE      4 /* the index has at least this number of slots for each unit */
+
+void unit_groups_close(struct unit_groups *groups) {
+  free(groups->groups);
+  free(groups->list);
+  free(groups->numbers);
+  free(groups->index);
+}
+
+/* Makes room for the rows of a bucket. Returns 1, or 0 if memory runs out. */
+static int reserve_rows(struct unit_groups *groups, size_t rows) {
+  if (rows <= groups->row_room) return 1;
+  size_t room = rows + rows / 4;
+  record_word **list = realloc(groups->list, sizeof *list * room);
+  if (list) groups->list = list;
+  uint32_t *numbers = realloc(groups->numbers, sizeof *numbers * room);
+  if (numbers) groups->numbers = numbers;
+  if (!list || !numbers) return 0;
+  groups->row_room = room;
+  return 1;
+}
+
+/* Returns the slot of a unit, or the empty slot for it. */
+static inline uint32_t *slot_of(const struct unit_groups *groups, const struct secret *secret,
+                                struct identity unit) {
+  uint64_t mask = groups->slots - 1, at = identity_mix(secret, unit, 0) & mask;
+  uint32_t number;
+  while ((number = groups->index[at]) && !identity_same(groups->groups[number - 1].unit, unit))
+    at = (at + 1) & mask;
+  return &groups->index[at];
+}
+
+/* Gives the index `slots` slots and enters all units. Returns 1, or 0 if memory runs out. */
+static int resize_index(struct unit_groups *groups, const struct secret *secret, size_t slots) {
+  if (slots > groups->slot_room) {
+    uint32_t *index = realloc(groups->index, sizeof *index * slots);
+    if (index) groups->index = index;
+    struct unit_group *grown = realloc(groups->groups, sizeof *grown * (slots / SPARSE));
+    if (grown) groups->groups = grown;
+    if (!index || !grown) return 0;
+    groups->slot_room = slots;
+  }
+  groups->slots = slots;
+  memset(groups->index, 0, sizeof *groups->index * slots);
+  for (size_t i = 0; i < groups->count; i++)
+    *slot_of(groups, secret, groups->groups[i].unit) = (uint32_t)i + 1;
+  return 1;
+}
+
+/*
+** Gives a number to each unit, and counts its rows in `end`. Returns 1, or 0 if memory runs out.
+*/
+static int number_units(struct unit_groups *groups, const struct row_store *store,
+                        const struct bucket *bucket, size_t rows) {
+  groups->count = 0;
+  if (!resize_index(groups, store->secret, LEAST_SLOTS)) return 0;
+  for (size_t i = 0; i < rows; i++) {
+    if (!(i & (chunk_rows(store) - 1))) row_store_prefetch(bucket, (i >> store->chunk_shift) + 1);
+    struct identity unit = unit_of_row(store, row_at(store, bucket, i));
+    uint32_t *slot = slot_of(groups, store->secret, unit);
+    if (!*slot) {
+      if (groups->count == groups->slots / SPARSE) {
+        if (!resize_index(groups, store->secret, 2 * groups->slots)) return 0;
+        slot = slot_of(groups, store->secret, unit);
+      }
+      groups->groups[groups->count] = (struct unit_group){unit, 0, 0};
+      *slot = (uint32_t)++groups->count;
+    }
+    groups->numbers[i] = *slot - 1;
+    groups->groups[*slot - 1].end++;
+  }
+  return 1;
+}
+
+/* Writes the rows into the list, ordered by the numbers of their units. */
+static void list_rows(struct unit_groups *groups, const struct row_store *store,
+                      const struct bucket *bucket, size_t rows) {
+  uint32_t end = 0;
+  for (size_t i = 0; i < groups->count; i++) {
+    struct unit_group *group = &groups->groups[i];
+    uint32_t count = group->end;
+    group->first = group->end = end;
+    end += count;
+  }
+  for (size_t i = 0; i < rows; i++)
+    groups->list[groups->groups[groups->numbers[i]].end++] = row_at(store, bucket, i);
+}
+
+/*
+** Merges the `count` rows of a unit into one record for each cell. The list then begins with these
+** records. A slot of the store's index holds the number of a record plus 1, or 0. Returns the
+** number of records.
+**
+** A cell is multiplied by a secret odd number. The upper bits of the product choose the slot, so
+** nobody can choose keys that collide.
+*/
+static size_t merge_unit(struct row_store *store, record_word **list, size_t count) {
+  if (count < 2) return count;
+  size_t kept = 0;
+  int bits = 2;
+  while ((size_t)1 << bits < 2 * count) bits++;
+  uint32_t *index = memset(store->index, 0, sizeof *index << bits);
+  uint64_t mask = ((uint64_t)1 << bits) - 1, factor = secret_word(store->secret, 2) | 1;
+  for (size_t i = 0; i < count; i++) {
+    record_word *row = list[i];
+    uint64_t at = row[0] * factor >> (64 - bits);
+    while (index[at] && list[index[at] - 1][0] != row[0]) at = (at + 1) & mask;
+    if (index[at]) {
+      row_store_merge(store, list[index[at] - 1], row);
+    } else {
+      list[kept] = row;
+      index[at] = (uint32_t)++kept;
+    }
+  }
+  return kept;
+}
+
+int unit_groups_make(struct unit_groups *groups, struct row_store *store,
+                     const struct bucket *bucket) {
+  size_t rows = rows_of(store, bucket);
+  store->last = 0; /* merging changes rows */
+  if (!row_store_reserve(store, rows) || !reserve_rows(groups, rows) ||
+      !number_units(groups, store, bucket, rows))
+    return 0;
+  list_rows(groups, store, bucket, rows);
+  for (size_t i = 0; i < groups->count && rows > bucket->settled; i++) {
+    struct unit_group *group = &groups->groups[i];
+    size_t count = group->end - group->first;
+    group->end = group->first + (uint32_t)merge_unit(store, &groups->list[group->first], count);
+  }
+  return !*store->failed;
+}
