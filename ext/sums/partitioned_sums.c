@@ -33,6 +33,7 @@ struct waiting {
 struct partitioned_sums {
   const struct secret *secret;
   int components;
+  int64_t count_steps;
   int failed; /* memory ran out and rows were lost; stays set */
   struct row_store stores[STORES];
   const struct row_store *taken; /* the store whose records are passed to the caller's function */
@@ -45,18 +46,20 @@ struct partitioned_sums {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components) {
+struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
+                                               int64_t count_steps) {
   struct partitioned_sums *records = calloc(1, sizeof *records);
   if (!records) return 0;
   records->secret = secret;
   records->components = components;
+  records->count_steps = count_steps;
   records->values = calloc((size_t)components, sizeof *records->values);
   records->narrow = calloc((size_t)components, sizeof *records->narrow);
   static const size_t unit_words[STORES] = {1, 2, 4, 4};
   struct row_store *wide = &records->stores[WIDE];
   int is_open = records->values && records->narrow;
   for (int i = 0; i < STORES && is_open; i++)
-    is_open = row_store_open(&records->stores[i], secret, components, unit_words[i],
+    is_open = row_store_open(&records->stores[i], secret, components, count_steps, unit_words[i],
                              i == WIDE ? 0 : wide, &records->failed);
   if (is_open) return records;
   partitioned_sums_close(records);
@@ -122,9 +125,24 @@ int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identit
   return (++records->waiting < BATCH || flush(records)) && !records->failed;
 }
 
+/*
+** Sets *count to the count whose value is `steps`. Returns whether there is such a count, below
+** MOST_COUNT.
+*/
+static int count_of(const struct partitioned_sums *records, int128 steps, int64_t *count) {
+  int64_t each = records->count_steps;
+  *count = 1;
+  if (steps == each) return 1;
+  if (steps < 0 || steps >= (int128)each * MOST_COUNT || steps % each != 0) return 0;
+  *count = (int64_t)(steps / each);
+  return 1;
+}
+
 /* Writes values to records->narrow. Returns whether they fit a narrow row. */
 static int fit(struct partitioned_sums *records, const int128 *values) {
-  for (int i = 0; i < records->components; i++) {
+  int i = 0;
+  if (records->count_steps && !count_of(records, values[i++], &records->narrow[0])) return 0;
+  for (; i < records->components; i++) {
     if (values[i] > MOST_VALUE || values[i] < -MOST_VALUE) return 0;
     records->narrow[i] = (int64_t)values[i];
   }

@@ -21,10 +21,13 @@
 **     | cell: 32 bits | low: 64 bits | value | value | ...
 **     | cell: 32 bits | low: 64 bits | kind: 64 bits | value | value | ...
 **
-** A sum beyond +-2^61 moves to a fourth store, whose rows are those of the third with values of 128
-** bits. In the end all records of such a unit are there. Sums are exact and saturate at +-2^125
-** (lattice_add). Sums of rows do not reach this limit, because a value of a row is at most
-** 2^LATTICE_ROW_BITS.
+** If the first value of a row is a count, it is the same number of steps for most rows. Then the
+** first value takes only 32 bits: the count without the steps.
+**
+** A sum beyond +-2^61 or a count beyond 2^31 moves to a fourth store, whose rows are those of the
+** third with values of 128 bits. In the end all records of such a unit are there. Sums are exact
+** and saturate at +-2^125 (lattice_add). Sums of rows do not reach this limit, because a value of a
+** row is at most 2^LATTICE_ROW_BITS.
 */
 #ifndef DIFFUSE_SUMS_PARTITIONED_SUMS_H
 #define DIFFUSE_SUMS_PARTITIONED_SUMS_H
@@ -38,10 +41,12 @@
 struct partitioned_sums;
 
 /*
-** Makes an empty set of sums. Each record will have `components` values. Returns null if memory
-** runs out.
+** Makes an empty set of sums. Each record will have `components` values. If `count_steps` is above
+** 0, the first value is a count, and a count of 1 has this value. Otherwise `count_steps` is 0.
+** Returns null if memory runs out.
 */
-struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components);
+struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
+                                               int64_t count_steps);
 void partitioned_sums_close(struct partitioned_sums *records);
 
 /*
@@ -50,7 +55,10 @@ void partitioned_sums_close(struct partitioned_sums *records);
 */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
-/* Does the same for a row whose values are within +-2^61. */
+/*
+** Does the same for a row whose values are within +-2^61. If the first value is a count, values[0]
+** is the count without the steps, in [0, 2^31).
+*/
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values);
 

@@ -51,13 +51,14 @@ static int128 *get_values(const struct row_store *store, const record_word *row,
     for (; at < end; at += 4) *values++ = get_wide(at);
     return values;
   }
+  if (store->count_steps) *values++ = (int128)*at++ * store->count_steps;
   for (; at < end; at += 2) *values++ = (int64_t)get_word(at);
   return values;
 }
 
 void row_store_values(const struct row_store *store, const record_word *const *rows, size_t count,
                       int128 *values) {
-  if (store->wide && store->components == 1) { /* the same, but faster */
+  if (store->wide && store->components == 1 && !store->count_steps) { /* the same, but faster */
     size_t at = first_value(store);
     for (size_t i = 0; i < count; i++) values[i] = (int64_t)get_word(rows[i] + at);
     return;
@@ -67,6 +68,7 @@ void row_store_values(const struct row_store *store, const record_word *const *r
 
 static void set_values(const struct row_store *store, record_word *row, const int64_t *values) {
   record_word *at = row + first_value(store), *end = row + store->words;
+  if (store->count_steps) *at++ = (record_word)*values++;
   for (; at < end; at += 2) set_word(at, (uint64_t)*values++);
 }
 
@@ -156,13 +158,15 @@ static int open_bucket(struct row_store *store) {
 /* ---- stores ---------------------------------------------------------------------------------- */
 
 int row_store_open(struct row_store *store, const struct secret *secret, int components,
-                   size_t unit_words, struct row_store *wide, int *failed) {
+                   int64_t count_steps, size_t unit_words, struct row_store *wide, int *failed) {
   *store = (struct row_store){.secret = secret,
                               .components = components,
+                              .count_steps = wide ? count_steps : 0,
                               .unit_words = unit_words,
                               .wide = wide,
                               .failed = failed};
   store->words = first_value(store) + (size_t)components * (wide ? 2 : 4);
+  store->words -= store->count_steps != 0;
   size_t bytes = store->words * sizeof(record_word);
   while (bytes << store->chunk_shift < CHUNK_BYTES) store->chunk_shift++;
   chunks_open(&store->chunks, bytes << store->chunk_shift);
@@ -205,6 +209,11 @@ NOT_INLINE static void add_values(struct row_store *store, record_word *to,
   if (!store->wide) {
     add_wide_values(store, to, from);
     return;
+  }
+  if (store->count_steps) {
+    to[i] += from[i];
+    beyond = to[i] >= MOST_COUNT;
+    i++;
   }
   for (; i < store->words; i += 2) {
     uint64_t sum = get_word(to + i) + get_word(from + i);

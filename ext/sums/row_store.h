@@ -3,7 +3,8 @@
 ** partitioned_sums.c differ in the width of their rows.
 **
 ** A row consists of its cell, its unit and its values. A narrow row has values of 64 bits, and a
-** wide row has values of 128 bits.
+** wide row has values of 128 bits. If the first value of every row is a count, a narrow row holds
+** only the count, in 32 bits. The value is the count times `count_steps`.
 **
 ** If a sum does not fit a narrow row, the store adds it to the wide store and sets the row to 0.
 */
@@ -21,6 +22,7 @@
 typedef uint32_t record_word;
 
 #define MOST_VALUE  ((int64_t)1 << 61) /* bound on a narrow value between two additions */
+#define MOST_COUNT  ((int64_t)1 << 31) /* bound on a narrow count between two additions */
 #define LEAST_WORDS 3                  /* least number of words of a row */
 
 /*
@@ -40,6 +42,7 @@ struct bucket {
 struct row_store {
   const struct secret *secret;
   int components;
+  int64_t count_steps;    /* the value of a count of 1; 0: the first value is no count */
   struct row_store *wide; /* null if this is the wide store */
   int *failed;            /* set to 1 if memory ran out and rows were lost; shared by all stores */
   size_t unit_words;      /* number of words of a unit: 1, 2 or 4 */
@@ -67,7 +70,7 @@ struct row_store {
 ** row_store_close() also closes a store that was not opened, if all its bytes are 0.
 */
 int row_store_open(struct row_store *store, const struct secret *secret, int components,
-                   size_t unit_words, struct row_store *wide, int *failed);
+                   int64_t count_steps, size_t unit_words, struct row_store *wide, int *failed);
 void row_store_close(struct row_store *store);
 
 int row_store_is_empty(const struct row_store *store);
@@ -81,8 +84,9 @@ static inline uint64_t row_store_place(const struct row_store *store, struct ide
 void row_store_expect(const struct row_store *store, uint64_t place);
 
 /*
-** Both functions add a row, unless *failed is set. The values of row_store_add() are within
-** +-MOST_VALUE. row_store_add_wide() adds a row to the wide store.
+** Both functions add a row, unless *failed is set. If the store has counts, row_store_add() takes
+** the count of the row as its first value. Its values are within +-MOST_VALUE, and its count is
+** below MOST_COUNT. row_store_add_wide() adds a row to the wide store.
 */
 void row_store_add(struct row_store *store, uint64_t place, struct identity unit, uint32_t cell,
                    const int64_t *values);

@@ -12,7 +12,7 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
   if (units && secret_draw(&units->secret) &&
       unit_table_open(&units->integers, &units->secret, 1) &&
       unit_table_open(&units->others, &units->secret, 0) &&
-      (units->carried = partitioned_sums_open(&units->secret, 1)) != 0)
+      (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)
     return 1;
   scalar_sum_close(accumulator);
   return 0;

@@ -21,7 +21,8 @@
 ** clipping (short_limit()). Each of its components has at most 2^53 steps.
 */
 #define SHORTS 512
-#define ONES   64 /* number of stored results of clip_counts() */
+#define STEPS  ((int64_t)1 << 61) /* bound on the components in vectors->steps */
+#define ONES   64                 /* number of stored results of clip_counts() */
 
 /* Room for the matrix of one unit. */
 struct scratch {
@@ -37,14 +38,15 @@ struct vector_sum {
   struct contribution question;
   const struct layout *shape;
   int by_unit, components;
-  int failed; /* memory ran out and rows were lost; stays set */
+  int64_t each_count; /* if the first component is a count: what a row adds to it; otherwise 0 */
+  int failed;         /* memory ran out and rows were lost; stays set */
   struct secret secret;
   struct group_keys *cells;         /* null without keys */
   struct partitioned_sums *records; /* null if rows are protected instead of units */
   int128 *row;                      /* the components of the row that is being added */
   int128 *totals;                   /* the totals of the coordinates */
   size_t totals_room;
-  int64_t *steps;      /* the steps of a row of floats */
+  int64_t *steps;      /* the same, if 64 bits suffice; a count is then the number of rows */
   int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
   int short_count;     /* the number of these rows */
   uint128 short_limit; /* bound on the squared norm of a short row, in steps */
@@ -273,33 +275,49 @@ static int note_outside(struct vector_sum *vectors, struct identity unit) {
   return !unit_table_add(&vectors->outsides, unit, 1) || unit_table_flush(&vectors->outsides, 0, 0);
 }
 
+/* Notes the next row if it is outside the range of x. Returns 0 when out of memory. */
+static int note_row(struct vector_sum *vectors, struct identity unit) {
+  int outside = vectors->outside;
+  vectors->outside = 0;
+  return !outside || !vectors->by_unit || note_outside(vectors, unit);
+}
+
 /*
 ** Adds vectors->row to the records of the unit or, if rows are protected, to the totals. Returns 1,
 ** or 0 if memory runs out.
 */
 static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t slot) {
   int outside = vectors->outside;
-  vectors->outside = 0;
-  if (vectors->by_unit)
-    return (!outside || note_outside(vectors, unit)) &&
-           partitioned_sums_add(vectors->records, unit, slot, vectors->row);
+  if (!note_row(vectors, unit)) return 0;
+  if (vectors->by_unit) return partitioned_sums_add(vectors->records, unit, slot, vectors->row);
   vectors->scratch.slots[0] = slot; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
   add_matrix(vectors, 1, outside);
   return 1;
 }
 
+/* Does the same for the row vectors->steps. If the first component is a count, it is 1. */
+static int take_steps(struct vector_sum *vectors, struct identity unit, uint32_t slot) {
+  const int64_t *steps = vectors->steps;
+  if (vectors->by_unit)
+    return note_row(vectors, unit) &&
+           partitioned_sums_add_narrow(vectors->records, unit, slot, steps);
+  for (int i = 0; i < vectors->components; i++) vectors->row[i] = steps[i];
+  if (vectors->each_count) vectors->row[0] = vectors->each_count;
+  return take_row(vectors, unit, slot);
+}
+
 /*
 ** Starts the next row: writes its count, if the layout has a count, and returns the address of its
 ** other components. Returns null if memory runs out.
 */
-static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
+static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
-  int128 *row = vectors->row;
+  int64_t *steps = vectors->steps;
   if (shape->max_groups && !totals_reserve(vectors, ((size_t)cell + 1) * (size_t)shape->width))
     return 0;
-  if (shape->counts) *row++ = shape->count_steps;
-  return row;
+  if (shape->counts) *steps++ = 1;
+  return steps;
 }
 
 /* Notes, with the option diagnose, whether the value of the next row is outside the range of x. */
@@ -315,59 +333,63 @@ static inline double centred(struct vector_sum *vectors, double x) {
 
 int vector_sum_add_one(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   (void)x;
-  return begin_row(vectors, cell) && take_row(vectors, unit, (uint32_t)cell);
+  return begin_row(vectors, cell) && take_steps(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   if (!row) return 0;
-  *row = fine_steps(x, vectors->shape->scale);
+  int128 steps = fine_steps(x, vectors->shape->scale);
+  *row = (int64_t)steps;
+  if (steps <= STEPS && steps >= -STEPS) return take_steps(vectors, unit, (uint32_t)cell);
+  vectors->row[0] = vectors->shape->count_steps; /* if there is a count */
+  vectors->row[vectors->components - 1] = steps;
   return take_row(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_centred(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   if (!row) return 0;
-  *row = fine_steps(centred(vectors, x), vectors->shape->scale);
-  return take_row(vectors, unit, (uint32_t)cell);
+  *row = llrint(centred(vectors, x) * vectors->shape->scale);
+  return take_steps(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   double u = centred(vectors, x), scale = vectors->shape->scale;
   if (!row) return 0;
-  row[0] = fine_steps(u, scale);
-  row[1] = fine_steps(2 * u * u - 1, scale);
-  return take_row(vectors, unit, (uint32_t)cell);
+  row[0] = llrint(u * scale);
+  row[1] = llrint((2 * u * u - 1) * scale);
+  return take_steps(vectors, unit, (uint32_t)cell);
 }
 
 /* The number 1 is count_steps steps. */
 int vector_sum_add_pair(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   int64_t all = vectors->shape->count_steps;
   if (!row) return 0;
   row[0] = llrint((1 + centred(vectors, x)) / 2 * (double)all);
   row[1] = all - row[0];
-  return take_row(vectors, unit, (uint32_t)cell);
+  return take_steps(vectors, unit, (uint32_t)cell);
 }
 
 int vector_sum_add_triple(struct vector_sum *vectors, struct identity unit, int cell, double x) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   int64_t all = vectors->shape->count_steps;
   double w = (1 + centred(vectors, x)) / 2;
   if (!row) return 0;
   row[2] = llrint(w * w * (double)all);
-  row[0] = lattice_clamp(llrint((1 - w) * (1 - w) * (double)all), 0, all - row[2]);
+  row[0] = (int64_t)lattice_clamp(llrint((1 - w) * (1 - w) * (double)all), 0, all - row[2]);
   row[1] = all - row[0] - row[2];
-  return take_row(vectors, unit, (uint32_t)cell);
+  return take_steps(vectors, unit, (uint32_t)cell);
 }
 
 static int add_to_bin(struct vector_sum *vectors, struct identity unit, int cell, int bin) {
-  int128 *row = begin_row(vectors, cell);
+  int64_t *row = begin_row(vectors, cell);
   uint64_t slot = (uint64_t)cell * (uint64_t)vectors->shape->bins + (uint64_t)bin;
   if (!row || slot > UINT32_MAX) return 0;
-  *row = vectors->shape->bin_steps;
-  return take_row(vectors, unit, (uint32_t)slot);
+  *row = 1;
+  return take_steps(vectors, unit, (uint32_t)slot);
 }
 
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
@@ -517,7 +539,8 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   }
   if (!vectors->by_unit) return 1;
   if (shape->diagnoses && !unit_table_open(&vectors->outsides, &vectors->secret, 0)) return 0;
-  vectors->records = partitioned_sums_open(&vectors->secret, shape->components);
+  vectors->records =
+      partitioned_sums_open(&vectors->secret, shape->components, vectors->each_count);
   return vectors->records != 0;
 }
 
@@ -529,6 +552,7 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
   vectors->shape = shape;
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
+  vectors->each_count = shape->counts ? shape->count_steps : shape->bin_steps;
   vectors->short_limit = short_limit(question, shape);
   if (open_tables(vectors, keys)) return vectors;
   vector_sum_close(vectors);

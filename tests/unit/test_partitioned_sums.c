@@ -57,12 +57,16 @@ static void finish(struct table *table) {
   free(table->listed);
 }
 
-static void add(struct table *table, struct partitioned_sums *records, uint32_t unit, uint32_t cell,
-                const int128 *values) {
+static void add_to_table(struct table *table, uint32_t unit, uint32_t cell, const int128 *values) {
   size_t pair = unit * cells_of(table) + cell;
   table->have[pair] = 1;
   for (int i = 0; i < table->components; i++)
     table->want[pair * (size_t)table->components + (size_t)i] += values[i];
+}
+
+static void add(struct table *table, struct partitioned_sums *records, uint32_t unit, uint32_t cell,
+                const int128 *values) {
+  add_to_table(table, unit, cell, values);
   CHECK(partitioned_sums_add(records, unit_of(unit), cell, values) == 1, "no memory");
 }
 
@@ -143,7 +147,7 @@ static void random_tables(void) {
                 {3, 1 << 20, 1, 2000000, 0}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
-    struct partitioned_sums *records = partitioned_sums_open(&secret, table.components);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, table.components, 0);
     CHECK(records && partitioned_sums_are_none(records), "not empty");
     uint32_t unit = 0, cell = 0;
     for (int i = 0; i < shapes[s].rows; i++) {
@@ -174,7 +178,7 @@ static void random_tables(void) {
 /* The sums exceed 64 bits in many small steps, and then return to small numbers. */
 static void sums_that_grow(void) {
   struct table table = start(3, 2, 2);
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 2);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 0);
   for (int i = 0; i < 100000; i++) {
     int128 up[2] = {(int128)1 << 50, -((int128)1 << 55)}, down[2] = {-up[0], -up[1]};
     add(&table, records, 0, (uint32_t)i % 2, up);
@@ -192,7 +196,7 @@ static void sums_that_grow(void) {
 static void sums_that_grow_at_the_end(void) {
   for (int way = 0; way < 2; way++) {
     struct table table = start(30000, 3, 1);
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
     for (uint32_t i = 0; i < 90000; i++) add(&table, records, i % 30000, i / 30000, (int128[]){1});
     for (uint32_t i = 0; i < 40; i++)
       add(&table, records, i % 20 * 1001, 1, (int128[]){(int128)3 << 59});
@@ -204,6 +208,62 @@ static void sums_that_grow_at_the_end(void) {
     partitioned_sums_close(records);
     finish(&table);
   }
+}
+
+/*
+** The first value of a row is a count: mostly one row, sometimes several rows, sometimes a number
+** that is no count at all or exceeds 32 bits. Some rows are added as narrow rows.
+*/
+static void counts(void) {
+  static const struct {
+    uint32_t units, cells;
+    int components, rows;
+  } shapes[] = {{20, 4, 1, 20000}, {20000, 10, 2, 300000}, {300, 1, 6, 5000}, {1, 5, 3, 100}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    const int64_t each = (int64_t)1 << (20 + 10 * s);
+    struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, table.components, each);
+    for (int i = 0; i < shapes[s].rows; i++) {
+      uint32_t unit = (uint32_t)random_bits() % table.units;
+      uint32_t cell = (uint32_t)random_bits() % table.cells;
+      int128 values[8] = {each, value(0), value(0), value(0), value(0), value(0)};
+      int64_t narrow[8] = {1};
+      for (int j = 1; j < table.components; j++) narrow[j] = (int64_t)(values[j] /= 8);
+      switch (random_bits() % 2000) {
+      case 0: values[0] = each * (int128)(random_bits() % 1000); break;
+      case 1: values[0] = each * (((int128)1 << 31) - 1); break;
+      case 2: values[0] = each * ((int128)1 << 31); break;
+      case 3: values[0] = value(1); break;
+      case 4: values[0] = -each; break;
+      case 5: values[0] = 0; break;
+      default: break;
+      }
+      if (values[0] != each || i % 2) {
+        add(&table, records, unit, cell, values);
+        continue;
+      }
+      add_to_table(&table, unit, cell, values);
+      CHECK(partitioned_sums_add_narrow(records, unit_of(unit), cell, narrow), "no memory");
+    }
+    check(&table, records, "counts");
+    partitioned_sums_close(records);
+    finish(&table);
+  }
+}
+
+/* A count exceeds 32 bits only when the records are taken. */
+static void counts_that_grow_at_the_end(void) {
+  struct table table = start(2000, 3, 2);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 7);
+  for (uint32_t i = 0; i < 6000; i++) {
+    int128 values[2] = {(int128)7 << 30, i};
+    add(&table, records, i % 2000, i / 2000, values);
+    if (i % 1000 == 0) add(&table, records, i % 2000, i / 2000, values);
+  }
+  check(&table, records, "late counts");
+  CHECK(!row_store_is_empty(&records->stores[WIDE]), "no count grew");
+  partitioned_sums_close(records);
+  finish(&table);
 }
 
 static int keep(void *context, struct identity unit, uint32_t cell, const int128 *values) {
@@ -219,7 +279,7 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
   CHECK(secret_draw(&secret) == 1, "no random bytes");
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 2);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 0);
   for (int i = 0; i < 1000; i++) {
     CHECK(partitioned_sums_add(records, unit_of(0), 0, huge) == 1, "no memory");
     CHECK(partitioned_sums_add(records, unit_of(0), 0, small) == 1, "no memory");
@@ -234,7 +294,7 @@ static void huge_sums_saturate(void) {
 static void taking_stops(void) {
   for (uint32_t cells = 0; cells < 2; cells++) {
     struct table table = start(1000, cells, 1);
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
     for (uint32_t i = 0; i < 1000; i++)
       add(&table, records, i, 0, (int128[]){i == 500 ? (int128)1 << 80 : 1});
     open_records = records;
@@ -261,7 +321,7 @@ static void buckets_are_split(void) {
     enum { PAIRS = 400000 };
     int heavy = way % 2, small = way / 2;
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
     for (uint32_t i = 0; i < 2 * PAIRS; i++) {
       int128 one = 1;
       uint32_t pair = i % PAIRS;
@@ -292,7 +352,7 @@ static void memory_runs_out(void) {
   for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
     scarce_left = allowed;
-    struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
     int failed = !records, was = failed;
     /* Two units have two thirds of the rows. Some rows need 128 bits. */
     for (uint32_t i = 0; i < 100000 && !failed; i++) {
@@ -322,7 +382,7 @@ static void memory_runs_out(void) {
 
 static void nothing(void) {
   struct table table = start(0, 0, 1);
-  struct partitioned_sums *records = partitioned_sums_open(&secret, 1);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
   CHECK(records && partitioned_sums_are_none(records), "not empty");
   check(&table, records, "nothing");
   partitioned_sums_close(records);
@@ -334,6 +394,8 @@ int main(void) {
   RUN(random_tables);
   RUN(sums_that_grow);
   RUN(sums_that_grow_at_the_end);
+  RUN(counts);
+  RUN(counts_that_grow_at_the_end);
   RUN(huge_sums_saturate);
   RUN(taking_stops);
   RUN(buckets_are_split);
