@@ -121,8 +121,9 @@ static size_t merge_unit(struct row_store *store, record_word **list, size_t cou
   return kept;
 }
 
-int unit_groups_make(struct unit_groups *groups, struct row_store *store,
-                     const struct bucket *bucket) {
+int unit_groups_make(struct unit_groups *groups, struct row_store *store, struct bucket *bucket) {
+  /* A unit with very many rows fits no cache. Then it is faster to merge all rows at once. */
+  if (rows_of(store, bucket) > store->full && !row_store_settle(store, bucket)) return 0;
   size_t rows = rows_of(store, bucket);
   store->last = 0; /* merging changes rows */
   if (!row_store_reserve(store, rows) || !reserve_rows(groups, rows) ||

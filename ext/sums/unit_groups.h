@@ -32,8 +32,7 @@ struct unit_groups {
 ** with values of 0, so that the sums do not change. The function may add rows to the wide store.
 ** Returns 1, or 0 if memory runs out. `groups` must be all 0 before the first call.
 */
-int unit_groups_make(struct unit_groups *groups, struct row_store *store,
-                     const struct bucket *bucket);
+int unit_groups_make(struct unit_groups *groups, struct row_store *store, struct bucket *bucket);
 void unit_groups_close(struct unit_groups *groups);
 
 #endif
