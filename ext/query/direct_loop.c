@@ -334,9 +334,7 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
                               explain};
   int rc;
   use_map(loop, &loop->map, rows);
-  if (readers && can_divide(loop) && readers_settle(readers, &query, rows)) {
-    rc = readers_run(readers, error);
-  } else {
+  if (!readers || !can_divide(loop) || !range_readers_run(readers, &query, rows, &rc, error)) {
     rc = query_run(loop->host, loop->statement, &collection);
     if (rc != SQLITE_DONE) explain(&running, loop->host, rc, error);
   }

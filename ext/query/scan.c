@@ -208,8 +208,7 @@ static int run_divided(struct scan *scan, struct collector *host, struct rows *r
   struct readers *readers = divide(scan, host->db) ? readers_open(host) : 0;
   struct range_query query = {scan->table, "rowid",   scan->text, scan->query->columns,
                               scan,        is_proved, open_rows,  explain};
-  int is_divided = readers && readers_settle(readers, &query, rows);
-  if (is_divided) readers_run(readers, error);
+  int rc, is_divided = readers && range_readers_run(readers, &query, rows, &rc, error);
   readers_close(readers);
   return is_divided;
 }

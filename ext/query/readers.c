@@ -1,0 +1,286 @@
+/* readers.c: see readers.h. */
+#include "query/readers.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/thread.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* the number of bytes between the data of two threads, so that no cache line has data of both */
+#define CACHE_LINES 128
+#define WAIT        200 /* microseconds between two checks of the other threads */
+
+/* A connection and its thread. */
+struct member {
+  struct reader reader;
+  int64_t version; /* the data_version before the host began to read */
+  struct thread thread;
+  int has_thread;
+  struct rows rows; /* the rows of a further connection */
+  char apart[CACHE_LINES];
+};
+
+struct readers {
+  struct collector *host;
+  struct tasks tasks;
+  int count;           /* the number of members */
+  struct member *list; /* the first member is the host's connection */
+  int rc;              /* the result code of the first error that occurred */
+  struct error error;  /* the first error that occurred */
+  atomic_uint next;    /* the next task that a thread takes */
+  atomic_int stopped;  /* set after an error */
+  atomic_int running;  /* the number of running threads besides the host's thread */
+};
+
+/* ---- connections (S2) ------------------------------------------------------------------------ */
+
+static int has_moved(sqlite3 *db) {
+  int moved = 0;
+  if (!FILE_CAN_MOVE) return 0;
+  return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
+}
+
+/* Returns whether the host reads a file that another connection can read in the same way. */
+static int is_shared(sqlite3 *db) {
+  const char *path = sqlite3_db_filename(db, "main"), *key;
+  for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
+    /* URI parameters such as nolock or immutable change how a connection reads the file. */
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0;
+  }
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
+}
+
+/* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
+#define FP_DIGITS 1023
+
+/* Copies the settings of the host that affect the values of rows. */
+static void set_as(sqlite3 *db, sqlite3 *host) {
+  int digits = 0;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  if (sqlite3_db_config(host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
+}
+
+/* The collector of a further connection. The collector may outlive the readers. */
+struct own_collector {
+  struct collector collector;
+  int references;
+};
+
+static void retain_own(struct collector *collector) {
+  ((struct own_collector *)collector)->references++;
+}
+
+static void release_own(void *collector) {
+  struct own_collector *own = collector;
+  if (--own->references == 0) sqlite3_free(own);
+}
+
+static struct collector *new_collector(sqlite3 *db) {
+  struct own_collector *own = sqlite3_malloc(sizeof *own);
+  if (!own) return 0;
+  *own = (struct own_collector){{db, 0}, 1};
+  return &own->collector;
+}
+
+/*
+** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
+** because SQLite is then configured for one thread only.
+*/
+static int connect(struct reader *reader, sqlite3 *host) {
+  sqlite3 *db = 0;
+  sqlite3_vfs *vfs = 0;
+  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READONLY;
+  if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
+    return 0;
+  int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
+  reader->host = db ? new_collector(db) : 0;
+  if (!reader->host) sqlite3_close_v2(db);
+  if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
+  set_as(db, host);
+  return query_register(reader->host, retain_own, release_own) == SQLITE_OK;
+}
+
+/*
+** Closes a further connection. Uses sqlite3_close_v2(), because an extension that is loaded for
+** every connection may have left statements open.
+*/
+static void disconnect(const struct reader *reader) {
+  if (!reader->host) return;
+  sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
+  sqlite3_close_v2(reader->host->db);
+  release_own(reader->host);
+}
+
+/*
+** Returns the version of the database, or -1. The version changes when another connection commits.
+*/
+static int64_t version(sqlite3 *db) {
+  sqlite3_stmt *row = 0;
+  int64_t version = -1;
+  if (sqlite3_prepare_v2(db, "PRAGMA data_version", -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    version = sqlite3_column_int64(row, 0);
+  sqlite3_finalize(row); /* after an error, the version is -1 */
+  return version;
+}
+
+/*
+** Opens a further connection before the host begins to read. The connection does not hold a lock
+** while the host waits for a writer, so it cannot block this writer.
+*/
+static int open_member(struct member *member, struct readers *readers, int number) {
+  member->reader = (struct reader){readers, number, 0, &member->rows};
+  if (!connect(&member->reader, readers->host->db)) return 0;
+  member->version = version(member->reader.host->db);
+  return member->version >= 0;
+}
+
+void readers_close(struct readers *readers) {
+  if (!readers) return;
+  for (int i = 1; i < readers->count; i++) {
+    rows_close(&readers->list[i].rows);
+    disconnect(&readers->list[i].reader);
+  }
+  free(readers->list);
+  free(readers);
+}
+
+struct readers *readers_open(struct collector *host) {
+  int others = sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1);
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db)) return 0;
+  struct readers *readers = calloc(1, sizeof *readers);
+  if (readers) readers->list = calloc((size_t)others + 1, sizeof *readers->list);
+  if (!readers || !readers->list) {
+    free(readers);
+    return 0;
+  }
+  readers->host = host;
+  readers->list[0].reader = (struct reader){readers, 0, host, 0};
+  int going = 1;
+  for (readers->count = 1; readers->count <= others && going; readers->count++)
+    going = open_member(&readers->list[readers->count], readers, readers->count);
+  if (going) return readers;
+  readers_close(readers);
+  return 0;
+}
+
+int readers_count(const struct readers *readers) {
+  return readers->count;
+}
+
+struct collector *readers_host(const struct readers *readers) {
+  return readers->host;
+}
+
+/*
+** Completes a further connection after the host has begun to read. Returns 1 if the connection may
+** read.
+*/
+static int settle(const struct member *member, const struct tasks *tasks) {
+  sqlite3 *db = member->reader.host->db;
+  return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == member->version &&
+         !has_moved(db) && tasks->prepare(tasks->context, &member->reader);
+}
+
+int readers_settle(struct readers *readers, const struct tasks *tasks, struct rows *rows) {
+  sqlite3 *db = readers->host->db;
+  readers->tasks = *tasks;
+  readers->list[0].reader.rows = rows;
+  int settled = tasks->prepare(tasks->context, &readers->list[0].reader);
+  for (int i = 1; i < readers->count && settled; i++) settled = settle(&readers->list[i], tasks);
+  return settled && sqlite3_txn_state(db, "main") == SQLITE_TXN_READ && !has_moved(db);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+/* Keeps the error if it is the first one, and stops all threads. */
+static void fail(struct readers *readers, int rc, struct error *error) {
+  if (atomic_exchange(&readers->stopped, 1)) {
+    error_clear(error);
+  } else {
+    readers->rc = rc;
+    readers->error = error_take(error);
+  }
+}
+
+/* Takes and does tasks until no task is left. */
+static void do_tasks(const struct reader *reader) {
+  struct readers *readers = reader->readers;
+  const struct tasks *tasks = &readers->tasks;
+  unsigned task;
+  while (!atomic_load(&readers->stopped) &&
+         (task = atomic_fetch_add(&readers->next, 1)) < tasks->count) {
+    struct error error = {0};
+    int rc = tasks->run(tasks->context, reader, task, &error);
+    if (rc != SQLITE_DONE) fail(readers, rc, &error);
+  }
+}
+
+/* The function of a thread. */
+static void run_beside(void *pointer) {
+  const struct reader *reader = &((struct member *)pointer)->reader;
+  struct readers *readers = reader->readers;
+  struct error error = {0};
+  if (readers->tasks.open(readers->tasks.context, reader, &error)) {
+    reader->rows->secret = readers->list[0].reader.rows->secret;
+  } else {
+    fail(readers, SQLITE_NOMEM, &error);
+  }
+  do_tasks(reader);
+  atomic_fetch_sub(&readers->running, 1);
+}
+
+/* Starts the threads. If a thread does not start, the other threads do its tasks. */
+static void start_threads(struct readers *readers) {
+  for (int i = 1; i < readers->count; i++) {
+    struct member *member = &readers->list[i];
+    atomic_fetch_add(&readers->running, 1);
+    member->has_thread = thread_start(&member->thread, run_beside, member);
+    if (!member->has_thread) atomic_fetch_sub(&readers->running, 1);
+  }
+}
+
+/* Waits for the other threads, and meanwhile checks whether the host is interrupted (S5). */
+static void await_threads(struct readers *readers) {
+  const struct tasks *tasks = &readers->tasks;
+  while (atomic_load(&readers->running)) {
+    struct error error = {0};
+    int rc = SQLITE_DONE;
+    clock_sleep(WAIT);
+    if (!atomic_load(&readers->stopped))
+      rc = tasks->wait(tasks->context, &readers->list[0].reader, &error);
+    if (rc != SQLITE_DONE) fail(readers, rc, &error);
+    /* SQLite ignores an interrupt that arrives between two statements, so repeat the interrupt. */
+    for (int i = 1; i < readers->count && atomic_load(&readers->stopped); i++)
+      sqlite3_interrupt(readers->list[i].reader.host->db);
+  }
+}
+
+/* Waits for the end of the threads and adds up their sums. */
+static void join_threads(struct readers *readers) {
+  struct rows *rows = readers->list[0].reader.rows;
+  struct error error = {0};
+  for (int i = 1; i < readers->count; i++)
+    if (readers->list[i].has_thread) thread_join(&readers->list[i].thread);
+  for (int i = 1; i < readers->count && !atomic_load(&readers->stopped); i++) {
+    struct member *member = &readers->list[i];
+    if (!member->has_thread || rows_join(rows, &member->rows)) continue;
+    error_set(&error, "out of memory (the charge stays)");
+    fail(readers, SQLITE_NOMEM, &error);
+  }
+}
+
+int readers_run(struct readers *readers, struct error *error) {
+  start_threads(readers);
+  do_tasks(&readers->list[0].reader);
+  await_threads(readers);
+  join_threads(readers);
+  if (!atomic_load(&readers->stopped)) return SQLITE_DONE;
+  error_restore(error, readers->error);
+  return readers->rc;
+}
