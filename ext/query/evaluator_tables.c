@@ -2,7 +2,6 @@
 #include "query/evaluator_tables.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 SQLITE_EXTENSION_INIT3
 
@@ -92,17 +91,20 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   return SQLITE_OK;
 }
 
+/*
+** Uses calloc(), because threads that call sqlite3_malloc() wait for each other, and every unit
+** opens a cursor.
+*/
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
   (void)vtab;
-  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  struct cursor *cursor = calloc(1, sizeof *cursor);
   if (!cursor) return SQLITE_NOMEM;
-  memset(cursor, 0, sizeof *cursor);
   *base = &cursor->base;
   return SQLITE_OK;
 }
 
 static int xClose(sqlite3_vtab_cursor *base) {
-  sqlite3_free(base);
+  free(base);
   return SQLITE_OK;
 }
 

@@ -1,0 +1,308 @@
+/* unit_loop.c: see unit_loop.h. */
+#include "query/unit_loop.h"
+
+#include <stdlib.h>
+
+SQLITE_EXTENSION_INIT3
+
+static int out_of_memory(const struct unit_loop *loop, struct error *error) {
+  return error_set(error, "out of memory%s", loop->after);
+}
+
+static int reading_failed(const struct unit_loop *loop, struct error *error) {
+  return error_set(error, "the query failed: %s%s", sqlite3_errmsg(loop->db), loop->after);
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static int is_protected(const struct evaluator_table *table) {
+  return table->declaration->role == POLICY_PROTECTED;
+}
+
+int unit_loop_open(struct unit_loop *loop) {
+  int tables = evaluator_table_count(loop->evaluator);
+  loop->count = 0;
+  loop->streams = calloc((size_t)tables + 1, sizeof *loop->streams);
+  for (int i = 0; loop->streams && i < tables; i++) {
+    struct evaluator_table *table = evaluator_table(loop->evaluator, i);
+    if (is_protected(table)) loop->streams[loop->count++].table = table;
+  }
+  return loop->streams != 0;
+}
+
+void unit_loop_close(struct unit_loop *loop) {
+  for (int i = 0; i < loop->count; i++) sqlite3_finalize(loop->streams[i].row);
+  free(loop->streams);
+  sqlite3_finalize(loop->compare); /* the errors of these statements have been reported */
+  sqlite3_value_free(loop->nothing);
+  sqlite3_value_free(loop->unit);
+  *loop = (struct unit_loop){0};
+}
+
+/* Gives each column that the question reads its place in the statement that reads the table. */
+static int place_columns(struct evaluator_table *table) {
+  int place = 0;
+  for (int i = 0; i < table->route.tables[0].count; i++)
+    table->places[i] = table->used[i] ? place++ : -1;
+  return place;
+}
+
+static void append_columns(sqlite3_str *sql, const struct evaluator_table *table) {
+  const struct table_facts *facts = &table->route.tables[0];
+  sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
+                      facts->rowid ? facts->rowid : "NULL");
+  for (int i = 0; i < facts->count; i++)
+    if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
+}
+
+/* Appends the rowid or the primary key as the last terms of ORDER BY. */
+static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
+  if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
+  for (int i = 0; !facts->rowid && i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
+}
+
+/* Returns the statement that reads a table, or null when out of memory. */
+static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table,
+                     enum unit_order order) {
+  const struct route *route = &table->route;
+  int has_unit = is_protected(table) && !loop->by_row;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  if (has_unit) {
+    route_append_unit(sql, route);
+  } else {
+    sqlite3_str_appendall(sql, "NULL");
+  }
+  append_columns(sql, table);
+  route_append_from(sql, route);
+  if (has_unit) {
+    sqlite3_str_appendall(sql, " WHERE ");
+    route_append_unit(sql, route);
+    sqlite3_str_appendall(sql, " IS NOT NULL");
+  }
+  if (order != UNIT_ORDER_NONE) {
+    sqlite3_str_appendall(sql, " ORDER BY ");
+    if (has_unit) {
+      route_append_unit(sql, route);
+      sqlite3_str_appendf(sql, " COLLATE %s", collation_name(loop->collation));
+    } else {
+      sqlite3_str_appendall(sql, "1");
+    }
+    append_order(sql, &route->tables[0]);
+  }
+  return sqlite3_str_finish(sql);
+}
+
+int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
+                      struct error *error) {
+  if (!sql) return error_set_memory(error);
+  if (sqlite3_prepare_v2(db, sql, -1, statement, 0) != SQLITE_OK)
+    return error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
+  if (sqlite3_column_count(*statement) == columns) return 1;
+  return error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
+}
+
+int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
+                             enum unit_order order, struct error *error) {
+  int columns = place_columns(stream->table);
+  char *sql = text_of(loop, stream->table, order);
+  int going = unit_loop_prepare(loop->db, sql, columns + 2, &stream->row, error);
+  sqlite3_free(sql);
+  return going;
+}
+
+static int make_nothing(struct unit_loop *loop, struct error *error) {
+  sqlite3_stmt *row = 0;
+  if (!unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1, &row, error))
+    return 0;
+  if (sqlite3_step(row) == SQLITE_ROW)
+    loop->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
+  sqlite3_finalize(row); /* if the step failed, `nothing` stays null */
+  return loop->nothing || error_set_memory(error);
+}
+
+int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
+  const char *collation = collation_name(loop->collation);
+  char *sql =
+      sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
+  int going = unit_loop_prepare(loop->db, sql, 1, &loop->compare, error);
+  sqlite3_free(sql);
+  return going && make_nothing(loop, error);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,
+                      struct error *error) {
+  int rc = sqlite3_step(stream->row);
+  stream->has_row = rc == SQLITE_ROW;
+  return rc == SQLITE_ROW || rc == SQLITE_DONE || reading_failed(loop, error);
+}
+
+int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *stream,
+                   struct error *error) {
+  int64_t rowid = sqlite3_column_int64(stream->row, 1);
+  struct evaluator_table *table = stream->table;
+  return unit_rows_add(&table->rows, rowid, stream->row, 2, table->places) ||
+         out_of_memory(loop, error);
+}
+
+/* An integer is not copied, because threads that allocate memory wait for each other in SQLite. */
+int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream,
+                     struct error *error) {
+  sqlite3_value_free(loop->unit);
+  loop->unit = 0;
+  if (sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
+    loop->integer = sqlite3_column_int64(stream->row, 0);
+    return 1;
+  }
+  loop->unit = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
+  return loop->unit || out_of_memory(loop, error);
+}
+
+static int bind_unit(const struct unit_loop *loop) {
+  return loop->unit ? sqlite3_bind_value(loop->compare, 1, loop->unit)
+                    : sqlite3_bind_int64(loop->compare, 1, loop->integer);
+}
+
+/*
+** Compares the current unit with the unit of a stream's row, in the order of the streams. Sets
+** *order to 1 if the current unit comes first, 0 if both are equal, and -1 if it comes later. Two
+** integers are compared without SQL.
+*/
+static int compare(struct unit_loop *loop, const struct unit_stream *stream, int *order,
+                   struct error *error) {
+  if (!loop->unit && sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
+    int64_t a = loop->integer, b = sqlite3_column_int64(stream->row, 0);
+    *order = (a < b) - (a > b);
+    return 1;
+  }
+  sqlite3_value *other = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
+  int going = 1;
+  if (!other || bind_unit(loop) != SQLITE_OK ||
+      sqlite3_bind_value(loop->compare, 2, other) != SQLITE_OK ||
+      sqlite3_step(loop->compare) != SQLITE_ROW) {
+    going = reading_failed(loop, error);
+  } else {
+    *order = sqlite3_column_int(loop->compare, 0);
+  }
+  sqlite3_reset(loop->compare); /* the result is ignored: any error has been reported already */
+  sqlite3_value_free(other);
+  return going;
+}
+
+/*
+** Makes the first unit of all streams the current unit. Sets *found to 0 if no stream has a row
+** left.
+*/
+static int find_unit(struct unit_loop *loop, int *found, struct error *error) {
+  int going = 1;
+  *found = 0;
+  for (int i = 0; i < loop->count && going; i++) {
+    const struct unit_stream *stream = &loop->streams[i];
+    int order = -1;
+    if (!stream->has_row) continue;
+    if (*found) going = compare(loop, stream, &order, error);
+    if (going && order < 0) going = unit_loop_choose(loop, stream, error);
+    *found = 1;
+  }
+  return going;
+}
+
+/*
+** Moves the rows of the current unit from the streams to the evaluator's tables. Sets *count to
+** their number.
+*/
+static int gather(struct unit_loop *loop, double *count, struct error *error) {
+  int going = 1;
+  *count = 0;
+  for (int i = 0; i < loop->count && going; i++) {
+    struct unit_stream *stream = &loop->streams[i];
+    int order = 0;
+    unit_rows_clear(&stream->table->rows);
+    while (going && stream->has_row && order == 0) {
+      if (!loop->by_row) going = compare(loop, stream, &order, error);
+      if (!going || order != 0) break;
+      going = unit_loop_take(loop, stream, error);
+      *count += 1;
+      if (going) going = unit_loop_advance(loop, stream, error);
+      if (loop->by_row) break;
+    }
+  }
+  return going;
+}
+
+/* ---- contributions --------------------------------------------------------------------------- */
+
+int unit_loop_give(const struct unit_loop *loop, struct error *error) {
+  if (loop->unit)
+    return rows_give_unit(loop->rows, loop->unit, loop->collation) || out_of_memory(loop, error);
+  rows_give_number(loop->rows, loop->by_row ? loop->number : loop->integer);
+  return 1;
+}
+
+static int add(const struct unit_loop *loop, sqlite3_value **row, struct error *error) {
+  return rows_add(loop->rows, row) || out_of_memory(loop, error);
+}
+
+/*
+** Adds exactly one row for the current unit: the question's first result, or NULLs if there is no
+** result. Models and local randomisations need this.
+*/
+static int deliver_one(const struct unit_loop *loop, struct error *error) {
+  sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
+  int count = evaluator_count(loop->evaluator) > 0;
+  return unit_loop_give(loop, error) &&
+         add(loop, count ? evaluator_row(loop->evaluator, 0) : nothing, error);
+}
+
+/* Adds the results of the current unit. */
+static int deliver(const struct unit_loop *loop, struct error *error) {
+  size_t count = evaluator_count(loop->evaluator);
+  if (loop->takes_one) return deliver_one(loop, error);
+  if (!count) return 1;
+  if (!loop->columns) count = 1; /* a question without columns counts a unit once */
+  int added = unit_loop_give(loop, error);
+  for (size_t i = 0; i < count && added; i++)
+    added = add(loop, loop->columns ? evaluator_row(loop->evaluator, i) : 0, error);
+  return added;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+#define MOST_BYTES (64 << 20) /* results of a unit with r rows: at most (1 + r) * MOST_BYTES */
+
+int unit_loop_evaluation_failed(const struct unit_loop *loop, struct error *error) {
+  return error_set(error, "the query failed: %s%s", evaluator_error(loop->evaluator), loop->after);
+}
+
+/*
+** Evaluates the question for the current unit, which has `count` rows, and adds its results. If the
+** evaluation fails for this unit only (EVALUATION_DROPPED), the unit has no results.
+*/
+static int evaluate(const struct unit_loop *loop, double count, struct error *error) {
+  struct evaluator_limits limits = {loop->steps * (1 + count), MOST_BYTES * (1 + count)};
+  if (evaluator_run(loop->evaluator, &limits, loop->columns > 0) == EVALUATION_FAILED)
+    return unit_loop_evaluation_failed(loop, error);
+  return deliver(loop, error);
+}
+
+int unit_loop_run(struct unit_loop *loop, struct error *error) {
+  int found = 1, going = 1;
+  double count;
+  for (int i = 0; i < loop->count && going; i++)
+    going = unit_loop_advance(loop, &loop->streams[i], error);
+  while (going) {
+    if (loop->by_row) {
+      found = loop->streams[0].has_row;
+    } else {
+      going = find_unit(loop, &found, error);
+    }
+    if (!going || !found) break;
+    loop->number++;
+    going = gather(loop, &count, error);
+    if (going) going = evaluate(loop, count, error);
+  }
+  return going;
+}
