@@ -83,12 +83,13 @@ void program_clear(struct program *program) {
 
 /*
 ** Returns whether two instructions do the same. The p4 of a Transaction says how often the
-** connection has read the schema.
+** connection has read the schema, and the p4 of a VOpen is the address of a virtual table.
 */
 static int is_same(const struct program_instruction *one, const struct program_instruction *other) {
   int same = strcmp(one->name, other->name) == 0 && one->p1 == other->p1 && one->p2 == other->p2 &&
              one->p3 == other->p3 && one->p5 == other->p5;
-  if (!same || strcmp(one->name, "Transaction") == 0) return same;
+  if (!same || strcmp(one->name, "Transaction") == 0 || strcmp(one->name, "VOpen") == 0)
+    return same;
   return one->p4 && other->p4 ? strcmp(one->p4, other->p4) == 0 : one->p4 == other->p4;
 }
 

@@ -40,7 +40,8 @@ void program_clear(struct program *program);
 
 /*
 ** Returns whether two programs that are not empty do the same. The number of times that a
-** connection has read the schema does not matter.
+** connection has read the schema does not matter. Two programs that differ only in the virtual
+** tables that they open count as the same.
 */
 int program_is_same(const struct program *one, const struct program *other);
 

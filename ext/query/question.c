@@ -14,6 +14,7 @@
 #include "query/direct_loop.h"
 #include "query/safe_columns.h"
 #include "query/unit_loop.h"
+#include "query/unit_readers.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
@@ -300,6 +301,16 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   return end != EVALUATION_FAILED;
 }
 
+/* Evaluates the question for one unit after the other, on several threads if possible. */
+static int run_by_unit(struct question *question, const struct rows_opener *opener,
+                       struct error *error) {
+  int rc;
+  if (question->readers && opener->may_repeat &&
+      unit_readers_run(question->readers, &question->loop, opener, &rc, error))
+    return rc == SQLITE_DONE;
+  return unit_loop_run(&question->loop, error);
+}
+
 int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error) {
   int done = 0;
@@ -314,5 +325,5 @@ int question_run(struct question *question, double steps, const struct rows_open
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;
   }
-  return unit_loop_run(&question->loop, error);
+  return run_by_unit(question, opener, error);
 }

@@ -1,19 +1,24 @@
-"""Tests questions on several threads (ext/query/direct_loop.h, D4): which questions are divided, that the threads give the same
-integers as one thread, that every row counts for its own unit, and that all threads read one state of the file."""
+"""Tests questions on several threads (ext/query/direct_loop.h, D4, and ext/query/unit_readers.h): which questions are divided, that
+the threads give the same integers as one thread, that every row counts for its own unit, and that all threads read one state of
+the file."""
 
 import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import sqlite3
+import threading
+import time
 
 import pytest
 
-from conftest import connect, one, refused, run
+from conftest import connect, one, PATIENCE, refused, run
 from noise_helpers import quick_path
+import question_reference as reference
 import random_questions
-from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside
+from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, uses_threads
 
 # The tables of the questions. x is 0, 500 or 1000. There are 100 units, and the rows of one of them have no unit instead. The rows
 # of a unit are far from each other. UNIT stands for the type of the units.
@@ -95,6 +100,27 @@ ALONE = [
     "SELECT beds AS x{} FROM ward CROSS JOIN t ON name = k",
     "SELECT x{} FROM without_rowid",
 ]
+# Questions that are evaluated by unit, and the sum of x for each unit in plain SQL. Threads divide their units.
+BY_UNIT = [
+    ("SELECT sum(x) FROM t", "SELECT sum(x) AS x, unit AS u FROM t GROUP BY unit"),
+    ("SELECT max(x) FROM t GROUP BY k", "SELECT max(x) AS x, unit AS u FROM t GROUP BY unit, k"),
+    ("SELECT x FROM t ORDER BY id LIMIT 1", "SELECT x, unit AS u FROM (SELECT min(id), x, unit FROM t GROUP BY unit)"),
+    ("SELECT x * (row_number() OVER (ORDER BY id DESC) < 3) FROM t",
+     "SELECT x * (row_number() OVER (PARTITION BY unit ORDER BY id DESC) < 3) AS x, unit AS u FROM t"),
+    ("SELECT total(beds) FROM t JOIN ward ON name = k", "SELECT beds AS x, unit AS u FROM t JOIN ward ON name = k"),
+    ("SELECT count(*) FROM ward LEFT JOIN t ON name = k AND x > 0 JOIN holiday USING (day)",
+     "SELECT 1 AS x, unit AS u FROM ward JOIN t ON name = k AND x > 0 JOIN holiday USING (day)"),
+    ("SELECT count(*) FROM t AS a JOIN t AS b USING (k)", "SELECT 1 AS x, a.unit AS u FROM t AS a JOIN t AS b USING (k, unit)"),
+    ("SELECT sum(x) FROM linked", "SELECT linked.x, unit AS u FROM linked JOIN t ON t.id = parent"),
+    ("SELECT sum(linked.x) - count(*) FROM linked JOIN t ON t.id = parent",
+     "SELECT linked.x - 1 AS x, unit AS u FROM linked JOIN t ON t.id = parent"),
+    ("SELECT max(t.x) + max(n.x) FROM t, named_rowid AS n", "SELECT max(x) + max(x) AS x, unit AS u FROM t GROUP BY unit"),
+    ("SELECT sum(x) FROM indexed", "SELECT x, unit AS u FROM indexed"),
+    # one unit has an error, and one unit has a value that is too long
+    ("SELECT sum(x) + max(CASE WHEN unit = 50 THEN abs(-9223372036854775807 - 1) END IS NULL) FROM t",
+     "SELECT x + 0.005 AS x, unit AS u FROM t WHERE unit <> 50"),
+    ("SELECT sum(x + 0 * length(CASE WHEN unit = 51 THEN zeroblob(1500000) END IS NULL)) FROM t", "SELECT x, unit AS u FROM t WHERE unit <> 51"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +171,41 @@ def test_an_index_does_not_matter(db):
     assert is_divided(db, "SELECT x FROM indexed WHERE x > 0")
 
 
+@pytest.mark.parametrize("query,plain", BY_UNIT)
+@pytest.mark.sample(4)
+def test_divides_units(db, query, plain):
+    for clip in (1000, 1e6):
+        wanted = one(db, f"SELECT sum(max(-{clip}, min({clip}, s))) FROM (SELECT total(x) AS s FROM ({plain}) WHERE u IS NOT NULL GROUP BY u)")
+        assert abs(total(db, query, clip) - wanted) < clip / 10
+    assert uses_threads(db, query)
+
+
+@pytest.mark.parametrize("unit,table", [("TEXT COLLATE NOCASE", "t"), ("TEXT COLLATE RTRIM", "t"), ("", "without_rowid")])
+def test_does_not_divide_units(tmp_path, unit, table):
+    """The host may have replaced the collations NOCASE and RTRIM, and a sample of units needs rowids."""
+    db = make(tmp_path / "data.db", unit=unit)
+    assert abs(total(db, f"SELECT sum(x) FROM {table}") - 99 * 1000) < 100
+    assert not uses_threads(db, f"SELECT sum(x) FROM {table}")
+
+
+@pytest.mark.parametrize("share", [0.5, 0.97, 1])
+def test_a_giant_unit(tmp_path, share):
+    """Most of the rows belong to one unit."""
+    db = make(tmp_path / "data.db", threads=3)
+    db.execute("UPDATE t SET unit = 40 WHERE abs(id) % 997 < ? * 997", (share,))
+    for query, plain in BY_UNIT[:4]:
+        wanted = one(db, f"SELECT sum(min(1e6, s)) FROM (SELECT total(x) AS s FROM ({plain}) WHERE u IS NOT NULL GROUP BY u)")
+        assert abs(total(db, query, 1e6) - wanted) < 1e4, query
+
+
+def test_now_is_the_same_for_all_units(tmp_path):
+    """The unit gives the milliseconds of 'now', so the sum is a multiple of the number of units."""
+    db = make(tmp_path / "data.db", threads=3)
+    for _ in range(10):
+        each = total(db, "SELECT CAST(1000 * strftime('%f', 'now') AS INT) % 1000 FROM t LIMIT 1") / 99
+        assert abs(each - round(each)) < 0.05
+
+
 def test_rows_as_units_are_read_alone(tmp_path):
     fill(tmp_path / "data.db")
     db = opened(tmp_path / "data.db", policy=["dp_protect('t')"], options="""'{"protects":"row"}'""")
@@ -166,7 +227,9 @@ def corpus():
     for kind, options in KEYED:
         asked += [(kind, options, f"SELECT {'k' if kind == 'group_count' else 'k, x'} FROM {table}") for table in ("t", "named_rowid")]
     return asked + [("count_distinct", {}, "SELECT x FROM t WHERE x > 0"), ("sum", {"clip": 700}, "SELECT x FROM linked"),
-                    *(("sum", {"clip": 700}, query.format("")) for query in ALONE)]
+                    *(("sum", {"clip": 700}, query.format("")) for query in ALONE), *(("sum", {"clip": 700}, query) for query, _ in BY_UNIT),
+                    *((*kind, "SELECT max(x) FROM t GROUP BY k") for kind in KINDS), ("count_distinct", {}, "SELECT max(x) FROM t GROUP BY k HAVING max(x) > 500"),
+                    ("group_sum", KEYED[0][1], "SELECT k, sum(x) FROM t GROUP BY k"), ("group_avg", KEYED[2][1], "SELECT k, max(x) FROM t GROUP BY day")]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -206,6 +269,31 @@ def test_random_questions_on_threads(tmp_path, seed):
     divided = random_questions.integers(paths[1], random_questions.reference.POLICY, asked, init="PRAGMA threads = 3; SELECT dp_init()")
     for question, first, second in zip(asked, alone, divided):
         assert first and first == second, question
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("QUESTION_SEEDS", 2))))
+def test_questions_by_unit_and_by_hand(tmp_path, seed):
+    """The questions of question_reference.py over a table whose rows are far apart, on one thread, on several threads, and unit by
+    unit in plain SQLite."""
+    path = str(tmp_path / "0")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.executescript(reference.SCHEMA)
+        reference.hospital(db, seed)
+        db.execute("UPDATE exam SET visit = visit * 100000 + 7, rowid = rowid * 100000")
+        db.execute("UPDATE visit SET id = id * 100000 + 7")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        apart = reference.split(db)
+    shutil.copy(path, tmp_path / "3")
+    kinds = [("sum", {"clip": 50}), ("count", {"clip": 3}), ("avg", {"clip": 4, "lo": -10, "hi": 50})]
+    asked = [(*kinds[i % 3], sql, tables) for i, (sql, tables) in enumerate(reference.QUESTIONS)]
+    alone = random_questions.integers(path, reference.POLICY, [question[:3] for question in asked])
+    divided = random_questions.integers(str(tmp_path / "3"), reference.POLICY, [question[:3] for question in asked],
+                                        init="PRAGMA threads = 3; SELECT dp_init()")
+    for question, first, second in zip(asked, alone, divided):
+        assert first and first == second, question
+    by_hand = random_questions.integers_by_hand(str(tmp_path / "hand"), asked, apart)
+    for question, first, second in zip(asked, alone, by_hand):
+        assert first == second, question
 
 
 def test_a_state_does_not_depend_on_threads(tmp_path):
@@ -291,8 +379,9 @@ def test_dirty_reads_are_the_hosts(tmp_path):
 # ---- one state of one file -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_all_threads_read_one_state(journal):
+@pytest.mark.parametrize("journal,query", [("delete", "SELECT x FROM t"), ("wal", "SELECT x FROM t"), ("delete", "SELECT sum(x) FROM t"),
+                                           ("wal", "SELECT sum(x) FROM t")])
+def test_all_threads_read_one_state(journal, query):
     """Another connection keeps swapping the values of two distant rows, so the true sum never changes. Each row is its own unit."""
     with quick_path() as path:
         fill(path, setup=[f"PRAGMA journal_mode = {journal}"])
@@ -300,10 +389,11 @@ def test_all_threads_read_one_state(journal):
             other.execute("UPDATE t SET x = iif(id < 0, 0, 1000), unit = id")
         db = opened(path, threads=2)
         db.execute("PRAGMA busy_timeout = 60000").fetchall()
-        check_one_state(db, path, "SELECT x FROM t", 100)
+        check_one_state(db, path, query, 100 if "sum" not in query else 30)
 
 
-def test_a_commit_between_the_connections_and_the_rows(tmp_path):
+@pytest.mark.parametrize("query", ["SELECT x FROM t", "SELECT sum(x) FROM t"])
+def test_a_commit_between_the_connections_and_the_rows(tmp_path, query):
     """Another connection commits after the further connections have read their version, and before the host has begun to read, or
     later. In each case, the sum is the sum of one state."""
     db = make(tmp_path / "data.db", setup=["PRAGMA journal_mode = wal"])
@@ -317,12 +407,12 @@ def test_a_commit_between_the_connections_and_the_rows(tmp_path):
         return sqlite3.SQLITE_OK
     other.execute("UPDATE t SET x = 0")
     sums = {0, one(db, "SELECT count(*) FROM t WHERE unit IS NOT NULL")}  # of the two states
-    total(db, "SELECT x FROM t", 1e6)
+    total(db, query, 1e6)
     db.set_authorizer(change)
-    total(db, "SELECT x FROM t", 1e6)
+    total(db, query, 1e6)
     for moment in random.Random(1).sample(range(1, len(number) // 2 + 1), 25):
         number.clear()
-        found = total_beside(db, "SELECT x FROM t")
+        found = total_beside(db, query) if "sum" not in query else total(db, query)
         assert min(abs(found - wanted) for wanted in sums) < 100, (moment, found)
     db.set_authorizer(None)
 
@@ -370,18 +460,102 @@ def test_a_file_that_has_been_replaced(tmp_path):
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_progress_handler_ends_all(tmp_path):
+@pytest.mark.parametrize("query", ["SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300), "SELECT count(*) FROM t a, t b, t c"])
+def test_a_progress_handler_ends_all(tmp_path, query):
     db = make(tmp_path / "data.db")
     before = threads_of_process()
     db.set_progress_handler(lambda: threads_of_process() > before, 20)  # interrupts as soon as another thread runs
-    query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)  # a slow query
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
     db.set_progress_handler(None, 0)
     assert state(db) == "failed" and becomes(threads_of_process, before)
 
 
-@pytest.mark.parametrize("where", [0.1, 0.5, 0.9])
-def test_a_damaged_page_fails_the_question(tmp_path, where):
+@pytest.mark.parametrize("unit", [1, 98])
+def test_an_interrupt_ends_a_slow_unit(tmp_path, unit):
+    """The evaluation of one unit takes very long, on the host's thread or on another one, when sqlite3_interrupt() is called."""
+    db = make(tmp_path / "data.db")
+    before = threads_of_process()
+    timer = threading.Timer(0.5, db.interrupt)
+    timer.start()
+    start = time.monotonic()
+    query = f"SELECT count(*) FROM t a, t b, t c, t d WHERE a.unit = {unit}"
+    assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000,"steps":1e12}')
+    assert time.monotonic() - start < PATIENCE / 2
+    timer.join()
+    assert state(db) == "failed" and becomes(threads_of_process, before)
+
+
+@pytest.mark.parametrize("store,spills", [(0, True), (2, False)])
+def test_rows_go_to_temporary_files_only_if_the_host_allows_it(tmp_path, store, spills):
+    """PRAGMA temp_store of the host holds for the rows that other threads sort, too."""
+    db, seen = make(tmp_path / "data.db"), set()
+    db.execute("UPDATE t SET k = hex(zeroblob(150))")
+    db.execute(f"PRAGMA temp_store = {store}")
+
+    def look():
+        time.sleep(0.002)
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                seen.add(os.readlink(f"/proc/self/fd/{number}"))
+    look()
+    before = set(seen)
+    db.set_progress_handler(look, 1000)
+    total(db, "SELECT count(DISTINCT k) FROM t")
+    found = [name for name in seen - before if "/data.db" not in name]
+    assert bool(found) == spills, found
+
+
+def test_threads_that_do_not_start(tmp_path):
+    """The stack of a thread would be larger than the address space, so no thread starts, and the host does all the work."""
+    make(tmp_path / "data.db", threads=0).close()
+    code = """
+        from conftest import connect, one
+        db = connect(sys.argv[1])
+        db.execute("PRAGMA threads = 3").fetchall()
+        for query in ("SELECT x FROM t", "SELECT sum(x) FROM t"):
+            assert abs(one(db, "SELECT dp_release('exact', 'sum', ?, '{\\"clip\\":1000}')", query) - 99 * 1000) < 100
+        import threading
+        try:
+            threading.Thread(target=print).start()
+        except RuntimeError:
+            print("no thread starts")
+    """
+    limit = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (min(2**47, limit[1]) if limit[1] != resource.RLIM_INFINITY else 2**47, limit[1]))
+    try:
+        said = run(code, tmp_path / "data.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, limit)
+    assert "no thread starts" in said
+
+
+def test_a_guarded_connection(tmp_path):
+    """A guarded connection gets the same answer with threads, and they run."""
+    db = make(tmp_path / "data.db", threads=2)
+    one(db, "SELECT dp_grant('g', 'exact', 0.9)")
+    one(db, "SELECT dp_guard('exact', '{\"ask\":\"g\"}')")
+    before, most = threads_of_process(), []
+    db.set_progress_handler(lambda: most.append(threads_of_process()), 100)
+    found = one(db, "SELECT dp_release('exact', 'sum', 'SELECT sum(x) FROM t', '{\"clip\":1000,\"name\":\"s\"}')")
+    assert abs(found - 99 * 1000) < 100 and max(most) > before
+
+
+@pytest.mark.parametrize("answer", [sqlite3.SQLITE_IGNORE, sqlite3.SQLITE_DENY])
+def test_an_authorizer_that_hides_a_column_from_units(tmp_path, answer):
+    """The host's authorizer hides the rowid, by which the rows of a unit are sorted. The answer is that of one thread."""
+    db, found = make(tmp_path / "data.db"), []
+    db.set_authorizer(lambda action, table, column, *_: answer if (table, column) == ("t", "id") else sqlite3.SQLITE_OK)
+    for threads in (0, 1):
+        db.execute(f"PRAGMA threads = {threads}").fetchall()
+        try:
+            found.append(round(total_beside(db, "SELECT sum(x) FROM t"), -2))
+        except sqlite3.OperationalError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("where,query", [(0.1, "SELECT x FROM t"), (0.5, "SELECT x FROM t"), (0.9, "SELECT x FROM t"), (0.5, "SELECT sum(x) FROM t")])
+def test_a_damaged_page_fails_the_question(tmp_path, where, query):
     """A damaged page of table t fails the question on any thread, with the same message."""
     path = tmp_path / "data.db"
     make(path).close()
@@ -395,7 +569,7 @@ def test_a_damaged_page_fails_the_question(tmp_path, where):
         db = connect(path)
         db.execute(f"PRAGMA threads = {threads}").fetchall()
         with slowed(db):
-            messages.add(refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')"))
+            messages.add(refused(db, "SELECT dp_release('exact', 'sum', ?, '{\"clip\":1000}')", query))
         assert state(db) == "failed"
         db.close()
     assert len(messages) == 1 and "malformed" in messages.pop()
@@ -418,7 +592,7 @@ def test_nothing_is_left_open(tmp_path):
     db = make(tmp_path / "data.db", threads=4)
     threads = threads_of_process()
     files = os.listdir("/proc/self/fd")
-    for query in ["SELECT x FROM t", "SELECT x FROM linked", "SELECT sum(x) FROM t WHERE id < 0", "SELECT nothing FROM t"] * 3:
+    for query in ["SELECT x FROM t", "SELECT x FROM linked", "SELECT sum(x) FROM t WHERE id < 0", "SELECT sum(nothing) FROM t"] * 3:
         with contextlib.suppress(sqlite3.OperationalError):
             total(db, query)
     assert len(os.listdir("/proc/self/fd")) == len(files) and becomes(threads_of_process, threads)

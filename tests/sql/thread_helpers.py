@@ -66,6 +66,16 @@ def becomes(count, wanted):
     return False
 
 
+def uses_threads(db, query):
+    """Returns whether other threads run while the query is asked."""
+    before, most = threads_of_process(), []
+    db.set_progress_handler(lambda: most.append(threads_of_process()), 200)
+    total(db, query)
+    db.set_progress_handler(None, 0)
+    assert len(most) > 20  # the query was long enough to be divided
+    return max(most) > before
+
+
 def state(db):
     return one(db, "SELECT state FROM dp_release ORDER BY id DESC LIMIT 1")
 
