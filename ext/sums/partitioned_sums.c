@@ -2,8 +2,8 @@
 ** partitioned_sums.c: see partitioned_sums.h.
 **
 ** There are four stores of buckets: for units that are integers of 32 bits, for other integers, for
-** other units, and for units with a value beyond +-2^61. In the end all records of a unit are in
-** one store.
+** other units, and for units with a value or count that needs 128 bits. In the end all records of a
+** unit are in one store.
 */
 #include "sums/partitioned_sums.h"
 
@@ -161,7 +161,7 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
 
 static void settle_all(struct partitioned_sums *records, struct row_store *store) {
   for (size_t i = 0; i < store->count && !records->failed; i++)
-    records->failed |= !row_store_settle(store, &store->buckets[i]);
+    if (!row_store_settle(store, &store->buckets[i])) records->failed = 1;
 }
 
 /*
@@ -239,7 +239,7 @@ static int needs_gathering(const struct partitioned_sums *records, int *is_gathe
 */
 static int prepare(struct partitioned_sums *records, struct row_store *store, struct bucket *bucket,
                    int *is_gathered) {
-  records->failed = records->failed || !row_store_settle(store, bucket);
+  if (!row_store_settle(store, bucket)) records->failed = 1;
   if (needs_gathering(records, is_gathered)) return gather(records);
   return !records->failed;
 }

@@ -24,8 +24,9 @@
 ** If the first value of a row is a count, it is the same number of steps for most rows. Then the
 ** first value takes only 32 bits: the count without the steps.
 **
-** A sum beyond +-2^61 or a count beyond 2^31 moves to a fourth store, whose rows are those of the
-** third with values of 128 bits. In the end all records of such a unit are there. Sums are exact
+** A sum beyond +-2^61, and a count that is negative, beyond 2^31 or no multiple of the steps, goes
+** to a fourth store, whose rows are those of the third with values of 128 bits. (Such counts can
+** come from the state of a shard.) In the end all records of such a unit are there. Sums are exact
 ** and saturate at +-2^125 (lattice_add). Sums of rows do not reach this limit, because a value of a
 ** row is at most 2^LATTICE_ROW_BITS.
 */

@@ -269,7 +269,7 @@ int row_store_settle(struct row_store *store, struct bucket *bucket) {
       index[at] = (uint32_t)++kept;
     }
   }
-  return row_store_keep(store, bucket, kept);
+  return row_store_keep(store, bucket, kept) && !*store->failed;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */

@@ -93,7 +93,10 @@ void row_store_add(struct row_store *store, uint64_t place, struct identity unit
 void row_store_add_wide(struct row_store *store, struct identity unit, uint32_t cell,
                         const int128 *values);
 
-/* Merges the rows of a bucket into one record for each pair. Returns 1, or 0 if memory runs out. */
+/*
+** Merges the rows of a bucket into one record for each pair. Returns 1, or 0 if memory runs out in
+** this call or if *failed is set.
+*/
 int row_store_settle(struct row_store *store, struct bucket *bucket);
 
 /* Drops all rows of a bucket except the first `kept`. Returns 1, or 0 if memory runs out. */

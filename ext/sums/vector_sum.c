@@ -46,7 +46,7 @@ struct vector_sum {
   int128 *row;                      /* the components of the row that is being added */
   int128 *totals;                   /* the totals of the coordinates */
   size_t totals_room;
-  int64_t *steps;      /* the same, if 64 bits suffice; a count is then the number of rows */
+  int64_t *steps;      /* the same as `row`, if 64 bits suffice; a count is then a number of rows */
   int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
   int short_count;     /* the number of these rows */
   uint128 short_limit; /* bound on the squared norm of a short row, in steps */
@@ -146,9 +146,9 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees,
-** whose slots are sorted, also adds a count of 1 for each of these cells to the scratch, from the
-** place `end` on. Returns the number of these counts.
+** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees
+** also adds a count of 1 for each of these cells to the scratch, from the place `end` on. The slots
+** are sorted if cells have several bins. Returns the number of these counts.
 */
 static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   const struct layout *shape = vectors->shape;

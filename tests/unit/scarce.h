@@ -1,7 +1,7 @@
 /*
 ** scarce.h: makes memory allocations fail. A test includes this file before it includes the .c file
 ** under test. In that file, `scarce_left` further calls of malloc(), calloc(), realloc() and
-** memory_table() succeed. All later calls fail.
+** memory_table() succeed. All later calls fail, or only the next one if `scarce_once` is set.
 */
 #ifndef TEST_SCARCE_H
 #define TEST_SCARCE_H
@@ -11,10 +11,12 @@
 
 #include "base/memory.h"
 
-static int scarce_left = INT_MAX;
+static int scarce_left = INT_MAX, scarce_once;
 
 static inline int scarce(void) {
-  return scarce_left == 0 || (scarce_left != INT_MAX && --scarce_left < 0);
+  if (scarce_left == INT_MAX || scarce_left-- > 0) return 0;
+  scarce_left = scarce_once ? INT_MAX : 0;
+  return 1;
 }
 
 static inline void *scarce_calloc(size_t count, size_t size) {

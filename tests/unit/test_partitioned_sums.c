@@ -380,6 +380,41 @@ static void memory_runs_out(void) {
   CHECK(succeeded && failures > 20, "%d failures", failures);
 }
 
+/*
+** Only one allocation fails. Then a failure is reported, or all sums are right: no sum is lost while
+** it moves to the wide store, which first needs memory when the records are taken.
+*/
+static void one_allocation_fails(void) {
+  int succeeded = 0, failures = 0;
+  for (int way = 0; way < 2; way++) {
+    for (int allowed = 0; allowed < 60; allowed++) {
+      struct table table = start(500, 0, 1);
+      scarce_once = 1;
+      scarce_left = allowed;
+      struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
+      int done = records != 0;
+      for (uint32_t i = 0; i < 1500 && done; i++) {
+        int128 value = i % 50 ? 1 : (int128)3 << 59;
+        add_to_table(&table, i % 500, 0, &value);
+        done = partitioned_sums_add(records, unit_of(i % 500), 0, &value);
+      }
+      open_records = records;
+      if (done)
+        done = way ? partitioned_sums_each_unit(records, take_whole, &table)
+                   : partitioned_sums_each(records, take, &table);
+      scarce_left = INT_MAX;
+      scarce_once = 0;
+      CHECK(!done || !table.wrong, "allocation %d failed: wrong sums", allowed);
+      if (done) check(&table, records, "sums");
+      failures += !done;
+      succeeded += done;
+      partitioned_sums_close(records);
+      finish(&table);
+    }
+  }
+  CHECK(succeeded > 0 && failures > 20, "%d succeeded, %d failed", succeeded, failures);
+}
+
 static void nothing(void) {
   struct table table = start(0, 0, 1);
   struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
@@ -400,6 +435,7 @@ int main(void) {
   RUN(taking_stops);
   RUN(buckets_are_split);
   RUN(memory_runs_out);
+  RUN(one_allocation_fails);
   RUN(nothing);
   FINISH();
 }
