@@ -1,6 +1,12 @@
 /* thread.c: see thread.h. */
 #include "os/thread.h"
 
+/*
+** The size of a thread's stack. SQLite's JSON functions need some hundred kilobytes for deeply
+** nested values, and some C libraries give a thread no more than 128.
+*/
+#define STACK (8 << 20)
+
 #if defined(_WIN32)
 
 #include <process.h>
@@ -42,7 +48,8 @@ static unsigned __stdcall run_thread(void *pointer) {
 
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument) {
   *thread = (struct thread){.run = run, .argument = argument};
-  thread->handle = (void *)_beginthreadex(0, 0, run_thread, thread, 0, 0);
+  thread->handle = (void *)_beginthreadex(0, STACK, run_thread, thread,
+                                          STACK_SIZE_PARAM_IS_A_RESERVATION, 0);
   return thread->handle != 0;
 }
 
@@ -74,12 +81,18 @@ static void *run_thread(void *pointer) {
 }
 
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument) {
+  pthread_attr_t attributes;
   sigset_t all, before;
   thread->run = run;
   thread->argument = argument;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits this mask */
-  int error = pthread_create(&thread->thread, 0, run_thread, thread);
+  int error = pthread_attr_init(&attributes);
+  if (!error) {
+    error = pthread_attr_setstacksize(&attributes, STACK);
+    if (!error) error = pthread_create(&thread->thread, &attributes, run_thread, thread);
+    pthread_attr_destroy(&attributes);
+  }
   pthread_sigmask(SIG_SETMASK, &before, 0);
   return error == 0;
 }

@@ -196,14 +196,16 @@ static int load_publics(struct question *question, struct error *error) {
   return going;
 }
 
-static int host_is_interrupted(void *context) {
+/* Returns whether the host is interrupted, or another thread has failed. */
+static int must_stop(void *context) {
   struct question *question = context;
   int rc;
   while ((rc = sqlite3_step(question->probe)) == SQLITE_ROW) {
   }
   /* The error is in rc. An error other than an interrupt, such as a refusal, does not matter. */
   sqlite3_reset(question->probe);
-  return (rc & 0xff) == SQLITE_INTERRUPT;
+  return (rc & 0xff) == SQLITE_INTERRUPT ||
+         (question->readers && readers_have_failed(question->readers));
 }
 
 /* ---- all units at once ----------------------------------------------------------------------- */
@@ -318,7 +320,7 @@ int question_run(struct question *question, double steps, const struct rows_open
   question->loop.steps = steps;
   question->loop.rows = rows;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
-  evaluator_watch(question->evaluator, host_is_interrupted, question);
+  evaluator_watch(question->evaluator, must_stop, question);
   if (can_stream(question, steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;

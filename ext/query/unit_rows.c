@@ -40,8 +40,8 @@ int unit_rows_copy(struct unit_rows *copy, const struct unit_rows *rows) {
   copy->rowids = copy_of(rows->rowids, rows->count, sizeof *rows->rowids);
   copy->bytes = copy_of(rows->bytes, rows->used, sizeof *rows->bytes);
   if (!copy->cells || !copy->rowids || !copy->bytes) return 0;
-  copy->count = rows->count;
-  copy->used = rows->used;
+  copy->count = copy->room = rows->count;
+  copy->used = copy->bytes_room = rows->used;
   return 1;
 }
 

@@ -95,6 +95,8 @@ def test_every_kind(some_hospital):
     ("SELECT hidden FROM visit, shadow", "neither protected nor public"),
     ("SELECT random() FROM visit", "function 'random'"),
     ("SELECT randomblob(4) FROM visit", "function 'randomblob'"),
+    ("SELECT json_set('{}', minutes, 1) FROM visit", "function 'json_set'"),
+    ("SELECT json_insert('{}', minutes, 1) FROM visit", "function 'json_insert'"),
     ("SELECT changes() FROM visit", "function 'changes'"),
     ("SELECT total_changes() FROM visit", "function 'total_changes'"),
     ("SELECT last_insert_rowid() FROM visit", "function 'last_insert_rowid'"),
