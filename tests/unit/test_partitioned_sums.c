@@ -381,8 +381,8 @@ static void memory_runs_out(void) {
 }
 
 /*
-** Only one allocation fails. Then a failure is reported, or all sums are right: no sum is lost while
-** it moves to the wide store, which first needs memory when the records are taken.
+** Only one allocation fails. Then a failure is reported, or all sums are right: no sum is lost
+** while it moves to the wide store, which first needs memory when the records are taken.
 */
 static void one_allocation_fails(void) {
   int succeeded = 0, failures = 0;
