@@ -108,15 +108,16 @@ INSTALL ?= install
 VERSION_NUMBER = $(shell cat VERSION)
 FILL = sed -e 's|@VERSION@|$(VERSION_NUMBER)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g'
 
-install: all $(BUILD)/install/libdiffuse.a
+INSTALLED = $(BUILD)/install
+install: all $(INSTALLED)/libdiffuse.a
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man7
-	$(INSTALL) -m 644 $(BUILD)/diffuse.so $(BUILD)/install/libdiffuse.a $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 644 $(BUILD)/diffuse.so $(INSTALLED)/libdiffuse.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 644 $(BUILD)/amalgamation/diffuse.h $(DESTDIR)$(PREFIX)/include
 	$(FILL) ext/packages/diffuse.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/diffuse.pc
 	$(FILL) ext/packages/diffuse.7.in >$(DESTDIR)$(PREFIX)/share/man/man7/diffuse.7
 
 # The static library is compiled from the amalgamation, so that it adds few names to a program that links it.
-$(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
+$(INSTALLED)/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 	@mkdir -p $(@D)
 	$(CC) $(CODEGEN) $(CFLAGS) -DSQLITE_CORE -I$(<D) -c -o $(@D)/diffuse.o $<
 	rm -f $@ && $(AR) rcsD $@ $(@D)/diffuse.o

@@ -184,7 +184,7 @@ def check_edits(folder, name, table, copies):
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", ["units", "rows"])
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_every_edit_of_a_value_is_noticed(ledgers, tmp_path, name, table):
     check_edits(ledgers, name, table, tmp_path)
 

@@ -137,7 +137,7 @@ def check_meanwhile(path, statement):
 
 
 @pytest.mark.plain
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
     """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
     path = tmp_path / "data.db"
