@@ -150,6 +150,6 @@ $(TOOLS)/node/.done:
 	npm install --silent --no-fund --no-audit --ignore-scripts --prefix $(@D) better-sqlite3 node-linux-$$(node -p process.arch)@24
 	touch $@
 
-test-packages: check-packages
+test-packages: all check-packages
 	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK) linux-s390x
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/packages
