@@ -95,7 +95,6 @@ DIVIDED = [
 ]
 ALONE = [
     "SELECT x{} FROM t WHERE id > -5000000",
-    "SELECT x{} FROM t WHERE k LIKE 'k1%'",
     "SELECT rowid % 1000 AS x{} FROM t",
     "SELECT beds AS x{} FROM ward CROSS JOIN t ON name = k",
     "SELECT x{} FROM without_rowid",
@@ -116,6 +115,7 @@ BY_UNIT = [
      "SELECT linked.x - 1 AS x, unit AS u FROM linked JOIN t ON t.id = parent"),
     ("SELECT max(t.x) + max(n.x) FROM t, named_rowid AS n", "SELECT max(x) + max(x) AS x, unit AS u FROM t GROUP BY unit"),
     ("SELECT sum(x) FROM indexed", "SELECT x, unit AS u FROM indexed"),
+    ("SELECT x FROM t WHERE k LIKE 'k1%'", "SELECT x, unit AS u FROM t WHERE k LIKE 'k1%'"),
     # one unit has an error, and one unit has a value that is too long
     ("SELECT sum(x) + max(CASE WHEN unit = 50 THEN abs(-9223372036854775807 - 1) END IS NULL) FROM t",
      "SELECT x + 0.005 AS x, unit AS u FROM t WHERE unit <> 50"),
