@@ -200,9 +200,9 @@ check-questions: all fixed
 	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/sql/test_direct_questions.py \
 	  tests/sql/test_loop_proof.py
 
-# Runs the tests of questions, proofs and guards with other versions of SQLite instead of the system's: 3.34.0, 3.36.0, 3.38.0,
-# 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's libsqlite3, as
-# Debian's does.
+# Runs the tests of questions, proofs, guards and threads with other versions of SQLite instead of the system's: 3.34.0, 3.36.0,
+# 3.38.0, 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's
+# libsqlite3, as Debian's does.
 SQLITES = v1.14.6 v1.14.8 v1.14.12 v1.14.17 v1.14.22 latest
 SQLITE_OPTIONS = -DSQLITE_ENABLE_JSON1 -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB \
                  -DSQLITE_ENABLE_STMTVTAB -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_SESSION \
@@ -212,7 +212,7 @@ check-versions: all fixed $(SQLITES:%=$(HOSTS)/sqlite/%/fixed)
 	  export BUILD=$(BUILD) LD_LIBRARY_PATH=$$folder FIXED=$$folder/fixed; \
 	  $(PYTHON) -c 'import sqlite3; print("SQLite", sqlite3.sqlite_version)' && \
 	    $(PYTEST) $(patsubst %,tests/sql/test_%.py,questions question_neighbours direct_questions loop_proof \
-	      partial_questions policy answer guard grants) || exit 1; done
+	      partial_questions policy answer guard grants threads question_threads) || exit 1; done
 
 $(HOSTS)/sqlite/%/libsqlite3.so.0:
 	@mkdir -p $(@D) && cd $(@D) && rm -f go.mod go.sum && set -x && export GOFLAGS='-mod=mod -modcacherw' \
