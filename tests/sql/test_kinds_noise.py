@@ -282,7 +282,7 @@ def values_of(kind, p, x, sigma):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bounds"])  # test_bounds.py tests this kind
 def test_values_are_made_from_the_point(path, kind):
     """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
-    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
+    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 2.0}, path=path)
     fill(db, few_rows())
     one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
     one(db, "SELECT dp_diffuse('r', 'outer')")
@@ -301,7 +301,8 @@ def test_values_are_made_from_the_point(path, kind):
         for _, stddev, low, high in got:
             if kind in LINEAR:
                 assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
-            if not kind.endswith("group_avg"):  # few rows in a group: test_means.py
+            # test_means.py has averages of few rows. Here the number of rows is 16 standard deviations above the limit.
+            if not kind.endswith("group_avg"):
                 assert high - low == pytest.approx(2 * stats.norm.ppf(0.975) * stddev, rel=1e-6, abs=1e-300)
     ledger.close()
 
