@@ -1,6 +1,7 @@
 """Helpers that all tests share: connections with the extension, a ready ledger, and snippets that run in processes of their own.
 """
 
+import contextlib
 import ctypes
 import gc
 import hashlib
@@ -48,6 +49,16 @@ def refused(connection, sql, *parameters):
     with pytest.raises(sqlite3.Error) as caught:
         connection.execute(sql, parameters).fetchall()
     return str(caught.value)
+
+
+def open_files(path=""):
+    """Returns the names of this process's open files that contain `path`. Files of earlier tests may be closed at any time, so a test
+    looks only at its own."""
+    names = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f"/proc/self/fd/{number}"))
+    return sorted(name for name in names if str(path) in name)
 
 
 def add_tiers(connection, tiers=TIERS):

@@ -445,9 +445,12 @@ def test_answers_return_after_a_padded_time(copy):
         outcome(visitor, statement)
         passed = time.monotonic() - begun
         assert passed >= 0.149
-    begun = time.monotonic()
-    visitor.execute("SELECT * FROM dp_value").fetchall()
-    assert time.monotonic() - begun < 0.14
+    times = []
+    for _ in range(5):  # on a busy machine, one may take long
+        begun = time.monotonic()
+        visitor.execute("SELECT * FROM dp_value").fetchall()
+        times.append(time.monotonic() - begun)
+    assert min(times) < 0.14
 
 
 @pytest.mark.parametrize("how", ["mode=ro", "immutable=1", "query_only"])

@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 
 import conftest
-from conftest import add_tiers, APPEND_ONLY, add_visits, connect, create, edit, INIT, ledger_of, load, one, Raw, refused, SUM, unchecked
+from conftest import add_tiers, APPEND_ONLY, add_visits, connect, create, edit, INIT, ledger_of, load, one, open_files, Raw, refused, SUM, unchecked
 
 pytestmark = pytest.mark.alarm(1e-12)
 
@@ -1202,11 +1202,6 @@ def test_what_charges_cannot_hide_in_a_view_or_trigger(db, call):
 
 
 # ---- closing --------------------------------------------------------------------------------------
-
-
-def open_files(path):
-    links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
-    return [target for target in (os.readlink(link) for link in links if os.path.lexists(link)) if str(path) in target]
 
 
 def test_sqlite3_close_succeeds_with_the_ledger_open(path):

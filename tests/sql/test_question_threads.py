@@ -14,11 +14,11 @@ import time
 
 import pytest
 
-from conftest import connect, one, PATIENCE, refused, run
+from conftest import connect, one, open_files, PATIENCE, refused, run
 from noise_helpers import quick_path
 import question_reference as reference
 import random_questions
-from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, uses_threads
+from thread_helpers import all_ended, check_one_state, is_divided, new_threads, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside, uses_threads
 
 # The tables of the questions. x is 0, 500 or 1000. There are 100 units, and the rows of one of them have no unit instead. The rows
 # of a unit are far from each other. UNIT stands for the type of the units.
@@ -464,10 +464,10 @@ def test_a_file_that_has_been_replaced(tmp_path):
 def test_a_progress_handler_ends_all(tmp_path, query):
     db = make(tmp_path / "data.db")
     before = threads_of_process()
-    db.set_progress_handler(lambda: threads_of_process() > before, 20)  # interrupts as soon as another thread runs
+    db.set_progress_handler(lambda: bool(new_threads(before)), 20)  # interrupts as soon as another thread runs
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
     db.set_progress_handler(None, 0)
-    assert state(db) == "failed" and becomes(threads_of_process, before)
+    assert state(db) == "failed" and all_ended(before)
 
 
 @pytest.mark.parametrize("unit", [1, 98])
@@ -482,7 +482,7 @@ def test_an_interrupt_ends_a_slow_unit(tmp_path, unit):
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000,"steps":1e12}')
     assert time.monotonic() - start < PATIENCE / 2
     timer.join()
-    assert state(db) == "failed" and becomes(threads_of_process, before)
+    assert state(db) == "failed" and all_ended(before)
 
 
 @pytest.mark.parametrize("store,spills", [(0, True), (2, False)])
@@ -494,9 +494,7 @@ def test_rows_go_to_temporary_files_only_if_the_host_allows_it(tmp_path, store, 
 
     def look():
         time.sleep(0.002)
-        for number in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(OSError):
-                seen.add(os.readlink(f"/proc/self/fd/{number}"))
+        seen.update(open_files())
     look()
     before = set(seen)
     db.set_progress_handler(look, 1000)
@@ -534,10 +532,10 @@ def test_a_guarded_connection(tmp_path):
     db = make(tmp_path / "data.db", threads=2)
     one(db, "SELECT dp_grant('g', 'exact', 0.9)")
     one(db, "SELECT dp_guard('exact', '{\"ask\":\"g\"}')")
-    before, most = threads_of_process(), []
-    db.set_progress_handler(lambda: most.append(threads_of_process()), 100)
+    before, seen = threads_of_process(), []
+    db.set_progress_handler(lambda: seen.append(new_threads(before)), 100)
     found = one(db, "SELECT dp_release('exact', 'sum', 'SELECT sum(x) FROM t', '{\"clip\":1000,\"name\":\"s\"}')")
-    assert abs(found - 99 * 1000) < 100 and max(most) > before
+    assert abs(found - 99 * 1000) < 100 and any(seen)
 
 
 @pytest.mark.parametrize("answer", [sqlite3.SQLITE_IGNORE, sqlite3.SQLITE_DENY])
@@ -590,10 +588,9 @@ def test_the_limit_of_lengths_is_the_hosts(tmp_path):
 
 def test_nothing_is_left_open(tmp_path):
     db = make(tmp_path / "data.db", threads=4)
-    threads = threads_of_process()
-    files = os.listdir("/proc/self/fd")
+    files, threads = open_files(tmp_path), threads_of_process()
     for query in ["SELECT x FROM t", "SELECT x FROM linked", "SELECT sum(x) FROM t WHERE id < 0", "SELECT sum(nothing) FROM t"] * 3:
         with contextlib.suppress(sqlite3.OperationalError):
             total(db, query)
-    assert len(os.listdir("/proc/self/fd")) == len(files) and becomes(threads_of_process, threads)
+    assert open_files(tmp_path) == files and all_ended(threads)
     db.execute("DROP TABLE t")  # works, because no connection still reads the table

@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from conftest import connect, one, refused, run, unchecked
+from conftest import connect, one, open_files, refused, run, unchecked
 from fixed_noise import COLUMNS, EXACT, compare, options_of, run_fixed, story
 from kinds_reference import KINDS
 from kinds_tables import random_table
 from noise_helpers import quick_path
-from thread_helpers import becomes, check_one_state, is_divided, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside
+from thread_helpers import all_ended, check_one_state, is_divided, new_threads, RATE, ROWS, slowed, SPREAD, state, threads_of_process, total, total_beside
 
 
 def make(path, threads=1, protects="row", setup=(), rows=ROWS):
@@ -531,15 +531,6 @@ def test_all_threads_read_rows_that_are_far_apart(tmp_path, places):
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 
-def files_of(path):
-    """Returns the open files of this process whose names begin with `path`."""
-    found = []
-    for number in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):
-            found.append(os.readlink(f"/proc/self/fd/{number}"))
-    return sum(name.startswith(str(path)) for name in found)
-
-
 def test_an_interrupt_ends_all(tmp_path):
     """An interrupt from another thread ends the reading of all threads."""
     db = make(tmp_path / "data.db", rows=500000)
@@ -551,7 +542,7 @@ def test_an_interrupt_ends_all(tmp_path):
         interrupted.set()
 
     def wait():
-        if threads_of_process() > before + 1:
+        if len(new_threads(before)) > 1:
             reading.set()
             interrupted.wait()
     thread = threading.Thread(target=interrupt, daemon=True)
@@ -560,17 +551,17 @@ def test_an_interrupt_ends_all(tmp_path):
     message = refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')")
     db.set_progress_handler(None, 0)
     thread.join()
-    assert "interrupted" in message and state(db) == "failed" and becomes(threads_of_process, before)
+    assert "interrupted" in message and state(db) == "failed" and all_ended(before)
 
 
 def test_a_progress_handler_ends_all(tmp_path):
     db = make(tmp_path / "data.db")
     before = threads_of_process()
-    db.set_progress_handler(lambda: threads_of_process() > before, 20)  # interrupts as soon as another thread runs
+    db.set_progress_handler(lambda: bool(new_threads(before)), 20)  # interrupts as soon as another thread runs
     query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)  # a slow query
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
     db.set_progress_handler(None, 0)
-    assert state(db) == "failed" and becomes(threads_of_process, before)
+    assert state(db) == "failed" and all_ended(before)
 
 
 def test_who_waits_for_others_can_be_stopped(tmp_path):
@@ -585,7 +576,7 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
     whole = time.monotonic() - start
 
     def stop():
-        if threads_of_process() == before:
+        if not new_threads(before):
             return False
         calls.append(1)
         if len(calls) == 1:
@@ -596,7 +587,7 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
     message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
     assert time.monotonic() - start < whole / 2
     db.set_progress_handler(None, 0)
-    assert "interrupted" in message and state(db) == "failed" and becomes(threads_of_process, before)
+    assert "interrupted" in message and state(db) == "failed" and all_ended(before)
 
 
 @pytest.mark.parametrize("where", [0.02, 0.5, 0.98])
@@ -620,10 +611,10 @@ def test_a_damaged_page_fails_the_release(tmp_path, where):
 
 def test_nothing_is_left_open(tmp_path):
     db = make(tmp_path / "data.db", threads=4)
-    files, threads = files_of(tmp_path / "data.db"), threads_of_process()
+    files, threads = open_files(tmp_path), threads_of_process()
     for _ in range(20):
         total(db, "SELECT x FROM t")
-    assert files_of(tmp_path / "data.db") == files and becomes(threads_of_process, threads)
+    assert open_files(tmp_path) == files and all_ended(threads)
     db.execute("DROP TABLE t")  # works, because no connection still reads the table
 
 
