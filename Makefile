@@ -338,7 +338,7 @@ $(BUILD)/fixed: tests/fixed/fixed.c tests/fixed/noise.h $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a,$^) $(WITH_SQLITE)
 
-# Makes the n-th call fail for every n of every statement, and kills processes a thousand times. This takes half an
+# Makes the n-th call fail for every n of every statement, and kills processes a thousand times. This takes more than an
 # hour. `make test` tries only some values of n.
 faults: all injector replays $(BUILD)/star.db
 	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
