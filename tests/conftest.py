@@ -52,8 +52,8 @@ def refused(connection, sql, *parameters):
 
 
 def open_files(path=""):
-    """Returns the names of this process's open files that contain `path`. Files of earlier tests may be closed at any time, so a test
-    looks only at its own."""
+    """Returns the names of this process's open files that contain `path`, each as often as it is open. Files of earlier tests may be
+    closed at any time, so tests do not compare counts."""
     names = []
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
