@@ -1,19 +1,15 @@
--- The schema of the privacy ledger, format 4. The ledger is a file beside the database, <database>-ledger.
+-- The schema of the privacy ledger, format 1. The ledger is a file beside the database, <database>-ledger.
 --
 -- These are ordinary tables that any SQLite tool can read. Only diffuse writes them, through a private
 -- connection. The file is as confidential as the database, because dp_path holds unpublished points. Rates
 -- are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 --
--- To add a column or a table, write it here and in ext/ledger/columns.h. When diffuse opens a ledger of an
--- older format for writing, it creates these tables and copies the rows by the names of their columns
--- (ext/ledger/migrate.c). A column that may be NULL, or whose DEFAULT is right for old rows, needs no further
--- change. For any other column, add a step to the list in migrate.c, which has one entry per format. Once a
--- version with this format has been released, the next change must also raise user_version below and
--- LEDGER_FORMAT (ext/ledger/internal.h), add a step, and add ledgers of the previous format to
--- tests/ledgers (make.py there).
+-- To add a column or a table, write it here and in ext/ledger/columns.h. Once a version with this format has
+-- been released, a change also raises user_version below and LEDGER_FORMAT (ext/ledger/internal.h). diffuse
+-- refuses ledgers of another format.
 
 PRAGMA application_id = 1684432486;  -- the letters 'dfff', which identify the file
-PRAGMA user_version = 4;             -- the format
+PRAGMA user_version = 1;             -- the format
 
 -- One row that says what this ledger protects. dp_init() writes this row, and nothing changes it later.
 CREATE TABLE dp_ledger(
@@ -24,7 +20,7 @@ CREATE TABLE dp_ledger(
   created_at TEXT NOT NULL,
   unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))
                                      -- 1: there is no policy, and only the owner vouches for queries and
-                                     -- units. This is so for every ledger that was created with format 3.
+                                     -- units
 );
 
 -- One row per table that dp_protect() or dp_public() has declared. A question cannot read other tables.
@@ -85,8 +81,7 @@ CREATE TABLE dp_release(
   theta       REAL,                  -- OU: theta and rho of the process, if they were given
   rho         REAL,
   options     TEXT NOT NULL,         -- the parameters as JSON, for readers
-  sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates,
-                                     -- dp_merge() and releases that format 3 recorded
+  sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates and dp_merge()
   tables      TEXT,                  -- the tables that the question read, with their roles at that time:
                                      -- {"visit":"protected","ward":"public"}; NULL: not checked
   fingerprint TEXT NOT NULL,         -- the exact parameters, which a later request for this name must match
@@ -152,35 +147,15 @@ CREATE TABLE dp_coordinate(
   PRIMARY KEY (point, key, component)
 ) WITHOUT ROWID;
 
--- The points together with their coordinates. Rows can be written through this view as if it were a table,
--- which dp_path was in format 3. A new release, tier or clock of one row is that of its whole point.
+-- The points together with their coordinates.
 CREATE VIEW dp_path AS
   SELECT release_id, release, tier, clock, key, component, value
   FROM dp_point JOIN dp_coordinate ON point = id;
-CREATE TRIGGER dp_path_insert INSTEAD OF INSERT ON dp_path BEGIN
-  INSERT INTO dp_point(release_id, release, tier, clock) VALUES (new.release_id, new.release, new.tier, new.clock)
-    ON CONFLICT (release_id, tier) DO UPDATE SET release = new.release, clock = new.clock;
-  INSERT INTO dp_coordinate SELECT id, new.key, new.component, new.value FROM dp_point
-    WHERE release_id = new.release_id AND tier = new.tier;
-END;
-CREATE TRIGGER dp_path_update INSTEAD OF UPDATE ON dp_path BEGIN
-  UPDATE dp_point SET release_id = new.release_id, release = new.release, tier = new.tier, clock = new.clock
-    WHERE release_id = old.release_id AND tier = old.tier;
-  UPDATE dp_coordinate SET key = new.key, component = new.component, value = new.value
-    WHERE key = old.key AND component = old.component
-    AND point = (SELECT id FROM dp_point WHERE release_id = new.release_id AND tier = new.tier);
-END;
-CREATE TRIGGER dp_path_delete INSTEAD OF DELETE ON dp_path BEGIN
-  DELETE FROM dp_coordinate WHERE key = old.key AND component = old.component
-    AND point = (SELECT id FROM dp_point WHERE release_id = old.release_id AND tier = old.tier);
-  DELETE FROM dp_point WHERE release_id = old.release_id AND tier = old.tier
-    AND NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = id);
-END;
 
 -- The payments of the tiers. The table is append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve (NULL: an empty line), at, period (NULL: no line), grant_name (NULL: no line).
--- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
+--   rate, slack, delta, curve, at, period, grant_name.
+-- Each line ends with a newline; NULL is an empty line. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
 -- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
 -- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by
 -- '/'.

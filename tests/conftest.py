@@ -110,9 +110,35 @@ KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histog
          " ou_group_quantile, ou_group_median, sgd")
 
 
+# dp_path joins the points and their coordinates. These triggers let a test edit this view like a table.
+WRITABLE_PATH = """
+    CREATE TEMP TRIGGER dp_path_insert INSTEAD OF INSERT ON main.dp_path BEGIN
+      INSERT INTO dp_point(release_id, release, tier, clock) VALUES (new.release_id, new.release, new.tier, new.clock)
+        ON CONFLICT (release_id, tier) DO UPDATE SET release = new.release, clock = new.clock;
+      INSERT INTO dp_coordinate SELECT id, new.key, new.component, new.value FROM dp_point
+        WHERE release_id = new.release_id AND tier = new.tier;
+    END;
+    CREATE TEMP TRIGGER dp_path_update INSTEAD OF UPDATE ON main.dp_path BEGIN
+      UPDATE dp_point SET release_id = new.release_id, release = new.release, tier = new.tier, clock = new.clock
+        WHERE release_id = old.release_id AND tier = old.tier;
+      UPDATE dp_coordinate SET key = new.key, component = new.component, value = new.value
+        WHERE key = old.key AND component = old.component
+        AND point = (SELECT id FROM dp_point WHERE release_id = new.release_id AND tier = new.tier);
+    END;
+    CREATE TEMP TRIGGER dp_path_delete INSTEAD OF DELETE ON main.dp_path BEGIN
+      DELETE FROM dp_coordinate WHERE key = old.key AND component = old.component
+        AND point = (SELECT id FROM dp_point WHERE release_id = old.release_id AND tier = old.tier);
+      DELETE FROM dp_point WHERE release_id = old.release_id AND tier = old.tier
+        AND NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = id);
+    END;"""
+
+
 def ledger_of(path):
-    """Opens the ledger file on a plain connection without the extension."""
-    return sqlite3.connect(str(path) + "-ledger", isolation_level=None)
+    """Opens the ledger file on a plain connection without the extension. The connection can edit the view dp_path."""
+    ledger = sqlite3.connect(str(path) + "-ledger", isolation_level=None)
+    if ledger.execute("SELECT 1 FROM sqlite_master WHERE name = 'dp_path'").fetchone():
+        ledger.executescript(WRITABLE_PATH)
+    return ledger
 
 
 def edit(ledger, sql, parameters=()):
@@ -122,8 +148,8 @@ def edit(ledger, sql, parameters=()):
     return ledger.total_changes - before
 
 
-# The triggers that make tables append-only. (Others make the view dp_path writable.)
-APPEND_ONLY = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%append-only%'"
+# The triggers that make tables append-only.
+APPEND_ONLY = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
 
 
 SUM = "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM visits"

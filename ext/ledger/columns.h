@@ -60,13 +60,12 @@ enum column_kind {
 /*
 ** The role of a column in the hash or fingerprint of its row:
 **   PLAIN    none
-**   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL (a COUNT: '0')
+**   HASHED   a line of the hash, empty for NULL; a field of the fingerprint, '-' for NULL (a COUNT:
+**            '0')
 **   ADDED    a line of the hash, but a column of another table
 **   DIGEST   a field of the fingerprint that holds the hash of the text; '-' for NULL
-**   GIVEN    in a hash: like HASHED; in a fingerprint: a text like DIGEST, a number like HASHED;
-**            for NULL: nothing, so that older fingerprints and hashes stay valid
 */
-enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
+enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST };
 
 struct column {
   const char *name;
@@ -100,8 +99,8 @@ struct table_columns {
   X(rho, REAL, 0, HASHED, SAYS(rho, "0"))                                                          \
   X(lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                            \
   X(hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                            \
-  X(grid, REAL, 0, GIVEN, SAYS(grid, "0"))                                                         \
-  X(diagnose, COUNT, 0, GIVEN, SAYS(diagnose, "0"))                                                \
+  X(grid, REAL, 0, HASHED, SAYS(grid, "0"))                                                        \
+  X(diagnose, COUNT, 0, HASHED, SAYS(diagnose, "0"))                                               \
   X(key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                              \
   X(size, COUNT, 0, HASHED,                                                                        \
     "ifnull(size, 0) ="                                                                            \
@@ -109,7 +108,7 @@ struct table_columns {
   X(max_groups, COUNT, 0, HASHED, SAYS(max_groups, "0"))                                           \
   X(quantiles, TEXT, 0, HASHED, "json_extract(options, '$.q') IS json_extract(quantiles, '$')")    \
   X(keys, TEXT, 12, DIGEST, "1")                                                                   \
-  X(model, TEXT, 13, GIVEN, "json_extract(options, '$.model') IS json_extract(model, '$')")        \
+  X(model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")       \
   X(dimension, COUNT, 6, PLAIN, "1")                                                               \
   X(granularity, NUMBER, 7, PLAIN, "1")                                                            \
   X(shift, NUMBER, 0, PLAIN, "1")                                                                  \
@@ -199,8 +198,8 @@ struct table_columns {
   X(delta, REAL, 7, HASHED)                                                                        \
   X(curve, BLOB, 6, HASHED)                                                                        \
   X(at, BORROWED, 9, HASHED)                                                                       \
-  X(period, BORROWED, 11, GIVEN)                                                                   \
-  X(grant_name, BORROWED, 12, GIVEN)                                                               \
+  X(period, BORROWED, 11, HASHED)                                                                  \
+  X(grant_name, BORROWED, 12, HASHED)                                                              \
   X(hash, BORROWED, 10, PLAIN)
 
 /*

@@ -11,7 +11,7 @@
 
 #define MEMORY_PATH ":memory:"
 
-#define LEDGER_FORMAT 4 /* the format of sql/ledger.sql, which explains how to change the format */
+#define LEDGER_FORMAT 1 /* the format of sql/ledger.sql */
 
 /*
 ** Every statement on the ledger. Each statement is prepared once per connection. statements.c
@@ -105,7 +105,6 @@ enum statement {
   STATE_CHECK,
   NAME_CHECK,
   TYPE_CHECK,
-  RELEASE_EACH,
   SEAL_OF_LEDGER,
   SEAL_OF_TIERS,
   SEAL_OF_POLICY,
@@ -431,13 +430,13 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row);
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 
-/* ---- the format of the file (connection.c, migrate.c) ---- */
+/* ---- the format of the file (connection.c, schema.c) ---- */
 
 /* Returns the format number of the open file. */
 int ledger_format(struct ledger *ledger);
 
-/* Converts an older file to LEDGER_FORMAT, in a transaction of its own. */
-int ledger_migrate(struct ledger *ledger);
+/* Fails if the format number of the open file is not LEDGER_FORMAT. */
+int ledger_check_format(struct ledger *ledger);
 
 /* Creates the tables of sql/ledger.sql. Call this function inside a transaction. */
 int ledger_make_schema(struct ledger *ledger);
@@ -466,13 +465,6 @@ char *ledger_verify_schema(struct ledger *ledger);
 void seal_touch(struct ledger *ledger, int64_t subject);
 int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
 void seal_forget(struct ledger *ledger); /* forgets the records; called after the transaction */
-
-/*
-** For migrations. seal_trust_all() fails if any subject differs from its last seal. seal_all()
-** records all subjects as changed, so that the commit seals everything.
-*/
-int seal_trust_all(struct ledger *ledger);
-int seal_all(struct ledger *ledger);
 
 /*
 ** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_budget or dp_reserve differs from its last

@@ -44,9 +44,8 @@ static int check_application(struct ledger *ledger) {
 }
 
 static int open_existing(struct ledger *ledger) {
-  /* A migration is a transaction, so it releases the lock. */
   int opened = connection_start(ledger) && check_application(ledger) &&
-               connection_set_journal(ledger) && ledger_migrate(ledger) && lock_take(ledger, 0) &&
+               connection_set_journal(ledger) && ledger_check_format(ledger) &&
                connection_read_terms(ledger);
   if (opened) {
     lock_drop(ledger);

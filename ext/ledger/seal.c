@@ -170,14 +170,6 @@ int seal_touched(struct ledger *ledger) {
   return !error_is_set(ledger->error);
 }
 
-int seal_all(struct ledger *ledger) {
-  seal_touch(ledger, SEAL_TERMS);
-  seal_touch(ledger, SEAL_ORDERS);
-  sqlite3_stmt *row = statement_bind(ledger, RELEASE_EACH, "");
-  while (statement_row(ledger, row)) seal_touch(ledger, sqlite3_column_int64(row, 0));
-  return !error_is_set(ledger->error);
-}
-
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 static int seal_check(struct ledger *ledger, int64_t subject) {
@@ -296,11 +288,4 @@ int seal_trust_books(struct ledger *ledger) {
   if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget or dp_reserve");
   ledger->touched.trusted = 1;
   return 1;
-}
-
-int seal_trust_all(struct ledger *ledger) {
-  char *found = check_subjects(ledger);
-  if (found) ledger_fail_damaged(ledger, found);
-  sqlite3_free(found);
-  return !error_is_set(ledger->error);
 }

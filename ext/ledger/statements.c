@@ -292,7 +292,6 @@ static const char *const statement_text[STATEMENTS] = {
         " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"
         " SELECT 'dp_order', tier, 'has a column of another type' FROM dp_order WHERE"
         " typeof(curve) <> 'real' LIMIT 1",
-    [RELEASE_EACH] = "SELECT id FROM dp_release ORDER BY id",
     [SEAL_OF_LEDGER] = "SELECT * FROM dp_ledger ORDER BY id",
     [SEAL_OF_TIERS] = "SELECT * FROM dp_tier ORDER BY name",
     [SEAL_OF_POLICY] = "SELECT * FROM dp_policy ORDER BY table_name",

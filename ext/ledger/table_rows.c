@@ -247,14 +247,6 @@ void columns_clear(const struct table_columns *columns, void *row) {
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-/* Returns whether a column with the role GIVEN has no value, 0 or an empty text. */
-static int is_empty(const struct column *column, const void *member) {
-  if (column->kind == COLUMN_REAL) return isnan(*(const double *)member);
-  if (column->kind == COLUMN_COUNT) return *(const int *)member == 0;
-  const char *text = *(const char *const *)member;
-  return !text || !*text;
-}
-
 void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
                   char hash[HASH_SIZE]) {
   struct digest digest;
@@ -264,7 +256,6 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
     const struct column *column = &columns->list[i];
     const void *member = member_of(row, column);
     if (column->role == ROLE_PLAIN) continue;
-    if (column->role == ROLE_GIVEN && is_empty(column, member)) continue;
     if (column->kind == COLUMN_REAL) {
       digest_bits(&digest, *(const double *)member);
     } else if (column->kind == COLUMN_BORROWED) {
@@ -281,7 +272,6 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
 /* Appends a field to a fingerprint, and a slash before it. */
 static void append_field(sqlite3_str *text, const struct column *column, const void *member) {
   char hash[HASH_SIZE];
-  if (column->role == ROLE_GIVEN && is_empty(column, member)) return;
   if (column->kind == COLUMN_COUNT) {
     sqlite3_str_appendf(text, "/%d", *(const int *)member);
   } else if (column->kind == COLUMN_REAL) {
@@ -291,7 +281,7 @@ static void append_field(sqlite3_str *text, const struct column *column, const v
                         (unsigned long long)bits);
   } else {
     const char *value = *(const char *const *)member;
-    if (value && column->role != ROLE_HASHED) {
+    if (value && column->role == ROLE_DIGEST) {
       text_hash(value, strlen(value), hash);
       value = hash;
     }

@@ -23,7 +23,6 @@ static int close_to(double a, double b, double scale) {
 struct comparison {
   struct numbers numbers;
   int at, same;
-  const struct noise_law *noise; /* may be null */
 };
 
 static int compare_value(void *context, const struct ledger_value *stored) {
@@ -33,14 +32,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   } else {
     struct ledger_value value =
         numbers_value(&comparison->numbers, &comparison->numbers.estimates[comparison->at++]);
-    double noise = value.stddev, width = noise;
-    if (comparison->noise) width = mixed_half_width(comparison->noise, noise, 0.95);
-    /* Versions before 0.2.0 stored first-order intervals of all means. */
-    if (close_to(stored->low, value.value - width, noise) &&
-        close_to(stored->high, value.value + width, noise)) {
-      value.low = stored->low;
-      value.high = stored->high;
-    }
+    double noise = value.stddev;
     comparison->same =
         strcmp(stored->key, value.key) == 0 && stored->component == value.component &&
         close_to(stored->value, value.value, noise) &&
@@ -91,7 +83,7 @@ static char *compare_values(struct publication *publication,
                             const struct ledger_point *point) {
   const char *name = publication->definition.release.name, *tier = published->tier;
   struct ledger *ledger = publication->session->ledger;
-  struct comparison comparison = {{0}, 0, 1, publication->definition.mechanism->noise};
+  struct comparison comparison = {{0}, 0, 1};
   char *found = 0;
   struct markov_kernel channel = {0};
   publication->position.clock = point->clock;

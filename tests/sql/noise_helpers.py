@@ -17,7 +17,7 @@ import tempfile
 import numpy
 from scipy import stats
 
-from conftest import edit, quick_folder, unchecked
+from conftest import edit, quick_folder, unchecked, ledger_of
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
@@ -141,7 +141,7 @@ def unnoticed(path, changes):
     missed = []
     for change in changes:
         shutil.copy(path + "-good", path + "-ledger")
-        ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
+        ledger = ledger_of(path)
         ledger.execute("PRAGMA synchronous = OFF")
         assert edit(ledger, change) > 0, change
         ledger.close()

@@ -12,7 +12,7 @@ import sqlite3
 import numpy
 import pytest
 
-from conftest import start
+from conftest import ledger_of, start
 from noise_helpers import (charges, check_covariance, check_mean, check_path, column, connect, error_of, fill, one, open_ledger, quick_path,
                            record)
 
@@ -137,8 +137,8 @@ def test_edits_of_the_point_and_of_its_slack_are_noticed(path, edit, found):
     add(db, "c")
     diffuse(db, "c")
     db.close()
-    with sqlite3.connect(path + "-ledger") as edited:
-        edited.execute(edit)
+    edited = ledger_of(path)
+    edited.execute(edit)
     edited.close()
     assert one(connect(path), "SELECT dp_verify()").startswith(found)
 

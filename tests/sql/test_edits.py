@@ -1,13 +1,12 @@
 """dp_verify() notices every edit of the ledger file that can be noticed. The tests edit every column of every table.
 
-Each edit is made to a copy of a ledger that has releases of every mechanism (tests/ledgers/make.py). The triggers are dropped
+Each edit is made to a copy of a ledger that has releases of every mechanism (ledger_stories.py). The triggers are dropped
 before the edit and created again afterwards. An edit is noticed if dp_verify() does not return 'ok' or raises an error. Some
 edits cannot be noticed and are not tested: two files that differ in their free pages or in the order of rows on disk contain the
 same ledger, and an older copy of both files is a correct ledger.
 """
 
 import hashlib
-import importlib.util
 import json
 import math
 import pathlib
@@ -18,11 +17,11 @@ import struct
 
 import pytest
 
-from conftest import APPEND_ONLY, EXTENSION, SUM, Clock, connect, edit, ledger_of, one, refused
+import ledger_stories
+from conftest import APPEND_ONLY, SUM, Clock, connect, edit, ledger_of, one, refused
 
 pytestmark = pytest.mark.alarm(1e-12)
 
-MAKE = pathlib.Path(__file__).resolve().parents[1] / "ledgers" / "make.py"
 TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_point dp_coordinate dp_path dp_charge dp_seal dp_budget"
           " dp_order sqlite_sequence").split()
 IDENTITY = {"dp_coordinate": "point, key, component", "dp_path": "release_id, tier, key, component"}  # of tables without rowid
@@ -33,12 +32,9 @@ UNNOTICED = {}  # (table, column): why an edit of this column cannot be noticed.
 @pytest.fixture(scope="module")
 def ledgers(tmp_path_factory):
     """Makes two ledgers that together have every mechanism, with the current version."""
-    spec = importlib.util.spec_from_file_location("make", MAKE)
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
     folder = tmp_path_factory.mktemp("rich")
     for name in ("units", "rows"):
-        make.tell(make.STORIES[name], str(folder / f"{name}.db"), str(pathlib.Path(EXTENSION).parent))
+        ledger_stories.tell(ledger_stories.STORIES[name], folder / f"{name}.db")
     return folder
 
 
@@ -197,14 +193,13 @@ def test_every_edit_of_a_policy_a_period_or_a_grant_is_noticed(guarded, tmp_path
 
 def schema_edits():
     ledger = sqlite3.connect(":memory:")
-    ledger.executescript((MAKE.parents[2] / "sql" / "ledger.sql").read_text())
+    ledger.executescript((pathlib.Path(__file__).parents[2] / "sql" / "ledger.sql").read_text())
     for kind, name, sql in ledger.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND"
                                           " substr(name, 1, 7) <> 'sqlite_'").fetchall():
         if kind != "table":
             yield f"DROP {kind} {name}"
         if kind == "trigger":
-            changed = ("append-only", "append only") if "append-only" in sql else ("BEGIN", "WHEN 1 BEGIN")
-            yield f"DROP TRIGGER {name}; {sql.replace(*changed)}"
+            yield f"DROP TRIGGER {name}; {sql.replace('append-only', 'append only')}"
         if kind == "table":
             yield f"ALTER TABLE {name} ADD COLUMN extra"
             yield f"ALTER TABLE {name} RENAME TO other_{name}"

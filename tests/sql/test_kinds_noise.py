@@ -8,13 +8,12 @@ are compared at 1e-10 in 24 places. These probabilities add up to 7e-9.
 
 import json
 import math
-import sqlite3
 
 import numpy
 import pytest
 from scipy import stats
 
-from conftest import INIT
+from conftest import INIT, ledger_of
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, levels, numbers
 from kinds_tables import CALLS, MONTE_CARLO, consistent, few_rows, fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
@@ -33,7 +32,7 @@ def path():
 
 def books(path):
     """Opens the ledger file alone."""
-    db = sqlite3.connect(path + "-ledger", isolation_level=None)
+    db = ledger_of(path)
     db.execute("PRAGMA synchronous = OFF")
     return db
 

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from conftest import INIT
+from conftest import INIT, ledger_of
 from kinds_reference import KINDS
 from laplace_helpers import check_curve, scale_of
 from mechanism_truth import ORDERS, continuous_laplace, curve_of, laplace_curve
@@ -511,7 +511,7 @@ def test_tampering_with_charges_is_found(path, change):
     release(db, "b")
     diffuse(db, "c")
     db.close()
-    books = sqlite3.connect(f"{path}-ledger")
+    books = ledger_of(path)
     books.executescript(change + "; SELECT 1;")
     books.close()
     with connect(path) as db:

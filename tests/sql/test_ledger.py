@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import json
 import os
+import pathlib
 import platform
 import random
 import shutil
@@ -111,8 +112,18 @@ def test_the_terms_are_stored(path):
 def test_the_file_is_recognised_and_never_in_wal_mode(db, path):
     ledger = ledger_of(path)
     assert one(ledger, "PRAGMA application_id") == 1684432486 == int.from_bytes(b"dfff", "big")
-    assert one(ledger, "PRAGMA user_version") == 4
+    assert one(ledger, "PRAGMA user_version") == 1
     assert one(ledger, "PRAGMA journal_mode") != "wal"
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_other_formats_are_refused_and_left_alone(db, path, number):
+    ledger_of(path).execute(f"PRAGMA user_version = {number}")
+    before = pathlib.Path(f"{path}-ledger").read_bytes()
+    wanted = (f"the privacy ledger '{path}-ledger' has format {number}, and this version reads format 1"
+              " (use the version of diffuse that wrote it)")
+    assert wanted in refused(connect(path), "SELECT dp_verify()") and wanted in refused(connect(path), INIT)
+    assert pathlib.Path(f"{path}-ledger").read_bytes() == before
 
 
 @pytest.mark.parametrize("terms", ['{"unit":"visit"}', '{"protects":"row"}', '{"adjacency":"replace"}'])
@@ -742,14 +753,16 @@ def chain(ledger):
     digest = ""
     hashes = []
     terms = ledger.execute("SELECT id, protects, adjacency FROM dp_ledger").fetchone()
-    for identity, release_id, release, tier, rate, slack, delta, curve, at in ledger.execute(
-            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at FROM dp_charge ORDER BY id").fetchall():
+    for identity, release_id, release, tier, rate, slack, delta, curve, *texts in ledger.execute(
+            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name FROM dp_charge"
+            " ORDER BY id").fetchall():
         lattice = ledger.execute("SELECT fingerprint, granularity, shift, sensitivity FROM dp_release WHERE id = ?",
                                  (release_id,)).fetchone()
         (tier_rate,) = ledger.execute("SELECT rate FROM dp_tier WHERE name = ?", (tier,)).fetchone()
         bits = [struct.pack(">d", x).hex() for x in (tier_rate, rate, slack, delta)]
         subject = "/".join(map(str, terms + lattice))
-        lines = [digest, str(identity), str(release_id), release, tier, subject, *bits, (curve or b"").hex(), at]
+        lines = [digest, str(identity), str(release_id), release, tier, subject, *bits, (curve or b"").hex(),
+                 *(text or "" for text in texts)]
         digest = hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
         hashes.append((identity, digest))
     return hashes

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from conftest import edit
+from conftest import edit, ledger_of
 from mechanism_truth import ORDERS, curve_of, divergence
 from noise_helpers import charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record
 
@@ -267,9 +267,8 @@ def test_tampering_is_found(path, change):
     one(db, "SELECT dp_mix('r', 'mid', ?)", json.dumps(SECOND))
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
-    file = sqlite3.connect(path + "-ledger")
+    file = ledger_of(path)
     assert edit(file, change) > 0
-    file.commit()
     file.close()
     db = connect(path)
     try:

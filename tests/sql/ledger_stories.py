@@ -1,29 +1,18 @@
-"""make.py BUILD FORMAT: makes the ledgers of this folder. BUILD is the build folder of a version of the extension that writes
-this format.
+"""Statements that make ledgers with releases of every mechanism and in every state."""
 
-Each ledger has three compressed files: a database, its ledger file, and a list of the statements that made them, with
-their answers. test_migration.py opens these files with the current version. Files of a released format are never made
-again.
-"""
-
-import gzip
-import json
 import os
-import pathlib
-import sqlite3
-import sys
-import tempfile
 
-HERE = pathlib.Path(__file__).parent
+from conftest import connect, one, refused
+
 CANDIDATES = '{"candidates":["a","b","c"],"name":"%s"}'
 FLIP = '[["a","a",0.75],["a","b",0.25],["b","b",0.75],["b","a",0.25],["c","a",0.5],["c","b",0.5]]'
 
-# The statements that make each ledger. A prefix says how a statement behaves. "once": it would do something else if it ran again.
-# "fails": it gives an error. "killed": the process dies inside its query.
+# The statements that make each ledger. A statement that begins with "fails" gives an error. In one that begins with "killed", the
+# process dies.
 STORIES = {
     "units": [
-        "once CREATE TABLE t(x, k, v, unit)",
-        "once WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) INSERT INTO t"
+        "CREATE TABLE t(x, k, v, unit)",
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) INSERT INTO t"
         " SELECT i % 7, char(97 + i % 3), printf('[%d,%d]', i % 5, i % 2), i / 3 FROM n",
         """SELECT dp_init('{"unchecked":true,"unit":"patient"}') IS NOT NULL""",
         "SELECT dp_tier('clinic', 0.2, 30, 1e-4, 'rdp', 5e-5)",
@@ -51,9 +40,9 @@ STORIES = {
         "SELECT dp_mix('choice', 'region', '%s')" % FLIP,
         "SELECT dp_release('clinic', 'choice', 'SELECT k, unit FROM t', '{\"candidates\":[\"a\",\"b\",\"c\"],"
         "\"name\":\"response\",\"mechanism\":\"response\"}')",
-        "once SELECT dp_count('public', x, 1, unit) FROM t",
-        "once SELECT dp_count('clinic', x, 1, unit, 'again') FROM t",
-        "once SELECT dp_discard('again')",
+        "SELECT dp_count('public', x, 1, unit) FROM t",
+        "SELECT dp_count('clinic', x, 1, unit, 'again') FROM t",
+        "SELECT dp_discard('again')",
         "SELECT dp_sum('clinic', x, 3, unit, 'again') FROM t",
         "fails SELECT dp_release('clinic', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1', '{\"clip\":1,\"name\":\"failed\"}')",
         "fails SELECT dp_count('clinic', x, 1, unit, 'grouped') FROM t GROUP BY k",
@@ -63,8 +52,8 @@ STORIES = {
         "SELECT dp_diffuse('groups', 'public')",
     ],
     "rows": [
-        "once CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)",
-        "once INSERT INTO t(y, x) VALUES (1, '[0.5]'), (0, '[-1]'), (1, '[0.1]'), (0, '[0.7]'), (1, '[1]')",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)",
+        "INSERT INTO t(y, x) VALUES (1, '[0.5]'), (0, '[-1]'), (1, '[0.1]'), (0, '[0.7]'), (1, '[1]')",
         """SELECT dp_init('{"unchecked":true,"protects":"row","adjacency":"replace"}') IS NOT NULL""",
         "SELECT dp_tier('inner', 0.5, 300, 1e-2, 'rdp', 5e-3)",
         "SELECT dp_tier('outer', 0.05, 300, 1e-2, 'rdp', 5e-3)",
@@ -79,66 +68,32 @@ STORIES = {
         "SELECT dp_group_count('inner', y, 1, NULL, '{\"name\":\"keys\",\"key_share\":0.1}') FROM t",
     ],
     "pure": [
-        "once CREATE TABLE t(x, unit)",
-        "once INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
+        "CREATE TABLE t(x, unit)",
+        "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
         "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL",
         "SELECT dp_tier('inner', 0.1, 100, 0, 'pure')",
         "SELECT dp_tier('outer', 0.01, 100, 0, 'pure')",
         "SELECT dp_sum('inner', x, 5, unit, '{\"name\":\"sum\",\"mechanism\":\"laplace\"}') FROM t",
         "SELECT dp_diffuse('sum', 'outer')",
     ],
-    "empty": ["once CREATE TABLE t(x, unit)", "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL"],
+    "empty": ["CREATE TABLE t(x, unit)", "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL"],
 }
 
 
-def connect(path, build):
-    db = sqlite3.connect(path, isolation_level=None)
-    db.enable_load_extension(True)
-    db.load_extension(f"{build}/diffuse")
-    return db
-
-
-def tell(story, path, build):
-    """Runs the statements. Returns each with its answer, or with None if it must not run again."""
-    db = connect(path, build)
-    told = []
+def tell(story, path):
+    """Makes a database and its ledger with the statements of a story."""
+    db = connect(path)
     for sql in story:
         if sql.startswith("killed "):
             if not os.fork():
-                child = connect(path, build)
+                child = connect(path)
                 child.create_function("die", 0, lambda: os._exit(9))
                 child.execute(sql[7:]).fetchall()
                 os._exit(1)
             assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
         elif sql.startswith("fails "):
-            try:
-                db.execute(sql[6:]).fetchall()
-            except sqlite3.Error as error:
-                told.append((sql[6:], {"error": str(error)}))
-            else:
-                raise AssertionError(sql)
+            refused(db, sql[6:])
         else:
-            once = sql.startswith("once ")
-            (answer,) = db.execute(sql[5:] if once else sql).fetchone() or (None,)
-            told.append((sql[5:], None) if once else (sql, answer))
-    verdict = db.execute("SELECT dp_verify()").fetchone()[0]
-    assert verdict == "ok", verdict
+            db.execute(sql).fetchall()
+    assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
-    return told
-
-
-def main(build, number):
-    folder = HERE / f"format{number}"
-    folder.mkdir()
-    for name, story in STORIES.items():
-        with tempfile.TemporaryDirectory() as place:
-            path = f"{place}/{name}.db"
-            told = json.dumps(tell(story, path, build), ensure_ascii=False, indent=1) + "\n"
-            files = {f"{name}.json": told.encode(), f"{name}.db": pathlib.Path(path).read_bytes(),
-                     f"{name}.db-ledger": pathlib.Path(path + "-ledger").read_bytes()}
-        for file, content in files.items():
-            (folder / f"{file}.gz").write_bytes(gzip.compress(content, 9, mtime=0))
-
-
-if __name__ == "__main__":
-    main(str(pathlib.Path(sys.argv[1]).resolve()), int(sys.argv[2]))

@@ -1,0 +1,105 @@
+/*
+** schema.c: the tables of sql/ledger.sql. This file creates them, and compares an open ledger with
+** them: its format number, and the text of every object.
+*/
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "ledger_sql.h"
+
+SQLITE_EXTENSION_INIT3
+
+int ledger_make_schema(struct ledger *ledger) {
+  return sqlite3_exec(ledger->db, ledger_sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
+}
+
+int ledger_check_format(struct ledger *ledger) {
+  int format = ledger_format(ledger);
+  return error_is_set(ledger->error) ? 0
+         : format == LEDGER_FORMAT
+             ? 1
+             : ledger_fail(ledger,
+                           "the privacy ledger '%s' has format %d, and this version reads format "
+                           "%d (use the version of diffuse that wrote it)",
+                           ledger->path, format, LEDGER_FORMAT);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+#define OBJECTS                                                                                    \
+  "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
+  " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
+
+/*
+** Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
+** at the end.
+*/
+static char next_character(const char **sql, char *quote) {
+  const char *at = *sql;
+  while (!*quote && *at) {
+    if (strchr(" \t\r\n", *at)) {
+      at++;
+    } else if (at[0] == '-' && at[1] == '-') {
+      at += strcspn(at, "\n");
+    } else {
+      break;
+    }
+  }
+  if (*quote) {
+    if (*at == *quote) *quote = 0;
+  } else if (*at == '\'' || *at == '"') {
+    *quote = *at;
+  }
+  *sql = at + (*at != 0);
+  return *at;
+}
+
+/* Returns whether two SQL texts are equal apart from comments and white space. */
+static int same_sql(const char *a, const char *b) {
+  char quote_a = 0, quote_b = 0, c;
+  do {
+    c = next_character(&a, &quote_a);
+    if (c != next_character(&b, &quote_b)) return 0;
+  } while (c);
+  return 1;
+}
+
+static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(column_text(a, i), column_text(b, i)) != 0) return 0;
+  }
+  return same_sql(column_text(a, 3), column_text(b, 3));
+}
+
+/* Steps through both lists of objects and compares them. Returns the first discrepancy or null. */
+static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
+  for (;;) {
+    int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
+    if (!more && !is_there) return 0;
+    if (more && is_there && same_object(wanted, found)) continue;
+    int missing = !is_there || (more && strcmp(column_text(wanted, 1), column_text(found, 1)) < 0);
+    return ledger_discrepancy(
+        ledger, "schema: %s '%s' is %s", column_text(missing ? wanted : found, 0),
+        column_text(missing ? wanted : found, 1), missing ? "missing" : "not that of the format");
+  }
+}
+
+char *ledger_verify_schema(struct ledger *ledger) {
+  sqlite3 *fresh = 0;
+  sqlite3_stmt *wanted = 0, *found = 0;
+  char *discrepancy = 0;
+  int rc =
+      sqlite3_open_v2(MEMORY_PATH, &fresh,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_exec(fresh, ledger_sql, 0, 0, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0);
+  if (rc != SQLITE_OK) ledger_fail(ledger, "out of memory");
+  if (rc == SQLITE_OK) {
+    rc = sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0);
+    if (rc == SQLITE_OK) discrepancy = compare_objects(ledger, wanted, found);
+    if (sqlite3_finalize(found) != SQLITE_OK) ledger_fail_sqlite(ledger);
+    if (sqlite3_finalize(wanted) != SQLITE_OK) ledger_fail(ledger, "out of memory");
+  }
+  sqlite3_close(fresh);
+  return discrepancy;
+}
