@@ -83,6 +83,18 @@ def unchecked(options="{}"):
     return json.dumps({"unchecked": True, **json.loads(options)})
 
 
+def make_ledger(connection, options="{}", *protected, public=()):
+    """Makes a ledger and its policy. `protected` has arguments of dp_protect() for each table, as texts: "visits, patient" or "exam,
+    visit, visits"; in a ledger that protects rows, the name of the table. Returns the connection."""
+    connection.execute("SELECT dp_init(?)", (options,)).fetchall()
+    for table in protected:
+        arguments = [word.strip() for word in table.split(",")]
+        connection.execute(f"SELECT dp_protect({','.join('?' * len(arguments))})", arguments).fetchall()
+    for table in public:
+        connection.execute("SELECT dp_public(?)", (table,)).fetchall()
+    return connection
+
+
 def create(path, options="{}", tiers=TIERS):
     """Makes a database with visits, an unchecked ledger and tiers."""
     connection = connect(path)

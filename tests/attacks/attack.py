@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy
 import pytest
 
-from conftest import connect, ledger_of, one, unchecked
+from conftest import connect, ledger_of, make_ledger, one
 
 PERIOD = None  # the period of the tiers that system() and room_for() make; the fixture `period` of conftest.py sets this variable
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta for attacks that do not concern the budget
@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
     kind: str
     arguments: str  # the arguments of the aggregate between the tier and the unit
-    columns: str  # the columns of the query before the unit
+    columns: str  # the columns of the query
     parameters: dict
     keys: bool = False  # the aggregate takes public keys
     linear: bool = True  # published values are centre + shrink (lattice point - centre)
@@ -48,11 +48,11 @@ class Call(NamedTuple):
         arguments = [text(tier), self.arguments.format(**parameters), unit, text(options) if options != "{}" else ""]
         return f"SELECT dp_{self.kind}({', '.join(filter(None, arguments))}) FROM {source}"
 
-    def release(self, tier, name=None, source="people", unit="unit", **changes):
+    def release(self, tier, name=None, source="people", **changes):
         """Returns the SQL that makes the same release by dp_release()."""
-        columns = ", ".join(filter(None, [self.columns, unit]))
         options = self.options(name, {**self.parameters, **changes})
-        return f"SELECT dp_release({text(tier)}, '{self.kind}', {text(f'SELECT {columns} FROM {source}')}, {text(options)})"
+        sql = f"SELECT {self.columns or 1} FROM {source}"
+        return f"SELECT dp_release({text(tier)}, '{self.kind}', {text(sql)}, {text(options)})"
 
     def options(self, name, changes):
         keys = {"keys": json.dumps(KEYS)} if self.keys else {}
@@ -117,24 +117,29 @@ PEOPLE = [person(i // 2, (-1, 0.5, 0.25, 1.25)[i % 4], KEYS[i % 3]) for i in ran
 
 
 def fill(db, rows, table="people"):
-    """Replaces the table by these rows."""
-    db.execute(f"CREATE TABLE IF NOT EXISTS {table}(unit, key, x, v)")
+    """Replaces the table by these rows. A table other than people is new: the function creates and protects it."""
     db.execute("BEGIN")
-    db.execute(f"DELETE FROM {table}")
+    if table == "people":
+        db.execute("CREATE TABLE IF NOT EXISTS people(unit, key, x, v)")
+        db.execute("DELETE FROM people")
+    else:
+        db.execute(f"CREATE TABLE {table}(unit, key, x, v)")
     db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", rows)
     db.execute("COMMIT")
+    if table != "people":
+        one(db, "SELECT dp_protect(?, 'unit')", table)
 
 
 def tier_options():
     return json.dumps({"period": PERIOD} if PERIOD else {})
 
 
-def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
-    """Makes a database of people with a ledger and tiers. `tiers` is {name: rate} for unlimited budgets, or {name: (rate,
+def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE, policy="people, unit"):
+    """Makes a database of people with a ledger, its policy and tiers. `tiers` is {name: rate} for unlimited budgets, or {name: (rate,
     epsilon, delta)}."""
     db = connect(path)
     fill(db, rows)
-    one(db, "SELECT dp_init(?)", unchecked(options))
+    make_ledger(db, options, policy)
     for name, terms in tiers.items():
         rate, *budget = terms if isinstance(terms, tuple) else (terms,)
         one(db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, *(budget or UNLIMITED), tier_options())

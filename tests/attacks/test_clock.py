@@ -11,7 +11,7 @@ import random
 import pytest
 
 from attack import charges, one, verified
-from conftest import add_visits, connect, INIT, refused
+from conftest import add_visits, connect, make_ledger, refused
 
 BUDGET = 3  # releases for each month
 DATES = [f"20{year}-{month:02}-15" for year in (25, 26, 27) for month in range(1, 13)]
@@ -36,7 +36,7 @@ def test_a_clock_that_is_set_at_will_gives_no_month_twice(path, clock, seed):
     clock.set("2025-01-01 00:00:00")
     db = connect(path)
     add_visits(db)
-    one(db, INIT)
+    make_ledger(db, "{}", "visits, patient")
     one(db, "SELECT dp_tier('public', dp_rate(1.0, 1e-6, ?), 1.0, 1e-6, '{\"period\":\"month\",\"accountant\":\"gdp\"}')", BUDGET)
     answers, reached = {}, ""
     for number in range(200):

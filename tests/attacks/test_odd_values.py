@@ -58,18 +58,15 @@ def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, col
 
 @EACH_CALL
 def test_values_that_a_query_makes_are_values_too(call, tmp_path):
-    """A query may compute NaN (by a function of the owner), texts that are not UTF-8, and zeroblobs. diffuse treats computed
-    values like stored values."""
+    """A query may compute NaN, texts that are not UTF-8, and zeroblobs. diffuse treats computed values like stored values."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
-    db.create_function("nan", 0, lambda: NAN)
     one(db, call.aggregate("exact"))
-    expressions = ["nan()", "9e999 - 9e999", "9e999", "-9e999", "CAST(x'fffe31' AS TEXT)", "zeroblob(24)",
-                   "-9223372036854775807 - 1"]
+    fill(db, PEOPLE + [odd_row("x", 0.5)])
+    expressions = ["9e999 - 9e999", "9e999", "-9e999", "CAST(x'fffe31' AS TEXT)", "zeroblob(24)", "-9223372036854775807 - 1"]
     for expression in expressions:
-        source = f"(SELECT * FROM people UNION ALL SELECT 'odd', {', '.join([expression] * 3)})"
-        assert finite(one(db, call.aggregate("exact", source=source)))
-        assert finite(one(db, call.release("exact", source=source)))
+        columns = (f"iif(unit = 'odd', {expression}, {column}) AS {column}" for column in ("key", "x", "v"))
+        assert finite(one(db, call.release("exact", source=f"(SELECT {', '.join(columns)} FROM people)")))
     found = lattice(db, path, "exact")
-    for i in range(2 * len(expressions)):
-        check_distance(found, i + 1, 0, 1, expressions[i // 2])
+    for i, expression in enumerate(expressions):
+        check_distance(found, i + 1, 0, 1, expression)

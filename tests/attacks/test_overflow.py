@@ -60,7 +60,7 @@ def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
     db = system(rows=[person(i, sign * (math.inf if i % 2 else HUGE)) for i in range(2000)])
     value = one(db, "SELECT dp_sum('exact', x, ?, unit) FROM people", clip)
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
-    value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM people', ?)", f'{{"clip":{clip}}}')
+    value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM people', ?)", f'{{"clip":{clip}}}')
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
 
 

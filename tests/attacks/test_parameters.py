@@ -44,21 +44,13 @@ ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "92
         "q": ["1.5", "'[NaN]'", "'[2]'"], "lo": ["2"], "hi": ["-2", "-2.5"], "clip": ["1e-151", "1e151"]}
 
 
-def spied(db):
-    """Creates the SQL function spy(unit). Returns a list to which each call of spy() appends its unit, so the list has
-    one entry for each row that was read."""
-    rows = []
-    db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
-    return rows
-
-
 @EACH_CALL
 @EACH_FORM
 def test_no_call_takes_them(call, form):
-    """For each parameter in turn, diffuse refuses each bad value, charges nothing and reads nothing except the first row of an
-    aggregate."""
+    """For each parameter in turn, diffuse refuses each bad value and charges nothing. The error is the same if the table is empty,
+    except that an aggregate then reads no row at all."""
     db = system(tiers={"inner": 1.0})
-    rows = spied(db)
+    empty = system(tiers={"inner": 1.0}, rows=[])
     for parameter in call.parameters:
         for bad in NUMBERS + ALSO.get(parameter, []):
             if bad in ORDINARY.get(parameter, ()) or (parameter == "q" and bad == "x'31'"):  # [1] is a list of quantiles
@@ -67,10 +59,10 @@ def test_no_call_takes_them(call, form):
                 continue
             if form is Call.release:
                 bad = JSON.get(bad, bad.strip("'"))
-            rows.clear()
-            message = refused(db, form(call, "inner", unit="spy(unit)", **{parameter: bad}))
+            message = refused(db, form(call, "inner", **{parameter: bad}))
             assert "SQL logic error" not in message, (parameter, bad)
-            assert len(rows) <= (form is Call.aggregate), (parameter, bad)
+            if form is Call.release:
+                assert refused(empty, form(call, "inner", **{parameter: bad})) == message, (parameter, bad)
             assert charges(db) == 0, (parameter, bad)
     assert one(db, "SELECT count(*) FROM dp_release") == 0
 
@@ -79,23 +71,22 @@ def test_no_call_takes_them(call, form):
 @EACH_FORM
 def test_no_weight_is_one_of_them(call, form):
     db = system(tiers={"inner": 1.0})
-    rows = spied(db)
     for bad in ["null", "NaN", "9e999", "-9e999", "Infinity", '"1"', "[1]", "true", "0", "-0.0", "-1", "5e-324", "1e-310",
                 "1.0000001"]:
-        refused(db, form(call, "inner", unit="spy(unit)", weight=bad))
+        refused(db, form(call, "inner", weight=bad))
     for option in ("centre", "theta", "rho", "radius", "clip", "lo", "hi", "max_groups", "key_share", "bins"):
         if option in call.parameters:
             continue
         for bad in ("null", "NaN", "9e999", "-9e999", '"1"', "true"):
-            refused(db, form(call, "inner", unit="spy(unit)", **{option: bad}))
-    assert charges(db) == 0 and len(rows) <= 24 + 60
+            refused(db, form(call, "inner", **{option: bad}))
+    assert charges(db) == 0
 
 
 @pytest.mark.parametrize("options", ['"theta":{},"rho":1', '"theta":1,"rho":{}', '"theta":{0},"rho":{0}', '"radius":{}'])
 @pytest.mark.parametrize("kind", ["ou_count", "ou_sum"])
 def test_no_ornstein_uhlenbeck_process_takes_them(kind, options):
     db = system(tiers={"inner": 1.0})
-    release = f"SELECT dp_release('inner', '{kind}', 'SELECT x, unit FROM people', '{{{{\"clip\":1,{{}}}}}}')"
+    release = f"SELECT dp_release('inner', '{kind}', 'SELECT x FROM people', '{{{{\"clip\":1,{{}}}}}}')"
     assert math.isfinite(one(db, release.format('"theta":1,"rho":1')))
     for bad in ("null", "NaN", "9e999", "-9e999", '"1"', "0", "-0.0", "-1", "-5e-324"):
         if not (options.startswith('"theta":{},') and bad in ("0", "-0.0")):  # Brownian motion

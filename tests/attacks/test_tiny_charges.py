@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, charges, fill, one, person, system, verified
+from attack import EACH_CALL, EACH_FORM, charges, one, person, system, verified
 from conftest import refused
 from math import nextafter
 
@@ -35,17 +35,17 @@ def rounded_up(total):
     return double if Fraction(double) >= total else nextafter(double, float("inf"))
 
 
-def many(db, count, weight, rows="groups"):
+def many(db, count, weight):
     """Makes `count` unnamed releases in one statement."""
-    sql = f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{weight}}}') FROM {rows} WHERE key < ? GROUP BY key"
+    sql = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+           f" SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{{\"weight\":{weight}}}') FROM n")
     assert len(db.execute(sql, (count,)).fetchall()) == count
 
 
 @pytest.mark.usefixtures("period")
 def test_thousands_of_tiny_charges_add_up_exactly():
     """After a large charge and tiny charges of four sizes, the total is the exact sum, rounded up once."""
-    db = system(tiers={"inner": LARGE})
-    fill(db, [person(1, 1, i) for i in range(1500)], "groups")
+    db = system(tiers={"inner": LARGE}, rows=[person(1, 1)])
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
     for weight in ("1e-18", "3.3e-18", "1.7e-17", "1e-18"):
         many(db, 1500, weight)
@@ -57,8 +57,7 @@ def test_thousands_of_tiny_charges_add_up_exactly():
 @pytest.mark.usefixtures("period")
 def test_tiny_charges_exhaust_a_budget():
     """After two large releases, the rest of the budget admits exactly as many tiny releases as fit in exact arithmetic."""
-    db = system(tiers={})
-    fill(db, [person(1, 1, i) for i in range(4000)], "groups")
+    db = system(tiers={}, rows=[person(1, 1)])
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
     limit = Fraction(one(db, "SELECT rate_limit FROM dp_tier"))
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
