@@ -16,9 +16,8 @@ The same without a WHERE clause for a table whose rows have a link: table exam h
 (2 links). The rows of exam are in the order of their links, as if they were added with their visits, or in no order. The query with
 GROUP BY joins the tables, and the unchecked ledger takes the link as the unit.
 
-The same for a database file, without and with `PRAGMA threads = 1`, by the clock: a question by unit, also with GROUP BY and with a
-join of the rows of each patient with themselves, and a question that is evaluated at once, with and without a WHERE clause, or with a
-join with a public table.
+The same for a database file, without and with `PRAGMA threads = 1`, by the clock: a question that is evaluated at once, with and
+without a WHERE clause, or with a join with a public table.
 
 All other figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
 interleaved rounds, in seconds, and ratios are taken within a round. The goals are: by unit at most 3 times GROUP BY, at once
@@ -72,9 +71,6 @@ GUARDED = {
 
 # Questions that two threads can read.
 DIVIDED = {
-    "by unit": "SELECT sum(minutes) FROM visit",
-    "by unit, GROUP BY": "SELECT sum(minutes) FROM visit GROUP BY ward",
-    "by unit, self-join": "SELECT count(*) FROM visit a, visit b WHERE a.minutes < b.minutes",
     "at once": "SELECT minutes FROM visit",
     "at once, where": "SELECT minutes FROM visit" + WHERE,
     "at once, join": "SELECT beds FROM visit JOIN ward ON name = ward",

@@ -53,7 +53,6 @@ KNOWN = {
     ("ext/query/row_reader.c", "incorrectLogicOperator"): (1, "cppcheck cannot read 0x1p63"),
     ("ext/query/row_reader.h", "clang-analyzer-core.CallAndMessage"): (1, "rows_open() sets the function"),
     ("ext/query/rowid_ranges.c", "arrayIndexOutOfBoundsCond"): (1, "callers name a range"),
-    ("ext/query/unit_readers.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/release/kinds.h", "clang-analyzer-optin.performance.Padding"): (1, "the order is for readers"),
     ("ext/release/model.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): (1, "there are dim coefficients"),
     ("ext/release/model.c", "invalidPointerCast"): (1, "a member by its offset"),

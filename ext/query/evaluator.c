@@ -9,7 +9,6 @@
 #include "base/sql_text.h"
 #include "query/allowed_functions.h"
 #include "query/private_memory.h"
-#include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -376,51 +375,6 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   return going;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-/* Returns whether both connections have compiled the question to the same program. */
-static int is_same_program(const struct evaluator *copy, const struct evaluator *evaluator) {
-  struct program one, other;
-  program_read(&one, copy->db, evaluator->sql);
-  program_read(&other, evaluator->db, evaluator->sql);
-  int same = program_is_same(&one, &other);
-  program_clear(&one);
-  program_clear(&other);
-  return same;
-}
-
-/*
-** Completes a table of a copy: the places of its columns in the statement that reads the table, and
-** the rows if it is public. Returns 0 if the tables differ, or when out of memory.
-*/
-static int copy_table(struct evaluator_table *copy, const struct evaluator_table *table) {
-  size_t columns = (size_t)table->route.tables[0].count;
-  if (copy->declaration != table->declaration || copy->rows.columns != table->rows.columns ||
-      memcmp(copy->used, table->used, columns) != 0)
-    return 0;
-  memcpy(copy->places, table->places, sizeof *copy->places * columns);
-  return table->declaration->role != POLICY_PUBLIC || unit_rows_copy(&copy->rows, &table->rows);
-}
-
-/*
-** The copy is made in the same way from the same schema. The function compares the programs,
-** because an extension that is loaded for every connection may change some of them.
-*/
-int evaluator_copy(struct evaluator **out, const struct evaluator *evaluator) {
-  struct error error = {0};
-  int going = evaluator_open(out, evaluator->host, evaluator->policy, evaluator->sql,
-                             evaluator->columns, "", &error);
-  struct evaluator *copy = *out;
-  error_clear(&error); /* the question is evaluated without the copy */
-  if (!going || copy->tables.count != evaluator->tables.count) return 0;
-  copy->memory.moment = evaluator->memory.moment; /* 'now' is the same for all units (Q1) */
-  sqlite3_limit(copy->db, SQLITE_LIMIT_LENGTH,
-                sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, -1));
-  for (int i = 0; i < copy->tables.count && going; i++)
-    going = copy_table(&copy->tables.list[i], &evaluator->tables.list[i]);
-  return going && is_same_program(copy, evaluator);
-}
-
 /* ---- closing --------------------------------------------------------------------------------- */
 
 static void forget_results(struct evaluator *evaluator) {
@@ -466,10 +420,6 @@ struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i) {
 void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context) {
   evaluator->is_interrupted = is_interrupted;
   evaluator->context = context;
-}
-
-int evaluator_is_interrupted(const struct evaluator *evaluator) {
-  return evaluator->is_interrupted(evaluator->context);
 }
 
 /*

@@ -29,14 +29,6 @@ int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct led
                    const char *sql, int columns, const char *names, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
-/*
-** Opens a further evaluator for the same question, and copies the rows of the public tables. Both
-** evaluators give a unit the same results, and may run on different threads. The other arguments of
-** evaluator_open() must still be valid. Returns 0 if the function cannot show that the results are
-** the same, or after an error. The caller must call evaluator_close() in both cases.
-*/
-int evaluator_copy(struct evaluator **copy, const struct evaluator *evaluator);
-
 /* Returns the private connection. The caller may run statements on it that read no table. */
 sqlite3 *evaluator_connection(const struct evaluator *evaluator);
 
@@ -107,8 +99,5 @@ enum evaluation evaluator_run_stream(struct evaluator *evaluator,
 ** a nonzero value, the question ends.
 */
 void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context);
-
-/* Calls the function of evaluator_watch(), and returns its result. */
-int evaluator_is_interrupted(const struct evaluator *evaluator);
 
 #endif

@@ -14,7 +14,6 @@
 #include "query/direct_loop.h"
 #include "query/safe_columns.h"
 #include "query/unit_loop.h"
-#include "query/unit_readers.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
@@ -196,7 +195,7 @@ static int load_publics(struct question *question, struct error *error) {
   return going;
 }
 
-/* Returns whether the host is interrupted, or another thread has failed. */
+/* Returns whether the host is interrupted. */
 static int must_stop(void *context) {
   struct question *question = context;
   int rc;
@@ -204,8 +203,7 @@ static int must_stop(void *context) {
   }
   /* The error is in rc. An error other than an interrupt, such as a refusal, does not matter. */
   sqlite3_reset(question->probe);
-  return (rc & 0xff) == SQLITE_INTERRUPT ||
-         (question->readers && readers_have_failed(question->readers));
+  return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
 /* ---- all units at once ----------------------------------------------------------------------- */
@@ -303,16 +301,6 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   return end != EVALUATION_FAILED;
 }
 
-/* Evaluates the question for one unit after the other, on several threads if possible. */
-static int run_by_unit(struct question *question, const struct rows_opener *opener,
-                       struct error *error) {
-  int rc;
-  if (question->readers && opener->may_repeat &&
-      unit_readers_run(question->readers, &question->loop, opener, &rc, error))
-    return rc == SQLITE_DONE;
-  return unit_loop_run(&question->loop, error);
-}
-
 int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error) {
   int done = 0;
@@ -327,5 +315,5 @@ int question_run(struct question *question, double steps, const struct rows_open
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;
   }
-  return run_by_unit(question, opener, error);
+  return unit_loop_run(&question->loop, error);
 }

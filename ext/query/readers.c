@@ -208,10 +208,6 @@ static void fail(struct readers *readers, int rc, struct error *error) {
   }
 }
 
-int readers_have_failed(const struct readers *readers) {
-  return atomic_load(&readers->stopped);
-}
-
 /* Takes and does tasks until no task is left. */
 static void do_tasks(const struct reader *reader) {
   struct readers *readers = reader->readers;

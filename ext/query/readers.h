@@ -76,10 +76,4 @@ int readers_settle(struct readers *readers, const struct tasks *tasks, struct ro
 */
 int readers_run(struct readers *readers, struct error *error);
 
-/*
-** Returns whether an error has occurred on any thread. A task that takes long calls this function
-** from time to time, and ends with an error of its own, which is not reported.
-*/
-int readers_have_failed(const struct readers *readers);
-
 #endif

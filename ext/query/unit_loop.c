@@ -63,19 +63,10 @@ static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
 }
 
 /*
-** Appends the condition that the unit is in a part of the units. The unary plus removes the
-** affinity of the column, so that the condition compares in the order of the streams. It also keeps
-** SQLite from reading the parents in the order of an index on the unit.
+** Returns the statement that reads a table, or null when out of memory. The caller frees the text
+** with sqlite3_free().
 */
-static void append_part(sqlite3_str *sql, const struct route *route) {
-  sqlite3_str_appendall(sql, " AND (?1 IS NULL OR +");
-  route_append_unit(sql, route);
-  sqlite3_str_appendall(sql, " >= ?1) AND (?2 IS NULL OR +");
-  route_append_unit(sql, route);
-  sqlite3_str_appendall(sql, " < ?2)");
-}
-
-char *unit_loop_text(const struct unit_loop *loop, const struct evaluator_table *table,
+static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table,
                      enum unit_order order) {
   const struct route *route = &table->route;
   int has_unit = is_protected(table) && !loop->by_row;
@@ -92,7 +83,6 @@ char *unit_loop_text(const struct unit_loop *loop, const struct evaluator_table 
     sqlite3_str_appendall(sql, " WHERE ");
     route_append_unit(sql, route);
     sqlite3_str_appendall(sql, " IS NOT NULL");
-    if (order == UNIT_ORDER_PART) append_part(sql, route);
   }
   if (order != UNIT_ORDER_NONE) {
     sqlite3_str_appendall(sql, " ORDER BY ");
@@ -119,7 +109,7 @@ int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **
 int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
                              enum unit_order order, struct error *error) {
   int columns = place_columns(stream->table);
-  char *sql = unit_loop_text(loop, stream->table, order);
+  char *sql = text_of(loop, stream->table, order);
   int going = unit_loop_prepare(loop->db, sql, columns + 2, &stream->row, error);
   sqlite3_free(sql);
   return going;
@@ -161,7 +151,7 @@ int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *strea
          out_of_memory(loop, error);
 }
 
-/* An integer is not copied, because threads that allocate memory wait for each other in SQLite. */
+/* An integer is not copied, which saves an allocation for each unit. */
 int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream,
                      struct error *error) {
   sqlite3_value_free(loop->unit);
@@ -301,10 +291,6 @@ static int evaluate(const struct unit_loop *loop, double count, struct error *er
   return deliver(loop, error);
 }
 
-static int is_stopped(const struct unit_loop *loop) {
-  return loop->is_stopped && loop->is_stopped(loop->context);
-}
-
 int unit_loop_run(struct unit_loop *loop, struct error *error) {
   int found = 1, going = 1;
   double count;
@@ -317,8 +303,6 @@ int unit_loop_run(struct unit_loop *loop, struct error *error) {
       going = find_unit(loop, &found, error);
     }
     if (!going || !found) break;
-    if (is_stopped(loop))
-      return error_set(error, "the query failed: %s%s", "interrupted", loop->after);
     loop->number++;
     going = gather(loop, &count, error);
     if (going) going = evaluate(loop, count, error);

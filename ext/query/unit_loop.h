@@ -33,9 +33,6 @@ struct unit_loop {
   int64_t integer;          /* the current unit, if it is an integer */
   sqlite3_value *unit;      /* the current unit; null if it is an integer */
   int64_t number;           /* the number of units so far */
-  /* Returns whether to end the loop early. May be null. */
-  int (*is_stopped)(void *context);
-  void *context;
 };
 
 /* The streams of a loop come from the tables of its evaluator. Returns 0 when out of memory. */
@@ -44,20 +41,15 @@ int unit_loop_open(struct unit_loop *loop);
 /* Finalizes the statements of the loop. */
 void unit_loop_close(struct unit_loop *loop);
 
-/* The order in which a statement reads a table, and the rows that it reads. */
-enum unit_order {
-  UNIT_ORDER_NONE,  /* all rows, in any order */
-  UNIT_ORDER_UNITS, /* all rows; the rows of each unit come together */
-  UNIT_ORDER_PART   /* as UNIT_ORDER_UNITS, but only units from ?1 (unless NULL) to before ?2 */
-};
-
 /*
-** Returns the statement that reads a table, or null when out of memory. The rows of a public table,
-** and all rows if each row is a unit, come in the order of the rowid or of the primary key, unless
-** the order is UNIT_ORDER_NONE. The caller frees the text with sqlite3_free().
+** The order in which a statement reads all rows of a table. The rows of a public table, and all
+** rows if each row is a unit, come in the order of the rowid or of the primary key, unless the
+** order is UNIT_ORDER_NONE.
 */
-char *unit_loop_text(const struct unit_loop *loop, const struct evaluator_table *table,
-                     enum unit_order order);
+enum unit_order {
+  UNIT_ORDER_NONE, /* in any order */
+  UNIT_ORDER_UNITS /* the rows of each unit come together */
+};
 
 /*
 ** unit_loop_prepare() compiles one of the question's own statements, which must give `columns`

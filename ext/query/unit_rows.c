@@ -28,23 +28,6 @@ void unit_rows_close(struct unit_rows *rows) {
   *rows = (struct unit_rows){0};
 }
 
-/* Returns a copy of an array of `count` elements, or null when out of memory. */
-static void *copy_of(const void *array, size_t count, size_t size) {
-  void *copy = calloc(count + 1, size);
-  if (copy && count) memcpy(copy, array, count * size);
-  return copy;
-}
-
-int unit_rows_copy(struct unit_rows *copy, const struct unit_rows *rows) {
-  copy->cells = copy_of(rows->cells, rows->count * (size_t)rows->columns, sizeof *rows->cells);
-  copy->rowids = copy_of(rows->rowids, rows->count, sizeof *rows->rowids);
-  copy->bytes = copy_of(rows->bytes, rows->used, sizeof *rows->bytes);
-  if (!copy->cells || !copy->rowids || !copy->bytes) return 0;
-  copy->count = copy->room = rows->count;
-  copy->used = copy->bytes_room = rows->used;
-  return 1;
-}
-
 void unit_rows_clear(struct unit_rows *rows) {
   rows->count = rows->used = 0;
   for (int i = 0; i <= rows->columns; i++) rows->indices[i].is_built = 0;

@@ -46,9 +46,6 @@ struct unit_rows {
 int unit_rows_open(struct unit_rows *rows, int columns);
 void unit_rows_close(struct unit_rows *rows);
 
-/* Copies all rows to `copy`, which has just been opened. Returns 0 when out of memory. */
-int unit_rows_copy(struct unit_rows *copy, const struct unit_rows *rows);
-
 /* Removes the rows and keeps the memory. */
 void unit_rows_clear(struct unit_rows *rows);
 

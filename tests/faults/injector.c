@@ -491,7 +491,7 @@ static const struct chapter story[] = {
      "json_array_length(dp_sgd_profile('new'))"
      " + (dp_predict('new', 'a', '[1,2]') > -9) END",
      7, 1, 0, 1},
-    /* Questions that several threads read, at once and by unit. */
+    /* A question that several threads read, and one whose units are evaluated one by one. */
     {"PRAGMA threads = 2; SELECT CASE WHEN dp_init() IS NOT NULL AND dp_protect('t', 'u') IS NOT "
      "NULL AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
      " dp_release('a', 'sum', 'SELECT x FROM t WHERE x < 9', '{\"clip\":100,\"name\":\"new\"}') "
