@@ -4,10 +4,13 @@
 */
 #include <gsl/gsl_errno.h>
 
+#include "base/memory.h"
+#include "categories/room.h"
 #include "functions/functions.h"
 #include "functions/host.h"
-#include "base/memory.h"
+#include "models/room.h"
 #include "os/thread.h"
+#include "papers/papers.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -22,6 +25,9 @@ SQLITE_EXTENSION_INIT1
 #define EXPORTED
 #endif
 
+/* The rooms beside the core that make releases. */
+static const struct room *const rooms[] = {&categories_room, &models_room, 0};
+
 /*
 ** Stores the table of functions through which the extension calls SQLite. All connections use the
 ** table of the SQLite library that loaded the extension first. If a second SQLite library in the
@@ -29,11 +35,8 @@ SQLITE_EXTENSION_INIT1
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
-  static struct mutex mutex = MUTEX_INITIALIZER;
-  mutex_lock(&mutex);
   if (!sqlite3_api) SQLITE_EXTENSION_INIT2(api);
   int same = api && api == sqlite3_api;
-  mutex_unlock(&mutex);
   if (!same && api)
     *error =
         api->mprintf("diffuse is in use by another SQLite library of this process (load a copy "
@@ -76,8 +79,8 @@ static int register_all(sqlite3 *db, struct host *host) {
   if (rc == SQLITE_OK) rc = answers_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
-  if (rc == SQLITE_OK) rc = models_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);
+  for (int i = 0; rooms[i] && rc == SQLITE_OK; i++) rc = rooms[i]->functions(db, host);
   return rc;
 }
 
@@ -87,7 +90,12 @@ static int register_all(sqlite3 *db, struct host *host) {
 ** would be lost. SQLite also refuses to replace functions while a statement runs.
 */
 EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
-  if (!take_api(api, error)) return SQLITE_ERROR;
+  static struct mutex mutex = MUTEX_INITIALIZER;
+  mutex_lock(&mutex); /* several connections may load the extension at once */
+  int taken = take_api(api, error);
+  if (taken) rooms_open(rooms);
+  mutex_unlock(&mutex);
+  if (!taken) return SQLITE_ERROR;
   if (sqlite3_libversion_number() < SQLITE_FLOOR)
     return fail_load(error, SQLITE_ERROR, "diffuse needs SQLite 3.34 or newer, this is %s",
                      sqlite3_libversion());

@@ -182,7 +182,7 @@ static const char *argument_name(const struct aggregate *aggregate, int place) {
   while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
   return place == 0                        ? "tier"
          : place == aggregate->places.name ? "name"
-         : parameter < PARAMETERS          ? request_parameter((enum parameter)parameter)
+         : parameter < PARAMETERS          ? request_parameter(aggregate, (enum parameter)parameter)
                                            : "a parameter";
 }
 
@@ -377,14 +377,15 @@ static void binding_free(void *pointer) {
 }
 
 int aggregates_register(sqlite3 *db, struct host *host) {
-  for (int i = 0; i < aggregate_count; i++) {
-    for (int arity = aggregates[i].min_arguments; arity <= aggregates[i].max_arguments; arity++) {
+  const struct aggregate *aggregate;
+  for (int i = 0; (aggregate = kind_at(i)) != 0; i++) {
+    for (int arity = aggregate->min_arguments; arity <= aggregate->max_arguments; arity++) {
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;
-      *binding = (struct binding){&aggregates[i], host_retain(host)};
+      *binding = (struct binding){aggregate, host_retain(host)};
       /* If the registration fails, SQLite calls binding_free(). */
-      int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding,
-                                          0, step, final, binding_free);
+      int rc = sqlite3_create_function_v2(db, aggregate->name, arity, PRIVATE_FUNCTION, binding, 0,
+                                          step, final, binding_free);
       if (rc != SQLITE_OK) return rc;
     }
   }

@@ -19,8 +19,8 @@
 #include "functions/host.h"
 #include "functions/releases.h"
 #include "release/bounds_use.h"
-#include "release/divergences.h"
-#include "release/life.h"
+#include "release/deferred.h"
+#include "release/publish.h"
 #include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
@@ -184,7 +184,7 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   int done = ledger_ready(session->ledger) &&
              json_elements(ledger_json(session->ledger), array, take_item, &batch) &&
              charge_all(&batch);
-  divergences_forget(session);
+  deferred_forget(session);
   done = done && run_all(&batch);
   char *json = done ? answers(&batch) : 0;
   if (done && !json) done = error_set_memory(&session->error);

@@ -2,120 +2,87 @@
 #include "functions/options.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/domain.h"
 #include "base/sql_text.h"
 #include "base/vector_text.h"
-#include "release/reports.h"
+#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- the table of options -------------------------------------------------------------------- */
 
-enum option_type {
-  TEXT,
-  MECHANISM,
-  WORD,
-  NUMBER,
-  WHOLE_NUMBER,
-  FLAG,
-  PROTECTS,
-  QUANTILES,
-  KEYS,
-  KERNEL,
-  STATE,
-  QUERY,  /* the text of a question */
-  TABLES, /* the tables that a question reads, as a JSON object */
-  READ_ALREADY
-};
-
-struct option {
-  struct domain domain; /* the name of the option and, for a number, the allowed range */
-  enum option_type type;
-  size_t offset; /* the member of struct request that the option sets */
-  int forms;     /* the forms (options.h) that accept the option */
-  /*
-  ** The parameter, or the group of parameters, to which the option belongs: centre, theta, rho and
-  ** t, for example, belong to P_RADIUS. Kinds without it refuse the option. PARAMETERS: the option
-  ** is for all kinds.
-  */
-  enum parameter parameter;
-  int is_argument; /* the parameter may be an argument of the call */
-};
-
 #define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
 #define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
-#define PUBLISHING  (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE)
+#define PUBLISHING  OPTIONS_OF_PUBLISHING
 #define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
-    {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0},
-    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0},
-    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0},
-    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING | SHARD, PARAMETERS, 0},
-    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
-    {{"lo", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
-    {{"hi", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
-    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), PUBLISHING, P_Q, 1},
-    {{"dim", 1, LAYOUT_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
-    {{"bins", 1, LAYOUT_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
-    {{"grid", 0, INFINITY, 1, 1}, NUMBER, IN(grid), ALL, P_GRID, 0},
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING | SHARD, PARAMETERS, 0, 0},
+    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1, 0},
+    {{"lo", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1, 0},
+    {{"hi", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1, 0},
+    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), PUBLISHING, P_Q, 1, 0},
+    {{"dim", 1, LAYOUT_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1, 0},
+    {{"bins", 1, LAYOUT_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1, 0},
+    {{"grid", 0, INFINITY, 1, 1}, NUMBER, IN(grid), ALL, P_GRID, 0, 0},
     {{"diagnose", 0, 0, 0, 0},
      FLAG,
      IN(diagnose),
      OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
      P_DIAGNOSE,
+     0,
      0},
-    {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
-    {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1},
-    {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
-    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SELECT, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
-    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
-    {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
+    {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0, 0},
+    {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1, 0},
+    {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SHARE, 0, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1, 0},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0, 0},
+    {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0, 0},
     {{"steps", 1000, 1e12, 0, 0},
      WHOLE_NUMBER,
      IN(steps),
      OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL,
      PARAMETERS,
+     0,
      0},
-    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
-    {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), OPTIONS_OF_PLAN, PARAMETERS, 0},
-    {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), OPTIONS_OF_PLAN, PARAMETERS, 0},
-    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
-    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
-    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
-    {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
-    {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE, PARAMETERS, 0},
-    {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0},
-    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
-    {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
-    {{"kernel", 0, 0, 0, 0}, KERNEL, IN(kernel), PUBLISHING, P_KERNEL, 1},
-    {{"n", 1, RESPONSE_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(reports), PUBLISHING, P_SURVEY, 0},
-    {{"otherwise", 0, 0, 0, 0}, STATE, IN(otherwise), PUBLISHING, P_SURVEY, 0},
-    {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
-    {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
-    {{"schedule", 0, 0, 0, 0}, WORD, IN(schedule), PUBLISHING, P_SGD, 0},
-    {{"decay", 0, SGD_MAX_DECAY, 1, 0}, NUMBER, IN(descent.decay), PUBLISHING, P_SGD, 0},
-    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SGD, 0},
-    {{"n", 1, SGD_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(descent.rows), PUBLISHING, P_SGD, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(descent.radius), PUBLISHING, P_SGD, 0},
-    {{"l2", 0, INFINITY, 0, 1}, NUMBER, IN(descent.l2), PUBLISHING, P_SGD, 0},
-    {{"eta", 0, INFINITY, 1, 1}, NUMBER, IN(descent.eta), PUBLISHING, P_SGD, 0},
-    {{"bound", 0, INFINITY, 1, 1}, NUMBER, IN(descent.bound), PUBLISHING, P_SGD, 0},
-    {{"threshold", 0, INFINITY, 1, 1}, NUMBER, IN(descent.threshold), PUBLISHING, P_SGD, 0},
-    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
-     WHOLE_NUMBER,
-     IN(descent.public_rows),
-     PUBLISHING,
-     P_SGD,
+    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
+    {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
+    {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
+    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0, 0},
+    {{"kind", 0, 0, 0, 0},
+     READ_ALREADY,
+     0,
+     OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE,
+     PARAMETERS,
+     0,
      0},
+    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0, 0},
+    {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0, 0},
+    {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
+    {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0, 0},
+    {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0, 0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
+
+/* Returns the options that a kind may have: those of this file, then its own, then null. */
+static const struct option *option_at(const struct aggregate *aggregate, int i) {
+  if (i < OPTION_COUNT) return &options[i];
+  return i - OPTION_COUNT < aggregate->option_count ? &aggregate->options[i - OPTION_COUNT] : 0;
+}
+
+/* Returns the member that the option sets. */
+static void *member_of(const struct request *request, const struct option *option) {
+  char *whole = option->parameter == P_OWN ? request->details : (char *)(uintptr_t)request;
+  return whole + option->offset;
+}
 
 /* The context of take_option(). */
 struct parse {
@@ -140,11 +107,12 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
 static int unknown_option(const struct parse *parse, const char *key, struct error *error) {
   sqlite3_str *known = sqlite3_str_new(0);
   const char *planned = 0;
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    const char *name = options[i].domain.parameter;
-    if (applies(parse->request->aggregate, parse->form, &options[i]))
+  const struct option *option;
+  for (int i = 0; (option = option_at(parse->request->aggregate, i)) != 0; i++) {
+    const char *name = option->domain.parameter;
+    if (applies(parse->request->aggregate, parse->form, option))
       sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "", name);
-    if (options[i].forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0) planned = name;
+    if (option->forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0) planned = name;
   }
   char *list = sqlite3_str_finish(known);
   error_set(error, "unknown option%s%s%s (known options: %s)", planned ? ": " : "",
@@ -168,7 +136,7 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
 }
 
 /*
-** Sets an option that is a word. release/model.c checks the words of a model when all options are
+** Sets an option that is a word. models/model.c checks the words of a model when all options are
 ** known. The option `unit` may be any word.
 */
 static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
@@ -328,7 +296,7 @@ static const struct domain key_guess_domain = {"keys", 1, LAYOUT_MAX_KEYS, 0, 0}
 static int set_option(struct parse *parse, const struct option *option, const char *type,
                       sqlite3_value *value, struct error *error) {
   const char *key = option->domain.parameter;
-  void *member = (char *)parse->request + option->offset;
+  void *member = member_of(parse->request, option);
   int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
   switch (option->type) {
   case TEXT:
@@ -351,13 +319,8 @@ static int set_option(struct parse *parse, const struct option *option, const ch
   case QUANTILES:
     return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
                    : set_quantiles(member, value, error);
-  case KERNEL:
-    return sqlite3_value_type(value) == SQLITE_TEXT
-               ? responses_kernel(parse->request, parse->json,
-                                  (const char *)sqlite3_value_text(value), error)
-               : error_set(error, "kernel must be a JSON array of cells [x, y, p]%s",
-                           not_a(value, SQLITE_TEXT));
-  case STATE:
+  case READ: return option->read(parse->request, parse->json, value, error);
+  case KEY:
     sqlite3_free(*(char **)member);
     *(char **)member = key_text(value);
     return *(char **)member ? 1 : error_set_memory(error);
@@ -381,8 +344,8 @@ static int set_option(struct parse *parse, const struct option *option, const ch
 
 static int take_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct parse *parse = context;
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    const struct option *option = &options[i];
+  const struct option *option;
+  for (int i = 0; (option = option_at(parse->request->aggregate, i)) != 0; i++) {
     if (!applies(parse->request->aggregate, parse->form, option) ||
         strcmp(option->domain.parameter, key) != 0)
       continue;
@@ -391,14 +354,16 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
   return unknown_option(parse, key, parse->error);
 }
 
-static const struct option *option_of(enum parameter parameter) {
+static const struct option *option_of(const struct aggregate *aggregate, enum parameter parameter) {
+  const struct option *option;
   int i = 0;
-  while (i < OPTION_COUNT && (options[i].parameter != parameter || !options[i].is_argument)) i++;
-  return i < OPTION_COUNT ? &options[i] : 0;
+  do option = option_at(aggregate, i++);
+  while (option && (option->parameter != parameter || !option->is_argument));
+  return option;
 }
 
-const char *request_parameter(enum parameter parameter) {
-  const struct option *option = option_of(parameter);
+const char *request_parameter(const struct aggregate *aggregate, enum parameter parameter) {
+  const struct option *option = option_of(aggregate, parameter);
   return option ? option->domain.parameter : "a parameter";
 }
 
@@ -410,7 +375,7 @@ int request_argument(struct request *request, struct json *json, enum parameter 
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};
   if (parameter == P_RADIUS && sqlite3_value_type(value) == SQLITE_NULL) return 1;
-  const struct option *option = option_of(parameter);
+  const struct option *option = option_of(request->aggregate, parameter);
   return !option || set_option(&parse, option, "", value, parse.error);
 }
 
@@ -437,9 +402,16 @@ static int read_name_or_options(struct request *request, struct json *json, sqli
 int request_start(struct request *request, const struct aggregate *aggregate, struct json *json,
                   sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
   *request = (struct request){.aggregate = aggregate};
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
-      *(double *)((char *)request + options[i].offset) = NAN;
+  const struct option *option;
+  size_t details = aggregate->procedure ? aggregate->procedure->details : 0;
+  if (details) {
+    request->details = sqlite3_malloc64(details);
+    if (!request->details) return error_set_memory(json->error);
+    memset(request->details, 0, details);
+  }
+  for (int i = 0; (option = option_at(aggregate, i)) != 0; i++) {
+    if (option->type == NUMBER || option->type == WHOLE_NUMBER)
+      *(double *)member_of(request, option) = NAN;
   }
   request->key_guess = NAN;
   const char *text = tier ? plain_text(tier) : 0;
@@ -470,7 +442,7 @@ static void append_number(sqlite3_str *json, const char *name, double value, int
 static void append_parameter(sqlite3_str *json, const struct request *request,
                              const struct option *option, int form) {
   const char *name = option->domain.parameter;
-  const void *member = (const char *)request + option->offset;
+  const void *member = member_of(request, option);
   switch (option->type) {
   case NUMBER: append_number(json, name, *(const double *)member, form); break;
   case WHOLE_NUMBER:
@@ -504,9 +476,9 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
 char *request_parameters(const struct request *request, int form) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    if (applies(request->aggregate, form, &options[i]))
-      append_parameter(json, request, &options[i], form);
+  const struct option *option;
+  for (int i = 0; (option = option_at(request->aggregate, i)) != 0; i++) {
+    if (applies(request->aggregate, form, option)) append_parameter(json, request, option, form);
   }
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);

@@ -6,7 +6,9 @@
 #define DIFFUSE_FUNCTIONS_OPTIONS_H
 
 #include <sqlite3ext.h>
+#include <stddef.h>
 
+#include "base/domain.h"
 #include "base/json.h"
 #include "release/parameters.h"
 
@@ -18,8 +20,46 @@ enum {
   OPTIONS_OF_ELEMENT = 8,
   OPTIONS_OF_PARTIAL = 16, /* dp_partial(): the options that shape the sums */
   OPTIONS_OF_STATE = 32,   /* the same options, in the form that dp_partial() writes into a state */
-  OPTIONS_OF_MERGE = 64    /* the options of dp_merge(), which complete those of the state */
+  OPTIONS_OF_MERGE = 64,   /* the options of dp_merge(), which complete those of the state */
+  OPTIONS_OF_PUBLISHING =
+      OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE
 };
+
+enum option_type {
+  TEXT,
+  MECHANISM,
+  WORD,
+  NUMBER,
+  WHOLE_NUMBER,
+  FLAG,
+  PROTECTS,
+  QUANTILES,
+  KEYS,
+  KEY,    /* one key, as a text */
+  READ,   /* the function `read` of the option reads it */
+  QUERY,  /* the text of a question */
+  TABLES, /* the tables that a question reads, as a JSON object */
+  READ_ALREADY
+};
+
+struct option {
+  struct domain domain; /* the name of the option and, for a number, the allowed range */
+  enum option_type type;
+  size_t offset; /* the member that the option sets: of struct request, or OWN() */
+  int forms;     /* the forms above that accept the option */
+  /*
+  ** The parameter, or the group of parameters, to which the option belongs: centre, theta, rho and
+  ** t, for example, belong to P_RADIUS. Kinds without it refuse the option. PARAMETERS: the option
+  ** is for all kinds.
+  */
+  enum parameter parameter;
+  int is_argument; /* the parameter may be an argument of the call */
+  int (*read)(struct request *request, struct json *json, sqlite3_value *value,
+              struct error *error);
+};
+
+/* The member of request.details that an option of a kind of its own sets (P_OWN). */
+#define OWN(type, member) offsetof(type, member)
 
 /*
 ** Fills a request from the tier and from the argument that holds a name or options. `tier` is null
@@ -34,7 +74,7 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
 int request_read(struct request *request, struct json *json, const char *text, int form);
 
 /* Returns the name of a parameter that may be an argument. */
-const char *request_parameter(enum parameter parameter);
+const char *request_parameter(const struct aggregate *aggregate, enum parameter parameter);
 
 /* Sets a parameter from an argument. */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,

@@ -156,9 +156,9 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 }
 
 int planning_register(sqlite3 *db) {
-  int rc = scalars_register(db, 0, &rate_of_many, 1);
+  int rc = pure_register(db, &rate_of_many, 1);
   for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++) {
-    rc = scalars_register(db, 0, &table[i].scalar, 1);
+    rc = pure_register(db, &table[i].scalar, 1);
   }
   return rc;
 }

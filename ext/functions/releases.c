@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "mechanism/markov_kernel.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "functions/options.h"
 #include "functions/releases.h"
 #include "functions/tier_guard.h"
-#include "release/life.h"
+#include "release/publish.h"
+#include "release/procedure.h"
 #include "release/parameter_checks.h"
 #include "release/pending.h"
 #include "query/owner_query.h"
@@ -166,9 +166,8 @@ static int request_rows(struct request *request, struct rows_asked *asked, struc
          release_guarded(host, request, 1, error) &&
          ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
          open_rows(asked, request, host, error) &&
-         (!asked->question || !(request->descent.public_rows > 0) ||
-          error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "
-                           "protected table")) &&
+         (!asked->question || !aggregate->procedure || !aggregate->procedure->admits ||
+          aggregate->procedure->admits(request, error)) &&
          (asked->question || isnan(request->steps) ||
           error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
                            "runs once, not for each unit)"));
@@ -254,41 +253,6 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   } else {
     fail_call(context, function_of(context)->name, &session->error);
   }
-  publish_clear(&publication);
-}
-
-/*
-** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
-** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
-** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
-** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. The charge is for the first
-** symbol and all kernels since then together. It is the exact cost in the worst case over all
-** mechanisms that have the epsilon of the first draw. A repeated call returns the stored symbol. A
-** tier gets only one symbol. For a release of reports or of groups, publishes the numbers that the
-** kernel gives, as JSON.
-*/
-static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct session *session = &host_of(context)->session;
-  struct ledger *ledger = session->ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  const char *kernel = tier ? argument_text(context, argv[2], "kernel") : 0;
-  if (!kernel) return;
-  static const struct domain domain = {"steps", 1, CHANNEL_MAX_STEPS, 0, 0};
-  double steps = 1;
-  if (argc > 3 && !argument_number(context, argv[3], &domain, &steps)) return;
-  struct publication publication = {0};
-  struct markov_kernel channel;
-  pending_settle(session);
-  error_clear(&session->error);
-  if (markov_kernel_read(&channel, ledger_json(ledger), kernel, &session->error) &&
-      channel_repeat(&channel, steps, &session->error) &&
-      publish_diffuse(&publication, session, name, tier, &channel)) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, function_of(context)->name, &session->error);
-  }
-  markov_kernel_clear(&channel);
   publish_clear(&publication);
 }
 
@@ -407,7 +371,6 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
 static const struct scalar functions[] = {
     {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},
     {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
-    {"dp_mix", 3, 4, PRIVATE_FUNCTION, dp_mix},
     {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
     {"dp_exposure", 1, 2, PRIVATE_FUNCTION, dp_exposure},
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "release/life.h"
+#include "release/publish.h"
 #include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3

@@ -309,5 +309,5 @@ static const struct scalar about[] = {
 
 int tiers_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  return rc ? rc : scalars_register(db, 0, about, sizeof about / sizeof *about);
+  return rc ? rc : pure_register(db, about, sizeof about / sizeof *about);
 }

@@ -343,7 +343,7 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 
 /*
 ** A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
-** only (mechanism/sgd.h). If the new tier would inherit such a model, and the accountant of the new
+** only (models/sgd.h). If the new tier would inherit such a model, and the accountant of the new
 ** tier does not cover such models, the function refuses the new tier.
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {

@@ -66,6 +66,11 @@ static struct estimate estimate(const struct view *view, int cell, int component
                        mixed_half_width(view->noise, noise, CONFIDENCE));
 }
 
+struct estimate estimate_of_draws(const struct view *view, int component, double value,
+                                  double stddev) {
+  return estimate(view, 0, component, value, stddev);
+}
+
 /*
 ** Returns the half-width of the interval of an estimate that is computed from several coordinates
 ** and has a standard deviation of 1.
@@ -442,36 +447,6 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
   return used;
 }
 
-/* ---- models ---------------------------------------------------------------------------------- */
-
-/*
-** Returns an upper bound on the standard deviation of the noise in a coefficient (root mean square
-** over all coefficients). The bound covers the noise of all steps of the descent and of the steps
-** outward. The bound is never larger than the one that follows from the diameter of the ball.
-*/
-static double model_noise(const struct reading *reading) {
-  const struct descent *descent = reading->descent;
-  int shift = reading->view.shift;
-  double first = (double)descent_clock(descent, reading->shape, shift);
-  double later = (double)reading->view.clock - first; /* added by steps outward (dp_diffuse) */
-  double variance = descent_noise(descent, reading->shape, shift) + later;
-  double widest = 2 * descent->radius / sqrt(descent->dim);
-  return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
-}
-
-/* Estimates the coefficients: the projection of the point onto the ball. */
-int estimate_coefficients(struct reading *reading, const int64_t *values,
-                          struct estimate *estimates) {
-  int dim = reading->question->size;
-  double noise = model_noise(reading);
-  double *w = malloc(sizeof *w * (size_t)dim);
-  if (!w) return -1;
-  ball_project(reading->descent->radius, values, dim, reading->view.granularity, w);
-  for (int j = 0; j < dim; j++) estimates[j] = estimate(&reading->view, 0, j, w[j], noise);
-  free(w);
-  return dim;
-}
-
 /* ---- noise before there is data -------------------------------------------------------------- */
 
 /*
@@ -519,10 +494,6 @@ double estimate_tripled_spread_stddev(const struct reading *reading) {
 double estimate_rank_stddev(const struct reading *reading) {
   struct tree tree = reading->shape->tree;
   return published_up(noise_of(&reading->view) * tree_rank_stddev(tree, 0.5, 1 << (tree.bits - 1)));
-}
-
-double estimate_coefficient_stddev(const struct reading *reading) {
-  return published_up(model_noise(reading));
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */

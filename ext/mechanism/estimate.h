@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "mechanism/sgd.h"
+#include "mechanism/lattice_design.h"
 
 /*
 ** The parameters that convert a coordinate of a point to a value: value = centre + shrink (x -
@@ -79,7 +79,7 @@ struct reading {
   int quantile_count;
   /* For private keys: largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
-  const struct descent *descent; /* for models: the parameters */
+  const void *details; /* what only this kind has (release/procedure.h) */
   /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
   double shrink;
 };
@@ -95,13 +95,16 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
 
 /* The families' estimators, for sums and for statistics computed from sums. */
 estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
-    estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_coefficients,
-    estimate_bounds;
+    estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
 
 /* The functions that estimate_total_stddev() calls, one for each sort of family. */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
     estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
-    estimate_rank_stddev, estimate_coefficient_stddev;
+    estimate_rank_stddev;
+
+/* Returns an estimate without a cell that depends on several draws with this standard deviation. */
+struct estimate estimate_of_draws(const struct view *view, int component, double value,
+                                  double stddev);
 
 /*
 ** Returns the weighted sum of `count` independent estimates of the same component, as an estimate

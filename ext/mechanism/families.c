@@ -137,30 +137,3 @@ const struct family family_key_mean = {MEAN_L2, .has_keys = 1, .has_states = 1,
 static const struct family family_key_spread_l1 = {SPREAD_L1, .has_keys = 1};
 const struct family family_key_spread = {SPREAD_L2, .has_keys = 1, .spread = CURVES_SPREAD,
                                          .l1 = &family_key_spread_l1};
-
-/* ---- categories, reports and models ---------------------------------------------------------- */
-
-const struct family family_choice = {.statistic = STATISTIC_CATEGORY,
-                                     .has_keys = 1,
-                                     COUNTING,
-                                     .spread = COUNT_SPREAD,
-                                     .each = 1,
-                                     .add = vector_sum_add_one,
-                                     .is_linear = 1,
-                                     .has_states = 1};
-
-const struct family family_response = {.statistic = STATISTIC_REPORTS,
-                                       .has_keys = 1,
-                                       COUNTING,
-                                       .spread = COUNT_SPREAD,
-                                       .each = 1,
-                                       .add = vector_sum_add_one,
-                                       .is_linear = 1};
-
-const struct family family_sgd = {.statistic = STATISTIC_MODEL,
-                                  .has_vector = 1,
-                                  .row_norm = 1,
-                                  .spread = 2,
-                                  .columns = "y, features",
-                                  .estimate = estimate_coefficients,
-                                  .stddev = estimate_coefficient_stddev};

@@ -1,7 +1,7 @@
 /*
-** families.h: all families (sums/family.h). A kind of release belongs to one family. The comments
-** below say what a row adds to its cell: x is its value, and u is (x - middle)/half, where middle
-** is the middle of [lo, hi] and half is half the length of [lo, hi].
+** families.h: the families of sums (sums/family.h). A kind of release belongs to one family. The
+** comments below say what a row adds to its cell: x is its value, and u is (x - middle)/half, where
+** middle is the middle of [lo, hi] and half is half the length of [lo, hi].
 */
 #ifndef DIFFUSE_MECHANISM_FAMILIES_H
 #define DIFFUSE_MECHANISM_FAMILIES_H
@@ -23,8 +23,5 @@ extern const struct family family_key_count;   /* 1, in a cell for each key */
 extern const struct family family_key_sum;     /* x, in a cell for each key */
 extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
 extern const struct family family_key_spread;  /* 1, u and 2 u^2 - 1, in a cell for each key */
-extern const struct family family_choice;      /* 1, in a cell for each candidate of a unit */
-extern const struct family family_response;    /* 1, in a cell for each state of a kernel */
-extern const struct family family_sgd;         /* a step of a descent, not a sum (sgd.h) */
 
 #endif

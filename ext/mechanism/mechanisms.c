@@ -1,20 +1,8 @@
-/* mechanisms.c: the table of mechanisms. */
+/* mechanisms.c: see mechanism.h. */
 #include "mechanism/mechanism.h"
 
-const struct mechanism *const mechanisms[] = {&gaussian_mechanism,
-                                              &sgd_gaussian,
-                                              &sgd_iteration,
-                                              &sgd_laplace_iteration,
-                                              &laplace_mechanism,
-                                              &sgd_laplace,
-                                              &exponential_mechanism,
-                                              &randomized_response,
-                                              &local_randomisation,
-                                              &ou_mechanism,
-                                              0};
-
 double mechanism_most_rate(const struct mechanism *mechanism) {
-  return mechanism->noise ? mechanism->noise->most : CATEGORY_MAX_RATE;
+  return mechanism->noise ? mechanism->noise->most : mechanism->most;
 }
 
 const struct family *mechanism_family(const struct mechanism *mechanism,

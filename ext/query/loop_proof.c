@@ -21,10 +21,11 @@ static int is(const struct program_instruction *here, const char *name) {
 */
 static const struct aggregate *aggregate_called(const struct program_instruction *here) {
   size_t length = here->p4 ? strcspn(here->p4, "(") : 0;
-  for (int i = 0; i < aggregate_count && length; i++)
-    if (strlen(aggregates[i].name) == length &&
-        sqlite3_strnicmp(aggregates[i].name, here->p4, (int)length) == 0)
-      return &aggregates[i];
+  const struct aggregate *aggregate;
+  for (int i = 0; length && (aggregate = kind_at(i)) != 0; i++)
+    if (strlen(aggregate->name) == length &&
+        sqlite3_strnicmp(aggregate->name, here->p4, (int)length) == 0)
+      return aggregate;
   return 0;
 }
 

@@ -176,18 +176,6 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
   return vector_sum_add_vector(vectors, unit, rows->buffer);
 }
 
-/*
-** Adds a row of a model. The row has no gradient if y or the features are NULL, or if the features
-** are malformed.
-*/
-static int add_gradient(struct rows *rows, sqlite3_value **row) {
-  sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
-  int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
-              sqlite3_value_type(y) != SQLITE_NULL;
-  training_add(rows->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
-  return 1;
-}
-
 /* ---- all rows -------------------------------------------------------------------------------- */
 
 struct columns columns_in_order(const struct publication *publication) {
@@ -202,7 +190,7 @@ struct columns columns_in_order(const struct publication *publication) {
 /* Chooses the function that adds a row, once for all rows. */
 static add_sql_row *adder_of(const struct publication *publication) {
   const struct family *family = publication->definition.layout.family;
-  if (family->statistic == STATISTIC_MODEL) return add_gradient;
+  if (publication->definition.aggregate->rows) return publication->definition.aggregate->rows->add;
   if (family->has_vector) return add_vector;
   if (family->has_keys) return add_keyed;
   if (family->statistic != STATISTIC_NUMBER) return add_value;
@@ -221,12 +209,9 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .add_to_cell = shape->family->add,
                         .by_unit = publication->definition.by_unit};
   int is_open;
-  if (shape->family->statistic == STATISTIC_MODEL) {
-    const struct ledger_release *release = &publication->definition.release;
-    rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
-    rows->training = training_open(&publication->definition.descent, shape, &rows->design);
+  if (rows->aggregate->rows) {
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
-    is_open = rows->training && rows->buffer;
+    is_open = rows->buffer && rows->aggregate->rows->open(rows, publication);
   } else if (shape->family->statistic == STATISTIC_NUMBER) {
     struct bounds bounds = design_bounds(shape);
     is_open = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit);
@@ -245,10 +230,10 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
 void rows_close(struct rows *rows) {
   scalar_sum_close(&rows->numbers);
   vector_sum_close(rows->vectors);
-  training_close(rows->training);
+  if (rows->state) rows->aggregate->rows->close(rows);
   free(rows->buffer);
   rows->vectors = 0;
-  rows->training = 0;
+  rows->state = 0;
   rows->buffer = 0;
 }
 
@@ -369,29 +354,15 @@ static int128 *vector_totals(struct rows *rows, const struct layout *shape,
   return grown;
 }
 
-/*
-** Takes the steps of a model for which no rows have arrived, unless the host is interrupted.
-** Returns the totals, or null with the error set.
-*/
-static int128 *finish_training(struct rows *rows, struct ledger *ledger, struct error *error) {
-  int going = ledger_begin_computing(ledger);
-  while (going && training_rest(rows->training)) going = ledger_goes_on(ledger);
-  ledger_rollback(ledger);
-  int128 *totals = going ? training_totals(rows->training) : 0;
-  if (!going) error_set(error, "%s", error_text(ledger_error(ledger)));
-  if (!totals) error_set(error, "the system gave no random bytes (the charge stays)");
-  return totals;
-}
-
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
                  struct error *error) {
   const struct layout *shape = &publication->definition.layout;
   struct totals totals = {{0, 1, 1, shape->diagnoses}, 0};
   const char **keys = 0;
   int128 numbers[MOST_NUMBERS] = {0};
-  if (rows->training) {
+  if (rows->state) {
     totals.grid = publication->grid;
-    totals.values = finish_training(rows, publication->session->ledger, error);
+    totals.values = rows->aggregate->rows->totals(rows, publication->session->ledger, error);
     if (!totals.values) {
       publish_fail(publication);
       return 0;

@@ -4,8 +4,7 @@
 #ifndef DIFFUSE_QUERY_ROW_READER_H
 #define DIFFUSE_QUERY_ROW_READER_H
 
-#include "release/life.h"
-#include "mechanism/sgd.h"
+#include "release/publish.h"
 #include "query/policy_tables.h"
 #include "sums/vector_sum.h"
 
@@ -20,6 +19,18 @@ struct columns {
 struct rows;
 typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 
+/*
+** The rows of a kind that does not add them up (a room beside the core). open() sets rows->state
+** and returns 0 if memory runs out or the system gives no random bytes. totals() returns the
+** totals, which belong to the state, or null with the error set.
+*/
+struct own_rows {
+  int (*open)(struct rows *rows, const struct publication *publication);
+  add_sql_row *add;
+  int128 *(*totals)(struct rows *rows, struct ledger *ledger, struct error *error);
+  void (*close)(struct rows *rows);
+};
+
 struct rows {
   add_sql_row *add;
   add_sql_row *add_known; /* adds a row whose unit is known (unit_map.h) */
@@ -32,8 +43,7 @@ struct rows {
   struct vector_sum *vectors; /* for all other releases; null for a release of one sum */
   /* the family's function, which adds the value of a row to its cell */
   add_to_cell *add_to_cell;
-  struct training *training; /* for models; null for other kinds */
-  struct design design;      /* for models: the lattice */
+  void *state; /* of own_rows */
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */

@@ -7,11 +7,12 @@ SQLITE_EXTENSION_INIT3
 
 /* Returns the aggregate's first mechanism whose noise costs a curve (math/cost.h), or null. */
 static const struct mechanism *curve_mechanism(const struct aggregate *aggregate) {
-  for (int i = 0; mechanisms[i]; i++) {
-    const struct noise_law *noise = mechanisms[i]->noise;
+  const struct mechanism *mechanism;
+  for (int i = 0; (mechanism = mechanism_at(i)) != 0; i++) {
+    const struct noise_law *noise = mechanism->noise;
     if (noise && !noise->has_rate &&
-        mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
-      return mechanisms[i];
+        mechanism_admits(mechanism, aggregate->family, aggregate->is_ou))
+      return mechanism;
   }
   return 0;
 }

@@ -6,23 +6,20 @@
 #include <string.h>
 
 #include "ledger/policy.h"
-#include "release/model.h"
-#include "release/session.h"
 #include "release/parameters.h"
+#include "release/procedure.h"
+#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 
 _Static_assert(LEDGER_DIAGNOSES == DIAGNOSES, "the ledger stores the counts of the layout");
 
-/* Checks that the model's text is valid and fits its release. */
-static int describe_model(struct publication *publication) {
-  struct descent *descent = &publication->definition.descent;
-  if (!models_read(publication->definition.release.model, descent) ||
-      descent->dim != publication->definition.release.size ||
-      !(descent->variance >= LATTICE_MIN_VARIANCE))
-    return 0;
-  double step = descent_step(descent);
-  return step >= LAYOUT_MIN_CLIP && step <= LAYOUT_MAX_CLIP;
+/* Makes the details of a kind that has its own. Returns 0 if the release is impossible. */
+static int describe_details(struct publication *publication, const struct aggregate *aggregate) {
+  if (!aggregate->procedure || !aggregate->procedure->describe) return 1;
+  sqlite3_free(publication->definition.details);
+  publication->definition.details = aggregate->procedure->describe(publication);
+  return publication->definition.details != 0;
 }
 
 int definition_describe(struct publication *publication, int keys) {
@@ -49,7 +46,7 @@ int definition_describe(struct publication *publication, int keys) {
                      release->name ? release->name : "");
   publication->definition.aggregate = aggregate;
   publication->definition.mechanism = mechanism;
-  if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
+  if (!describe_details(publication, aggregate))
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
@@ -75,8 +72,9 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
                             release->grid > 0 ? release->grid : 0,
                             release->diagnose,
                             noise && noise->in_sum_norm};
-  if (aggregate->family->statistic == STATISTIC_MODEL)
-    publication->definition.contribution.clip = descent_step(&publication->definition.descent);
+  if (aggregate->procedure && aggregate->procedure->contribute)
+    aggregate->procedure->contribute(&publication->definition,
+                                     &publication->definition.contribution);
   layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,
               replace);
 }
@@ -117,7 +115,7 @@ int definition_same_lattice(const struct publication *publication) {
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
   struct terms terms = {
-      .shape = shape, .descent = &publication->definition.descent, .shift = release->shift};
+      .shape = shape, .details = publication->definition.details, .shift = release->shift};
   uint64_t sensitivity =
       publication->definition.mechanism->sensitivity(publication->definition.mechanism, &terms);
   return release->granularity - release->shift == shape->fine_exponent &&

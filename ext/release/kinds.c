@@ -1,4 +1,5 @@
 /* kinds.c: the table of aggregates. */
+#include <assert.h>
 #include <string.h>
 
 #include "release/kinds.h"
@@ -16,10 +17,8 @@ SQLITE_EXTENSION_INIT3
 #define BINS   (1u << P_BINS)
 #define LEAVES (BINS | 1u << P_GRID)
 #define KEYS   (1u << P_KEYS)
-#define GROUPS (KEYS | 1u << P_SELECT)
+#define GROUPS (KEYS | 1u << P_SELECT | 1u << P_SHARE)
 #define OU     (1u << P_RADIUS)
-#define LOCAL  (1u << P_KERNEL | 1u << P_SURVEY)
-#define SGD    (1u << P_LOSS | 1u << P_SGD)
 
 /*
 ** The arguments of the SQL functions below:
@@ -41,7 +40,7 @@ SQLITE_EXTENSION_INIT3
 #define GAUSSIAN .is_ou = 0
 #define SHRUNK .is_ou = 1
 
-const struct aggregate aggregates[] = {
+static const struct aggregate core_kinds[] = {
   /*
   ** dp_count(tier, x [, clip, unit [, name]]): the number of rows in which x is not NULL; the
   ** default clip is 1
@@ -126,15 +125,6 @@ const struct aggregate aggregates[] = {
   {"dp_group_median", "group_median", &family_key_tree, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | LEAVES | GROUPS, 1, COUNTS},
-  /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
-  {"dp_choice", "choice", &family_choice, FORM_SYMBOL, 3, 5,
-   {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
-  /*
-  ** dp_response_count(tier, key, kernel, options): the number of rows in each state, after a kernel
-  ** has changed each row
-  */
-  {"dp_response_count", "response_count", &family_response, FORM_OBJECT, 4, 4,
-   {.key = 1, PLACE(KERNEL, 2), .name = 3}, LOCAL, 1, COUNTS},
   /* The functions of the Ornstein-Uhlenbeck mechanism also take a radius. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
@@ -222,19 +212,47 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_median", "ou_group_median", &family_key_tree, FORM_OBJECT, 6, 8,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
    CLIP | RANGE | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
-  /*
-  ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
-  ** norm of the features of a row
-  */
-  {"dp_sgd", "sgd", &family_sgd, FORM_ARRAY, 5, 5,
-   {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, 1u << P_CLIP | DIM | SGD, 0, GAUSSIAN},
 };
 /* clang-format on */
-const int aggregate_count = sizeof aggregates / sizeof *aggregates;
+/* ---- the tables of all rooms ----------------------------------------------------------------- */
+
+#define MOST_KINDS      64
+#define MOST_MECHANISMS 16
+
+static const struct aggregate *kinds[MOST_KINDS];
+static const struct mechanism *mechanisms[MOST_MECHANISMS];
+static int kind_count, mechanism_count;
+
+void kinds_add(const struct aggregate *more, int count) {
+  assert(kind_count + count < MOST_KINDS);
+  for (int i = 0; i < count; i++) kinds[kind_count++] = &more[i];
+}
+
+void mechanisms_add(const struct mechanism *const *more) {
+  for (; *more; more++) {
+    assert(mechanism_count + 1 < MOST_MECHANISMS);
+    mechanisms[mechanism_count++] = *more;
+  }
+}
+
+void core_open(void) {
+  static const struct mechanism *const noisy[] = {&gaussian_mechanism, &laplace_mechanism,
+                                                  &ou_mechanism, 0};
+  kinds_add(core_kinds, sizeof core_kinds / sizeof *core_kinds);
+  mechanisms_add(noisy);
+}
+
+const struct aggregate *kind_at(int index) {
+  return kinds[index];
+}
+
+const struct mechanism *mechanism_at(int index) {
+  return mechanisms[index];
+}
 
 const struct aggregate *aggregate_find(const char *kind) {
-  for (int i = 0; kind && i < aggregate_count; i++) {
-    if (strcmp(aggregates[i].kind, kind) == 0) return &aggregates[i];
+  for (int i = 0; kind && i < kind_count; i++) {
+    if (strcmp(kinds[i]->kind, kind) == 0) return kinds[i];
   }
   return 0;
 }
@@ -274,8 +292,8 @@ int unknown_mechanism(const struct aggregate *aggregate, struct error *error) {
 
 int unknown_kind(struct error *error) {
   sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < aggregate_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
+  for (int i = 0; i < kind_count; i++)
+    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", kinds[i]->kind);
   char *list = sqlite3_str_finish(known);
   error_set(error, "unknown kind (known kinds: %s)", list ? list : "");
   sqlite3_free(list);

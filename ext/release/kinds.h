@@ -22,10 +22,8 @@ enum parameter {
   P_CANDIDATES,
   P_KEYS,   /* public keys */
   P_SELECT, /* how private keys are selected; always an option */
-  P_KERNEL, /* the kernel of a local randomisation */
-  P_SURVEY, /* the other parameters of a local randomisation; always options */
-  P_LOSS,   /* the loss of a model */
-  P_SGD,    /* the other parameters of a model; always options */
+  P_SHARE,  /* the share of the tier's delta_keys; always an option */
+  P_OWN,    /* parameters that only this kind has (`options` below) */
   PARAMETERS
 };
 
@@ -55,10 +53,25 @@ struct aggregate {
   int counts;          /* a row contributes 1 instead of its value */
   int root;            /* for a spread: publish the standard deviation instead of the variance */
   const char *grouped; /* the function to use with GROUP BY; null: any dp_group_ function */
+
+  /* For a kind of a room beside the core (room.h); null: as the kinds of the core. */
+  const struct procedure *procedure; /* release/procedure.h */
+  const struct option *options;      /* functions/options.h: P_OWN */
+  int option_count;
+  const struct own_rows *rows; /* query/row_reader.h */
 };
 
-extern const struct aggregate aggregates[];
-extern const int aggregate_count;
+/* Return the kinds and the mechanisms in the order in which messages list them, then null. */
+const struct aggregate *kind_at(int index);
+const struct mechanism *mechanism_at(int index);
+
+/*
+** core_open() puts the kinds and mechanisms of the core into the tables. The others add those of a
+** room (room.h). A list of mechanisms ends with null.
+*/
+void core_open(void);
+void kinds_add(const struct aggregate *kinds, int count);
+void mechanisms_add(const struct mechanism *const *mechanisms);
 
 #define MAX_ARGUMENTS 9
 

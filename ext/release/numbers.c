@@ -6,7 +6,6 @@
 
 #include "base/vector_text.h"
 #include "math/rounding.h"
-#include "mechanism/markov_kernel.h"
 #include "release/definition.h"
 #include "release/session.h"
 
@@ -21,7 +20,12 @@ static struct reading reading_of(const struct publication *publication, double d
                                          : publication->definition.layout.cells,
                           .root = publication->definition.aggregate->root,
                           .selection_delta = delta,
-                          .descent = &publication->definition.descent};
+                          .details = publication->definition.details};
+}
+
+void numbers_clear(struct numbers *numbers) {
+  sqlite3_free(numbers->estimates);
+  sqlite3_free(numbers->sent);
 }
 
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
@@ -32,6 +36,7 @@ int numbers_read(const struct publication *publication, double delta, const int6
   if (quantiles) reading.quantile_count = vector_text_list(text, quantiles, (int)strlen(text));
   reading.quantiles = quantiles;
   size_t room = (size_t)estimate_room(&reading) + 1;
+  numbers->sent = 0;
   numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
   numbers->count = -1;
   if (numbers->estimates && (quantiles || !text))
@@ -62,54 +67,6 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
                                estimate->stddev,
                                estimate->low,
                                estimate->high};
-}
-
-int numbers_have_public_sums(const struct publication *publication) {
-  const struct family *family = publication->definition.contribution.family;
-  return family->has_keys && family->is_linear && publication->definition.release.keys &&
-         publication->definition.layout.width == 1;
-}
-
-int numbers_mixable(const struct publication *publication) {
-  return numbers_have_public_sums(publication) ||
-         error_set(ledger_error(publication->session->ledger),
-                   "release '%s' has neither a symbol nor counts or sums of public groups, "
-                   "which a kernel could send on (use dp_diffuse)",
-                   publication->definition.release.name);
-}
-
-const char *numbers_missing_group(const struct publication *publication,
-                                  const struct markov_kernel *channel) {
-  for (int i = 0; i < publication->grid.cells; i++) {
-    if (!markov_kernel_row(channel, publication->grid.keys[i])) return publication->grid.keys[i];
-  }
-  return 0;
-}
-
-int numbers_send(const struct publication *publication, const struct markov_kernel *channel,
-                 struct numbers *numbers) {
-  struct ledger *ledger = publication->session->ledger;
-  char *const *keys = publication->grid.keys;
-  int count = publication->grid.cells, symbols = channel->symbol_count;
-  const char *missing = numbers_missing_group(publication, channel);
-  if (missing) return error_set(ledger_error(ledger), "the kernel has no row for x '%s'", missing);
-  struct chain chain = {0};
-  struct view view = definition_view(publication);
-  double *weights = sqlite3_malloc64(sizeof *weights * (sqlite3_uint64)count);
-  struct estimate *sent = sqlite3_malloc64(sizeof *sent * (sqlite3_uint64)symbols);
-  int going = weights && sent && chain_pass(&chain, channel, keys, count);
-  for (int y = 0; y < symbols && going; y++) {
-    for (int x = 0; x < count; x++) weights[x] = chain.high[(size_t)x * chain.columns + (size_t)y];
-    sent[y] = estimate_mixed(&view, numbers->estimates, count, weights, y);
-  }
-  chain_clear(&chain);
-  sqlite3_free(weights);
-  sqlite3_free(going ? numbers->estimates : sent);
-  if (!going) return error_set_memory(ledger_error(ledger));
-  numbers->estimates = sent;
-  numbers->count = symbols;
-  numbers->keys = channel->symbols;
-  return 1;
 }
 
 /*

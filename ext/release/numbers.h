@@ -5,13 +5,16 @@
 #include "mechanism/estimate.h"
 #include "release/publication.h"
 
-/* The published numbers of a point. The caller frees the estimates with sqlite3_free(). */
+/* The published numbers of a point. */
 struct numbers {
   struct estimate *estimates;
   int count;
   double shrink;
   char *const *keys; /* the keys of the cells; null if there are no keys */
+  char **sent;       /* the keys, if a kernel made the numbers: one allocation; owned */
 };
+
+void numbers_clear(struct numbers *numbers);
 
 /*
 ** Computes the published numbers of a point. The selection of private keys uses `delta`. Returns 1,
@@ -29,29 +32,6 @@ struct ledger_clipping numbers_clipping(const struct publication *publication,
 
 /* Converts one of the numbers to the form that the ledger stores. */
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate);
-
-/*
-** Returns whether the groups are public, each group has one number, and the numbers can be added
-** up.
-*/
-int numbers_have_public_sums(const struct publication *publication);
-
-/* Returns the first group that has no row in the kernel, or null. */
-const char *numbers_missing_group(const struct publication *publication,
-                                  const struct markov_kernel *channel);
-
-/*
-** Applies the kernel to the groups. Each new number is a sum of the old numbers, weighted with the
-** probabilities of the kernel. Returns 1, or 0 after setting the ledger's error.
-*/
-int numbers_send(const struct publication *publication, const struct markov_kernel *channel,
-                 struct numbers *numbers);
-
-/*
-** Checks that a kernel can be applied to the release (see numbers_have_public_sums()). Returns 1,
-** or 0 after setting the ledger's error.
-*/
-int numbers_mixable(const struct publication *publication);
 
 /*
 ** Returns the threshold of the publication's tier. A private key is published there if its noisy

@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-#include "release/model.h"
-#include "release/reports.h"
 #include "release/parameters.h"
+#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -202,9 +201,8 @@ int request_finish_shape(struct request *request, int by_unit, struct error *err
 }
 
 int request_finish(struct request *request, int by_unit, struct error *error) {
+  const struct procedure *procedure = request->aggregate->procedure;
   return request_finish_shape(request, by_unit, error) && finish_quantiles(request, error) &&
          finish_precision(request, error) && finish_ou(request, error) &&
-         (!(request->aggregate->family->statistic == STATISTIC_MODEL) ||
-          models_finish(request, error)) &&
-         (!(request_takes(request, P_KERNEL)) || responses_finish(request, by_unit, error));
+         (!procedure || !procedure->finish || procedure->finish(request, by_unit, error));
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -22,6 +23,9 @@ char *keys_json(char *const *keys, int count) {
 }
 
 void request_clear(struct request *request) {
+  if (request->details && request->aggregate->procedure->clear)
+    request->aggregate->procedure->clear(request->details);
+  sqlite3_free(request->details);
   for (int i = 0; i < request->key_count; i++) sqlite3_free(request->key_list[i]);
   sqlite3_free(request->key_list);
   sqlite3_free(request->tier);
@@ -29,12 +33,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
-  sqlite3_free(request->loss);
-  sqlite3_free(request->stop);
-  sqlite3_free(request->schedule);
   sqlite3_free(request->model);
-  sqlite3_free(request->otherwise);
-  sqlite3_free(request->kernel);
   sqlite3_free(request->sql);
   sqlite3_free(request->tables);
   sqlite3_free(request->unit_word);

@@ -4,7 +4,6 @@
 
 #include "release/kinds.h"
 #include "ledger/ledger.h"
-#include "mechanism/sgd.h"
 
 struct request {
   const struct aggregate *aggregate;
@@ -13,7 +12,7 @@ struct request {
   char *mechanism;             /* null: the default mechanism of the kind */
   double clip, weight, centre; /* weight defaults to 1, and centre to 0 or the middle of [lo, hi] */
   double radius, theta, rho;   /* NaN if not given, like all numbers below */
-  double t;                    /* the time of the OU process; life.c computes the weight from it */
+  double t;                    /* the time of the OU process, from which the weight follows */
   double lo, hi;
   double size;                  /* dim or bins */
   double grid;                  /* the step of the values of x */
@@ -22,13 +21,10 @@ struct request {
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */
   char *unit_word;              /* dp_plan(): the unit of the values, for the summary */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
-  char *keys;             /* public keys as a sorted JSON array; null: no keys or private keys */
-  struct descent descent; /* for a model: the parameters from the options */
-  char *loss, *stop, *schedule; /* for a model: the options that are words */
-  double reports;               /* local randomisation: the number of reports, n */
-  char *otherwise, *kernel;     /* local randomisation: the state of missing rows, and the kernel */
-  char *model;                  /* the text of the model; models_settle() completes it */
-  char **key_list;              /* the public keys as texts */
+  char *keys;      /* public keys as a sorted JSON array; null: no keys or private keys */
+  void *details;   /* the parameters that only this kind has (procedure.h); owned */
+  char *model;     /* what the ledger stores of these parameters: a JSON object, or null */
+  char **key_list; /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */

@@ -27,7 +27,7 @@
 #include "mechanism/lattice_design.h"
 #include "noise/lattice.h"
 #include "release/definition.h"
-#include "release/model.h"
+#include "release/procedure.h"
 #include "release/session.h"
 #include "release/values.h"
 
@@ -52,7 +52,7 @@ static struct terms terms_of(const struct publication *publication) {
   double share = release->key_share * (1 - 0x1p-40);
   return (struct terms){
       .shape = &publication->definition.layout,
-      .descent = &publication->definition.descent,
+      .details = publication->definition.details,
       .shift = release->shift,
       .sensitivity = release->sensitivity,
       .rate = tier_rate(publication, publication->position.at),
@@ -156,6 +156,12 @@ static int store_values(struct publication *publication, uint64_t variance, cons
   return values_store(publication, &cost, values);
 }
 
+/* Calls diffusible() of the kind, if it has this function. */
+static int is_diffusible(const struct publication *publication, int from, uint64_t clock) {
+  const struct procedure *procedure = publication->definition.aggregate->procedure;
+  return !procedure || !procedure->diffusible || procedure->diffusible(publication, from, clock);
+}
+
 /* ---- walking outward ------------------------------------------------------------------------- */
 
 static int too_far(struct publication *publication, int tier) {
@@ -179,7 +185,7 @@ static int plan_outward(struct publication *publication, int from, uint64_t *clo
     clocks[i] =
         noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
     if (!clocks[i]) return too_far(publication, from + i);
-    if (!models_diffusible(publication, from, clocks[i])) return 0;
+    if (!is_diffusible(publication, from, clocks[i])) return 0;
     release->slack +=
         noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
   }
@@ -222,11 +228,17 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
 
 /* ---- a point between two others -------------------------------------------------------------- */
 
+/* Returns whether no kind of noise can refine releases of this kind. */
+static int never_refines(const struct publication *publication) {
+  const struct procedure *procedure = publication->definition.aggregate->procedure;
+  return procedure && procedure->never_refines;
+}
+
 /* Returns whether a refinement may add points to the release. */
 static int is_refinable(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
-  return definition->layout.family->statistic != STATISTIC_MODEL &&
-         !definition->release.max_groups && definition->mechanism->noise->refines;
+  return !never_refines(publication) && !definition->release.max_groups &&
+         definition->mechanism->noise->refines;
 }
 
 /*
@@ -287,7 +299,7 @@ static int fill_between(struct publication *publication, const struct ledger_poi
   int at = publication->position.at;
   struct gap gap;
   if (!plan_between(publication, inner, outer, &gap) ||
-      !models_diffusible(publication, tier_index(publication, inner->tier), gap.clock))
+      !is_diffusible(publication, tier_index(publication, inner->tier), gap.clock))
     return 0;
   double slack = noise->between_slack(&gap, publication->definition.layout.touched);
   if (slack > 0) release->slack = nextafter(release->slack + slack, INFINITY);
@@ -401,7 +413,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
   if (publication->position.at > last) return walk_outward(publication, outermost, last);
   if (publication->position.at > first)
     return fill_between(publication, &path->points[inside - 1], &path->points[inside]);
-  if (publication->definition.layout.family->statistic == STATISTIC_MODEL)
+  if (never_refines(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' is a model and cannot be refined (make a release of its own at "
                      "tier '%s')",
@@ -425,7 +437,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
-static int path_charge(struct publication *publication) {
+int path_charge(struct publication *publication) {
   const struct definition *definition = &publication->definition;
   struct ledger_release *release = &publication->definition.release;
   struct design design;
@@ -491,12 +503,12 @@ static int refine(struct publication *publication, const int64_t *totals) {
   return done;
 }
 
-static int path_draw(struct publication *publication, const int64_t *totals) {
+int path_draw(struct publication *publication, const int64_t *totals) {
   return publication->position.refining ? refine(publication, totals)
                                         : draw_new(publication, totals);
 }
 
-static int path_keep(struct publication *publication) {
+int path_keep(struct publication *publication) {
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];

@@ -9,6 +9,11 @@
 
 extern const struct procedure path_procedure;
 
+/* The steps of path_procedure, for procedures that change others. */
+int path_charge(struct publication *publication);
+int path_draw(struct publication *publication, const int64_t *totals);
+int path_keep(struct publication *publication);
+
 /*
 ** Publishes an existing release at the publication's tier. Uses the stored point of the tier if
 ** there is one. Otherwise diffuses the outermost point, draws a point between two others, or begins

@@ -1,7 +1,7 @@
 /* pending.c: see pending.h. */
 #include "release/pending.h"
 
-#include "release/life.h"
+#include "release/publish.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3

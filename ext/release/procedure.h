@@ -1,13 +1,42 @@
 /*
-** procedure.h: the steps of a release that differ between points, categories and reports (life.c
-** calls these steps). Each step returns 1, or 0 after setting the session's error.
+** procedure.h: the steps of a release that differ between kinds (publish.c calls these steps). The
+** kinds of the core have the path of points (path.h). A kind of a room beside the core (room.h) may
+** have a procedure of its own. Each step returns 1, or 0 after setting the session's error.
 */
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H
 
 #include "release/publication.h"
 
+struct request; /* parameters.h */
+
 struct procedure {
+  /*
+  ** Steps that complete a request; null: nothing to do. request.details has `details` bytes, which
+  ** hold the parameters that only this kind has (`options` in kinds.h). finish() sets their
+  ** defaults and checks the request. admits() checks a request whose rows are those of a question.
+  ** settle() sets the parameters that depend on the tier and the ledger; if a release with the
+  ** request's name exists (`found`), the publication holds it. clear() frees what the details own.
+  */
+  size_t details;
+  int (*finish)(struct request *request, int by_unit, struct error *error);
+  int (*admits)(const struct request *request, struct error *error);
+  int (*settle)(struct publication *publication, struct request *request, int found);
+  void (*clear)(void *details);
+  /*
+  ** Notes what has to be computed before the charge, while the ledger is not locked (deferred.h).
+  ** Reports no error, because charge() will report it. Null: nothing to compute.
+  */
+  void (*prepare)(const struct publication *publication, const struct request *request);
+
+  /*
+  ** Makes definition.details from the release. Returns null if the release is impossible, with an
+  ** error only when out of memory. Null: the kind has no details.
+  */
+  void *(*describe)(const struct publication *publication);
+  /* Changes the contribution of a unit before its layout is made; null: changes nothing. */
+  void (*contribute)(const struct definition *definition, struct contribution *contribution);
+
   /* Inserts a new release into the ledger and charges it. */
   int (*charge)(struct publication *publication);
   /* Draws from the exact totals on the lattice. Stores nothing. */
@@ -24,17 +53,25 @@ struct procedure {
   ** the release at an outer tier. Null if the release has a path.
   */
   const char *only_mixes;
+  /* 1: no tier inside the first point can get a point from the data. */
+  int never_refines;
   /*
-  ** Applies the kernel of dp_mix() and publishes the result at the publication's tier. Null: the
-  ** release has a path, and life.c applies the kernel.
+  ** Checks that a stored release may be diffused from tier `from` to the publication's tier.
+  ** `clock` is the clock of the new point at one tier on this way. Null: it may.
   */
-  int (*mix)(struct publication *publication, const struct markov_kernel *kernel);
+  int (*diffusible)(const struct publication *publication, int from, uint64_t clock);
   /*
   ** Checks that the publication at a tier follows from the mechanism and the kernels. Returns null,
   ** or the first discrepancy, which the caller frees with sqlite3_free(). The member is null if the
   ** release has a path; verify.c checks the path.
   */
   char *(*verify)(struct publication *publication, const char *tier);
+  /*
+  ** For a release with a path: checks that the stored curve of a publication is at least the cost
+  ** that its mechanism computes at this clock. `curve` may be null. Null: the cost is that of the
+  ** noise, which the ledger checks.
+  */
+  int (*paid)(struct publication *publication, uint64_t clock, const double *curve);
 };
 
 #endif

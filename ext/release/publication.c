@@ -13,5 +13,6 @@ void publish_clear(struct publication *publication) {
   sqlite3_free(publication->drawn);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   ledger_release_clear(&publication->definition.release);
+  sqlite3_free(publication->definition.details);
   *publication = (struct publication){0};
 }

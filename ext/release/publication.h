@@ -4,7 +4,7 @@
 
 #include "ledger/ledger.h"
 #include "math/renyi.h"
-#include "mechanism/sgd.h"
+#include "mechanism/lattice_design.h"
 #include "release/kinds.h"
 
 /* The published answer: a number, JSON, or NULL. */
@@ -14,8 +14,19 @@ struct answer {
   int is_null;
 };
 
-struct markov_kernel;
+struct numbers; /* numbers.h */
+struct publication;
 struct session; /* session.h */
+
+/* What dp_mix() does with a stored release (a room beside the core implements it). */
+struct mixing {
+  /* Publishes the release at the publication's tier. */
+  int (*mix)(struct publication *publication, const struct mixing *mixing);
+  /* Applies the kernel to the numbers of a point, for a release with a path. */
+  int (*send)(const struct publication *publication, const struct mixing *mixing,
+              struct numbers *numbers);
+  const char *json; /* the kernel, as the ledger stores it */
+};
 
 /* A point that has been drawn but not stored yet. */
 struct drawn {
@@ -34,7 +45,7 @@ struct definition {
   const struct mechanism *mechanism;
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
-  struct descent descent;           /* for a model: the parameters of its descent */
+  void *details;                    /* what only this kind has (procedure.h); owned */
   int by_unit;                      /* the ledger protects units, not rows */
 };
 
@@ -43,8 +54,8 @@ struct position {
   struct ledger_tier *tiers;
   int count, at;  /* the publication's tier is tiers[at] */
   uint64_t clock; /* the variance of the noise at this tier, in squared lattice steps */
-  const struct markov_kernel *kernel; /* applied to the groups at this tier; null: no kernel */
-  int refining; /* the release moves inward from points that are already stored */
+  const struct mixing *mixing; /* applied to the numbers at this tier; null: no kernel */
+  int refining;                /* the release moves inward from points that are already stored */
 };
 
 struct publication_cost {

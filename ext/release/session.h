@@ -16,18 +16,18 @@ struct pending {
   int count, room;
 };
 
-/* The divergences of the kernels that the running SQL function needs (divergences.h). */
-struct divergence;
-struct divergences {
-  struct divergence *list;
-  int defers; /* 1: divergences of large kernels are not computed during the transaction */
+/* What the running SQL function computes while the ledger is not locked (deferred.h). */
+struct computation;
+struct deferred {
+  struct computation *list;
+  int defers; /* 1: what takes long is not computed during the transaction */
 };
 
 struct session {
   struct error error; /* the error of the running SQL function; the ledger sets this error, too */
   struct ledger *ledger;
   struct pending *pending; /* the statements whose releases are drawn but not stored */
-  struct divergences divergences;
+  struct deferred deferred;
 };
 
 /*

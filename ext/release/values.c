@@ -1,7 +1,6 @@
 /* values.c: see values.h. */
 #include "release/values.h"
 
-#include "mechanism/markov_kernel.h"
 #include "release/numbers.h"
 #include "release/session.h"
 
@@ -10,19 +9,19 @@ SQLITE_EXTENSION_INIT3
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
-  const struct markov_kernel *channel = publication->position.kernel;
+  const struct mixing *mixing = publication->position.mixing;
   struct numbers numbers;
   int stored =
       numbers_read(publication, cost->delta, values, &numbers) &&
-      (!channel || numbers_send(publication, channel, &numbers)) &&
+      (!mixing || mixing->send(publication, mixing, &numbers)) &&
       ledger_publication_insert(ledger, &publication->definition.release, tier,
                                 publication->position.clock, cost, numbers.shrink,
-                                numbers_clipping(publication, values), channel ? channel->json : 0);
+                                numbers_clipping(publication, values), mixing ? mixing->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->definition.release, tier, &value);
   }
-  sqlite3_free(numbers.estimates);
+  numbers_clear(&numbers);
   return stored && values_read(publication, tier);
 }
 

@@ -4,12 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "release/model.h"
 #include "release/procedures.h"
 #include "release/definition.h"
 #include "release/numbers.h"
+#include "release/room.h"
 #include "release/session.h"
-#include "mechanism/markov_kernel.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -43,29 +42,6 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 }
 
 /*
-** Applies the kernel that is stored for the tier, if there is one. If the kernel is invalid or does
-** not fit the groups, sets the count of the numbers to 0, so that the stored values differ from the
-** numbers.
-*/
-static int send_as_published(const struct publication *publication, const char *tier,
-                             struct markov_kernel *channel, struct numbers *numbers) {
-  struct ledger *ledger = publication->session->ledger;
-  char *kernel = 0;
-  ledger_kernel_find(ledger, publication->definition.release.id, tier, &kernel);
-  struct error error = {0};
-  int read = !kernel || markov_kernel_read(channel, ledger_json(ledger), kernel, &error);
-  if (error_is_memory(&error)) error_set_memory(ledger_error(ledger));
-  error_clear(&error);
-  int is_none = !read || (kernel && (!numbers_have_public_sums(publication) ||
-                                     numbers_missing_group(publication, channel)));
-  if (is_none) numbers->count = 0;
-  int sent = kernel && !is_none;
-  sqlite3_free(kernel);
-  return !error_is_set(ledger_error(ledger)) &&
-         (!sent || numbers_send(publication, channel, numbers));
-}
-
-/*
 ** Compares the stored numbers of clipped and of unclipped units with the numbers that the point
 ** gives.
 */
@@ -85,10 +61,9 @@ static char *compare_values(struct publication *publication,
   struct ledger *ledger = publication->session->ledger;
   struct comparison comparison = {{0}, 0, 1};
   char *found = 0;
-  struct markov_kernel channel = {0};
   publication->position.clock = point->clock;
   if (numbers_read(publication, published->delta, point->values, &comparison.numbers) &&
-      send_as_published(publication, tier, &channel, &comparison.numbers)) {
+      rooms_resend(publication, tier, &comparison.numbers)) {
     ledger_values(ledger, publication->definition.release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->definition.release.centre) {
@@ -106,9 +81,13 @@ static char *compare_values(struct publication *publication,
           tier);
     }
   }
-  markov_kernel_clear(&channel);
-  sqlite3_free(comparison.numbers.estimates);
+  numbers_clear(&comparison.numbers);
   return found;
+}
+
+static int is_paid(struct publication *publication, uint64_t clock, const double *curve) {
+  const struct procedure *procedure = procedure_of(publication->definition.aggregate);
+  return !procedure->paid || procedure->paid(publication, clock, curve);
 }
 
 static char *check_path(struct publication *publication,
@@ -131,7 +110,7 @@ static char *check_path(struct publication *publication,
       found = ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
           release->name, published->tier);
-    } else if (!models_paid(publication, point->clock, published->curve)) {
+    } else if (!is_paid(publication, point->clock, published->curve)) {
       found = ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
           release->name, published->tier);
@@ -159,11 +138,10 @@ static char *check_described(struct publication *publication,
   char *found = 0;
   if (!definition_describe(publication, definition_keys(&publication->definition.release)))
     return 0;
-  const struct procedure *procedure = procedure_of(publication->definition.mechanism);
+  const struct procedure *procedure = procedure_of(publication->definition.aggregate);
   if (!procedure->verify) return check_path(publication, published);
   if (ledger_tiers(ledger, &publication->position.tiers, &publication->position.count))
     found = procedure->verify(publication, published->tier);
-  ledger_tiers_free(publication->position.tiers, publication->position.count);
   return found;
 }
 
@@ -181,7 +159,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   } else if (aggregate_find(release->kind)) { /* unknown kinds are skipped */
     verification->found = check_described(&publication, published);
   }
-  ledger_release_clear(release);
+  publish_clear(&publication);
   return !verification->found && !error_is_set(ledger_error(ledger));
 }
 
@@ -225,7 +203,7 @@ char *session_verify(struct session *session) {
 /* ---- descriptions for the ledger ------------------------------------------------------------- */
 
 int mechanism_describe(int number, struct ledger_mechanism *described) {
-  const struct mechanism *mechanism = mechanisms[number];
+  const struct mechanism *mechanism = mechanism_at(number);
   if (!mechanism) return 0;
   *described = (struct ledger_mechanism){
       .name = mechanism->name,

@@ -24,7 +24,7 @@ enum statistic {
   STATISTIC_VECTOR = 2,   /* several sums (sums/vector_sum.h) */
   STATISTIC_CATEGORY = 4, /* one of the public categories */
   STATISTIC_REPORTS = 8,  /* one report for each row */
-  STATISTIC_MODEL = 16    /* coefficients of a model (mechanism/sgd.h) */
+  STATISTIC_MODEL = 16    /* coefficients of a model (models/sgd.h) */
 };
 
 struct vector_sum;

@@ -18,8 +18,9 @@
 #include "math/rounding.h"
 #include "noise/discrete_gaussian.h"
 #include "noise/discrete_laplace.h"
-#include "mechanism/hiding.h"
-#include "mechanism/sgd.h"
+#include "models/coefficients.h"
+#include "models/hiding.h"
+#include "models/sgd.h"
 
 #define MOST_DIM  8
 #define MOST_ROWS 60

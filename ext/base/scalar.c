@@ -1,0 +1,59 @@
+/* scalar.c: see scalar.h. */
+#include "base/scalar.h"
+
+#include <stdarg.h>
+
+#include "base/sql_text.h"
+
+SQLITE_EXTENSION_INIT3
+
+int pure_register(sqlite3 *db, const struct scalar *table, int count) {
+  for (int i = 0; i < count; i++) {
+    for (int arity = table[i].min_arguments; arity <= table[i].max_arguments; arity++) {
+      int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags,
+                                          (void *)&table[i], table[i].call, 0, 0, 0);
+      if (rc != SQLITE_OK) return rc;
+    }
+  }
+  return SQLITE_OK;
+}
+
+const struct scalar *function_of(sqlite3_context *context) {
+  return sqlite3_user_data(context);
+}
+
+void fail_call(sqlite3_context *context, const char *name, struct error *error) {
+  char *full = error_is_memory(error) ? 0 : sqlite3_mprintf("%s: %s", name, error_text(error));
+  if (full) {
+    sqlite3_result_error(context, full, -1);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+  sqlite3_free(full);
+  error_clear(error);
+}
+
+void function_error(sqlite3_context *context, const char *format, ...) {
+  struct error error = {0};
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(&error, format, arguments);
+  va_end(arguments);
+  fail_call(context, function_of(context)->name, &error);
+}
+
+int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
+                    double *number) {
+  struct error error = {0};
+  if (domain_check(value, domain, number, &error)) return 1;
+  fail_call(context, function_of(context)->name, &error);
+  return 0;
+}
+
+const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
+  const char *text = plain_text(value);
+  if (text && *text) return text;
+  function_error(context, "%s must be a text that is not empty%s", parameter,
+                 not_a(value, SQLITE_TEXT));
+  return 0;
+}

@@ -1,0 +1,55 @@
+/*
+** scalar.h: the descriptors of scalar SQL functions, their arguments, and the common form of error
+** messages, "function: what is wrong (what to do)".
+*/
+#ifndef DIFFUSE_BASE_SCALAR_H
+#define DIFFUSE_BASE_SCALAR_H
+
+#include <sqlite3ext.h>
+
+#include "base/domain.h"
+#include "base/error.h"
+
+/*
+** The descriptor of a scalar function. The user data of every scalar begins with its descriptor, so
+** that `call` can get the descriptor from function_of().
+*/
+struct scalar {
+  const char *name;
+  int min_arguments;
+  int max_arguments;
+  int flags; /* PURE or PRIVATE_FUNCTION */
+  void (*call)(sqlite3_context *, int, sqlite3_value **);
+};
+
+/*
+** The flags of functions that compute from public parameters alone and use no ledger and no data.
+*/
+#define PURE (SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
+
+/* Registers `count` scalars that need only their arguments. Returns an SQLite result code. */
+int pure_register(sqlite3 *db, const struct scalar *table, int count);
+
+/* Returns the descriptor of the scalar that is running. */
+const struct scalar *function_of(sqlite3_context *context);
+
+/* Fails the call with "name: message". The format is that of sqlite3_mprintf(). */
+void function_error(sqlite3_context *context, const char *format, ...);
+
+/* Fails the call of a function with the message "name: error", and clears the error. */
+void fail_call(sqlite3_context *context, const char *name, struct error *error);
+
+/*
+** Reads a number and returns 1. If the value is not a number in the domain, fails the running
+** scalar and returns 0.
+*/
+int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
+                    double *number);
+
+/*
+** Returns the text of an argument. If the argument is not a text or is empty, fails the running
+** scalar and returns null.
+*/
+const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
+
+#endif

@@ -1,0 +1,76 @@
+/* room.c: see room.h. The kinds and their options. */
+#include "categories/room.h"
+
+#include "categories/categories.h"
+#include "categories/mechanisms.h"
+#include "categories/mix.h"
+#include "categories/responses.h"
+#include "functions/options.h"
+#include "sums/vector_sum.h"
+
+#define ROOT_2 1.4142135623730952 /* rounded up */
+
+/* A row adds 1 to the cell of its key. */
+#define COUNTS_KEYS                                                                                \
+  .has_keys = 1, .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1, .spread = ROOT_2, \
+  .each = 1, .add = vector_sum_add_one, .is_linear = 1
+
+static const struct family family_choice = {
+    .statistic = STATISTIC_CATEGORY, COUNTS_KEYS, .has_states = 1};
+static const struct family family_response = {.statistic = STATISTIC_REPORTS, COUNTS_KEYS};
+
+static const struct option survey_options[] = {
+    {{"kernel", 0, 0, 0, 0}, READ, 0, OPTIONS_OF_PUBLISHING, P_OWN, 1, responses_kernel},
+    {{"n", 1, RESPONSE_MAX_ROWS, 0, 0},
+     WHOLE_NUMBER,
+     OWN(struct survey_options, reports),
+     OPTIONS_OF_PUBLISHING,
+     P_OWN,
+     0,
+     0},
+    {{"otherwise", 0, 0, 0, 0},
+     KEY,
+     OWN(struct survey_options, otherwise),
+     OPTIONS_OF_PUBLISHING,
+     P_OWN,
+     0,
+     0},
+};
+
+static const struct aggregate kinds[] = {
+    /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
+    {.name = "dp_choice",
+     .kind = "choice",
+     .family = &family_choice,
+     .form = FORM_SYMBOL,
+     .min_arguments = 3,
+     .max_arguments = 5,
+     .places = {.key = 1, .parameters[P_CANDIDATES] = 2, .unit = 3, .name = 4},
+     .takes = 1u << P_CANDIDATES,
+     .default_clip = 1,
+     .counts = 1,
+     .procedure = &category_procedure},
+    /*
+    ** dp_response_count(tier, key, kernel, options): the number of rows in each state, after a
+    ** kernel has changed each row
+    */
+    {.name = "dp_response_count",
+     .kind = "response_count",
+     .family = &family_response,
+     .form = FORM_OBJECT,
+     .min_arguments = 4,
+     .max_arguments = 4,
+     .places = {.key = 1, .parameters[P_OWN] = 2, .name = 3},
+     .takes = 1u << P_OWN,
+     .default_clip = 1,
+     .counts = 1,
+     .procedure = &response_procedure,
+     .options = survey_options,
+     .option_count = sizeof survey_options / sizeof *survey_options},
+};
+
+const struct room categories_room = {.mechanisms = category_mechanisms,
+                                     .kinds = kinds,
+                                     .kind_count = sizeof kinds / sizeof *kinds,
+                                     .resend = groups_resend,
+                                     .functions = mix_register};

@@ -1,0 +1,421 @@
+/* hiding.c: see hiding.h. */
+#include "models/hiding.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "math/gaussian.h"
+#include "math/iteration.h"
+#include "math/mixing.h"
+#include "math/renyi.h"
+
+/*
+** A walk (struct walk) takes the first SINGLE steps after a row one by one. From there on, the walk
+** takes blocks of steps. The size of a block is 1/SHARE of the number of steps so far.
+*/
+#define SINGLE 256
+#define SHARE  32
+
+/*
+** The code raises bounds by this margin, which covers the rounding errors of math/ and of sums of
+** logarithms.
+*/
+#define MARGIN 0x1p-30
+
+void hiding_make(struct hiding *hiding, const struct descent *descent, const struct layout *shape,
+                 int shift) {
+  hiding->descent = descent;
+  course_make(&hiding->course, descent, shape, shift);
+}
+
+/* ---- one step -------------------------------------------------------------------------------- */
+
+/* The noise of one step, or the combined noise of several steps. */
+struct noise {
+  int laplace;
+  double clock; /* variance, or 2 t^2 */
+  double least; /* the least variance of the draws that make this noise */
+  double slack; /* the lattice slack of all these draws */
+};
+
+static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {
+  const struct descent *descent = hiding->descent;
+  double clock = (double)hop->clock;
+  return (struct noise){descent->laplace > 0, clock, clock,
+                        descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
+}
+
+static double log_laplace(double epsilon, double distance, double scale) {
+  double half = (distance / scale * (1 + 0x1p-50) - epsilon) / 2, y = 0.5 / scale;
+  if (!(half > 0)) return -INFINITY;
+  double less = 2 * pow(sinh(y / 2), 2) / cosh(y); /* 1 - 1/cosh(y) */
+  double value = -expm1(-half) + exp(-half) * less;
+  return half > 0.5 ? log1p(-exp(-half) / cosh(y)) : log(value);
+}
+
+/*
+** Returns the logarithm of exp(-(epsilon - r)^2/(4r)), where r = rate. exp(-(epsilon - r)^2/(4r))
+** is an upper bound on the delta of any mechanism of zCDP rate r.
+*/
+static double log_chernoff(double epsilon, double rate) {
+  return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
+}
+
+static double log_gaussian(const struct noise *noise, double epsilon, double distance) {
+  double shrunk =
+      noise->clock * (1 - 1 / (12 * noise->least)); /* V - 1/12 replaces each variance V */
+  double log_stick = gaussian_log_hockey_stick(epsilon, distance / sqrt(shrunk));
+  double slack = noise->slack * (1 + exp(fmin(epsilon, 700)));
+  double raised =
+      log_stick > -600 ? log_stick + log1p(slack * exp(-log_stick)) : log(exp(log_stick) + slack);
+  return fmin(fmin(raised, 0), log_chernoff(epsilon, distance * distance / (2 * noise->clock)));
+}
+
+/*
+** Returns ln E, where E is the hockey-stick divergence of order e^epsilon between the noise and the
+** noise moved by `distance`.
+*/
+static double log_stick(const struct noise *noise, double epsilon, double distance) {
+  if (distance == 0 || epsilon == INFINITY) return -INFINITY;
+  if (noise->laplace) return log_laplace(epsilon, distance, sqrt(noise->clock / 2));
+  return log_gaussian(noise, epsilon, distance);
+}
+
+/*
+** Returns the largest distance that two points of the ball can have after a step. The distance is
+** in the norm of the step's noise.
+*/
+static double moved_by(const struct hiding *hiding, const struct hop *hop) {
+  const struct descent *descent = hiding->descent;
+  double width = 2 * ldexp(descent->radius, -hiding->course.granularity), root = sqrt(descent->dim);
+  double moved = hop->contraction * width + 1.25 * root;
+  return moved * (descent->laplace > 0 ? root : 1) * (1 + 0x1p-40);
+}
+
+/* ---- the steps after a row ------------------------------------------------------------------- */
+
+/*
+** A walk over the steps after a row. The walk computes d (hiding.h), the divergence that remains
+** for the row, at one epsilon.
+*/
+struct walk {
+  const struct hiding *hiding;
+  double index, epsilon;
+  double after, left; /* number of steps taken, and number of steps left */
+  double log_delta;
+  /*
+  ** block: number of steps in the last block. log_factor: log of an upper bound on the factor by
+  ** which each step of this block multiplies d.
+  */
+  double block, log_factor;
+  double distance, variance; /* T_0 and the clock of the path so far */
+  struct hop hop;            /* the current step; constant if all steps are equal */
+};
+
+static double log_path(const struct walk *walk) {
+  struct noise noise = noise_of(walk->hiding, &walk->hop);
+  noise.clock = walk->variance;
+  noise.slack *= walk->after + 1;
+  return log_stick(&noise, walk->epsilon, walk->distance);
+}
+
+/* Extends the path by one step. */
+static void extend_path(struct walk *walk) {
+  double contraction = walk->hop.contraction;
+  walk->distance =
+      (contraction * walk->distance + 2.5 * sqrt(walk->hiding->descent->dim)) * (1 + 0x1p-50);
+  walk->variance =
+      (contraction * contraction * walk->variance + (double)walk->hop.clock) * (1 - 0x1p-50);
+}
+
+static struct walk walk_from(const struct hiding *hiding, double index, double epsilon) {
+  struct walk walk = {
+      .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
+  /*
+  ** The ratio of sensitivity to noise is largest in the last step (sgd.h), so the walk uses the
+  ** parameters of the last step for the row's own step.
+  */
+  course_hop(&hiding->course, hiding->course.steps, &walk.hop);
+  walk.distance = (double)walk.hop.sensitivity;
+  walk.variance = (double)walk.hop.clock;
+  struct noise noise = noise_of(hiding, &walk.hop);
+  walk.log_delta = log_stick(&noise, epsilon, walk.distance);
+  return walk;
+}
+
+/* The walk uses the path bound only for equal steps with Gaussian noise. */
+static int has_path(const struct walk *walk) {
+  const struct descent *descent = walk->hiding->descent;
+  return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
+}
+
+/*
+** Takes the next block of steps, but at most `most` steps. The function multiplies d by the same
+** factor for each step of the block. This factor is an upper bound for two reasons. It is the
+** factor of the last step of the block, whose noise is the smallest relative to the moved distance
+** (sgd.h). It is also the factor at the d before the block. During the block d falls, and a smaller
+** d has a smaller factor.
+*/
+static void walk_on(struct walk *walk, double most) {
+  const struct hiding *hiding = walk->hiding;
+  double block = walk->after < SINGLE ? 1 : floor(walk->after / SHARE);
+  int uses_path = has_path(walk);
+  walk->block = fmin(fmin(block, walk->left), most);
+  if (hiding->descent->decay > 0)
+    course_hop(&hiding->course, walk->index + walk->after + walk->block, &walk->hop);
+  struct noise noise = noise_of(hiding, &walk->hop);
+  double delta = walk->log_delta > -INFINITY ? fmax(exp(walk->log_delta), DBL_MIN) : 0;
+  /* If d is below DBL_MIN, using DBL_MIN is safe, because a larger d has a larger factor. */
+  double epsilon = mixing_epsilon(walk->epsilon, delta);
+  walk->log_factor = log_stick(&noise, epsilon, moved_by(hiding, &walk->hop));
+  walk->log_delta += walk->block * walk->log_factor;
+  walk->after += walk->block;
+  walk->left -= walk->block;
+  if (!uses_path) return;
+  extend_path(walk);
+  walk->log_delta = fmin(walk->log_delta, log_path(walk));
+}
+
+/*
+** Returns 1 if the walk certainly cannot bring ln d down to log_wanted. The function computes a
+** lower limit of d after the walk. It starts from the smaller of the current d and the path bound
+** at the end of the path. For each step left, it multiplies this number by the least factor that a
+** step can have while d is above the wanted value.
+*/
+static int is_hopeless(const struct walk *walk, double log_wanted) {
+  struct walk ahead = *walk;
+  double best = walk->log_delta;
+  for (int i = 0; i < SINGLE && i < (int)fmin(walk->left, SINGLE) && has_path(walk); i++) {
+    extend_path(&ahead);
+    ahead.after++;
+  }
+  if (has_path(walk)) best = fmin(best, log_path(&ahead));
+  if (walk->left > 0) course_hop(&walk->hiding->course, walk->index + 1, &ahead.hop);
+  struct noise noise = noise_of(walk->hiding, &ahead.hop);
+  double factor = log_stick(&noise, mixing_epsilon(walk->epsilon, exp(log_wanted)),
+                            moved_by(walk->hiding, &ahead.hop));
+  return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
+}
+
+/*
+** Returns an upper bound on ln d after all steps. The walk may stop early, when ln d is at most
+** log_wanted or certainly cannot reach log_wanted.
+*/
+static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
+                              double log_wanted) {
+  struct walk walk = walk_from(hiding, index, epsilon);
+  if (log_wanted > -INFINITY && is_hopeless(&walk, log_wanted - MARGIN)) return walk.log_delta;
+  while (walk.left > 0 && walk.log_delta > log_wanted - MARGIN) {
+    walk_on(&walk, INFINITY);
+    if (walk.log_factor == 0 && !has_path(&walk)) break; /* later steps do not lower d either */
+  }
+  return fmin(walk.log_delta + MARGIN, 0);
+}
+
+/* ---- the least epsilon ----------------------------------------------------------------------- */
+
+static int suffices(const struct hiding *hiding, double index, double epsilon, double log_wanted) {
+  return log_delta_after(hiding, index, epsilon, log_wanted) <= log_wanted;
+}
+
+/*
+** Returns the least epsilon in [0, high] for which the delta after all steps is at most
+** exp(log_wanted). Returns `high` if high * (1 - 2^-16) does not suffice.
+*/
+static double least_epsilon(const struct hiding *hiding, double index, double high,
+                            double log_wanted) {
+  double low = 0, least = high * 0x1p-40;
+  if (!suffices(hiding, index, high * (1 - 0x1p-16), log_wanted)) return high;
+  if (suffices(hiding, index, 0, log_wanted)) return 0;
+  while (high - low > fmax(high * 0x1p-32, least)) {
+    double middle = low / 2 + high / 2;
+    if (suffices(hiding, index, middle, log_wanted)) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+void hiding_lower(const struct hiding *hiding, double delta, double *epsilons) {
+  double least = INFINITY, next = 0, log_wanted = log(delta);
+  for (int row = (int)hiding->descent->rows; row >= 1; row--) {
+    double after = hiding->course.steps - row, *epsilon = &epsilons[row - 1];
+    *epsilon = fmin(*epsilon, least);
+    if (after < next || *epsilon == 0) continue;
+    next = after < SINGLE ? after + 1 : after + floor(after / SHARE);
+    double found = least_epsilon(hiding, row, *epsilon, log_wanted);
+    if (found < *epsilon) *epsilon = least = found;
+  }
+}
+
+void hiding_path_epsilons(const struct hiding *hiding, double delta, const double *rates,
+                          double *epsilons) {
+  struct hop hop;
+  course_hop(&hiding->course, hiding->course.steps, &hop);
+  struct noise noise = noise_of(hiding, &hop);
+  for (int i = 0; i < (int)hiding->descent->rows; i++) {
+    double rate = rates[i] * (1 + 1 / (6 * noise.least)); /* V - 1/12 replaces each variance V */
+    double most = rate + 2 * sqrt(rate * -log(delta));
+    double slack = noise.slack * (hiding->course.steps - i) * (1 + exp(fmin(most, 700)));
+    double exact = slack < delta ? gaussian_epsilon(rate, delta - slack) : INFINITY;
+    epsilons[i] = exact <= most ? exact : zcdp_epsilon(rates[i], delta);
+    if (slack > delta * 0x1p-40) epsilons[i] = fmin(epsilons[i], zcdp_epsilon(rates[i], delta));
+  }
+}
+
+/* ---- random stop ----------------------------------------------------------------------------- */
+
+/* Returns the sum of e^(factor k) over k = 0 .. count - 1, for factor <= 0. */
+static double powers(double factor, double count) {
+  if (factor == 0 || count == 1) return count;
+  return factor > -INFINITY ? expm1(count * factor) / expm1(factor) : 1;
+}
+
+double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
+  struct walk walk = walk_from(hiding, 1, epsilon);
+  double sum = exp(walk.log_delta);
+  /* Within a block, the values d_k form a geometric sequence. */
+  while (walk.left > 0 && walk.log_delta > -INFINITY) {
+    double before = walk.log_delta;
+    walk_on(&walk, INFINITY);
+    double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
+    sum += exp(first) * powers(walk.log_factor, walk.block);
+  }
+  return fmin(sum / hiding->descent->rows, 1) * (1 + MARGIN);
+}
+
+void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *deltas) {
+  int rows = (int)hiding->descent->rows;
+  struct walk walk = walk_from(hiding, 1, epsilon);
+  double sum = exp(walk.log_delta);
+  /* The delta of row i is the sum of d_0 .. d_(rows - i), divided by rows (hiding.h). */
+  for (int row = rows; row >= 1; row--) {
+    deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
+    if (row > 1) walk_on(&walk, 1);
+    sum += exp(walk.log_delta);
+  }
+}
+
+void hiding_stop_variance(struct descent *descent, const struct layout *shape,
+                          const struct design *design, double epsilon, double delta) {
+  double low = (double)LATTICE_MIN_VARIANCE - 1, high = 0x1p52;
+  struct hiding hiding;
+  descent->variance = high;
+  hiding_make(&hiding, descent, shape, design->shift);
+  int found = hiding_stop_delta(&hiding, epsilon) <= delta;
+  /* delta falls as the variance grows. The variance `low` is too small; `high` is large enough. */
+  while (found && high - low > 1) {
+    descent->variance = floor((low + high) / 2);
+    hiding_make(&hiding, descent, shape, design->shift);
+    if (hiding_stop_delta(&hiding, epsilon) <= delta) {
+      high = descent->variance;
+    } else {
+      low = descent->variance;
+    }
+  }
+  descent->variance = found ? high : 0;
+}
+
+/* ---- Renyi divergences ----------------------------------------------------------------------- */
+
+static double pure_epsilon(const struct hiding *hiding, double index) {
+  struct walk walk = walk_from(hiding, index, 0);
+  double high = walk.distance / sqrt(walk.variance / 2) * (1 + 0x1p-40);
+  return hiding->descent->laplace > 0 ? least_epsilon(hiding, index, high, -INFINITY) : INFINITY;
+}
+
+/*
+** The nodes of a profile are the values of epsilon at which it stores delta. Here they are given as
+** shares of the last node. The first share is 0. Up to the share 1/64 there are 16 nodes for each
+** octave, and from there on the nodes are equally spaced. The number of nodes is a constant, so it
+** is the same on every machine.
+*/
+#define OCTAVES       40
+#define TO_THE_OCTAVE 16
+#define EQUAL_STEPS   1008 /* number of equal steps; each step is 1/1024 */
+
+static double node_share(int node) {
+  int geometric = (OCTAVES - 6) * TO_THE_OCTAVE;
+  if (node == 0) return 0;
+  if (node <= geometric) return exp2((double)(node - geometric) / TO_THE_OCTAVE - 6);
+  return (double)(16 + node - geometric) / 1024;
+}
+
+/*
+** Returns the epsilon of the last node. For any larger epsilon, the noise of the row's own step
+** alone makes delta 0 (Laplace noise) or less than 1e-299.
+*/
+static double end_of_profile(const struct profile *profile) {
+  if (profile->pure < INFINITY) return profile->pure;
+  return profile->rate + 2 * sqrt(profile->rate * 690);
+}
+
+void hiding_profile(const struct hiding *hiding, struct profile *profile) {
+  double index = hiding->descent->rows, least = 0;
+  struct walk walk = walk_from(hiding, index, 0);
+  profile->rate = walk.distance * walk.distance / (2 * walk.variance);
+  profile->pure = pure_epsilon(hiding, index);
+  profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
+  double end = end_of_profile(profile);
+  for (int node = 0; node < profile->count; node++) {
+    double epsilon = end * node_share(node);
+    least = fmin(least, log_delta_after(hiding, index, epsilon, -INFINITY));
+    profile->epsilon[node] = epsilon;
+    profile->log_delta[node] = least;
+  }
+  profile->log_factor = 0;
+  for (walk = walk_from(hiding, index, end); walk.left > 0 && walk.log_delta > -INFINITY;) {
+    walk_on(&walk, INFINITY);
+    profile->log_factor += walk.block * walk.log_factor;
+  }
+}
+
+/* Returns e^factor times the integral of e^(a x) over x from `from` to `to`, for a > 0. */
+static double exponential_integral(double factor, double a, double from, double to) {
+  return exp(factor + a * to) * -expm1(-a * (to - from)) / a;
+}
+
+/* Returns the logarithm of the mean of e^a and e^b, a >= b. */
+static double log_mean(double a, double b) {
+  return a > -INFINITY ? a + log1p(exp(b - a)) - M_LN2 : a;
+}
+
+/*
+** Returns an upper bound on the integral between two nodes. The integrand is the sum of two terms,
+** g^(alpha-2) delta and g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2,
+** g^(alpha-2) rises while the chord of delta falls, so the mean of their product is at most the
+** product of their means (Chebyshev). For the first term and alpha < 2, and for the second term,
+** the bound uses delta at the left node.
+*/
+static double integral_between(const struct profile *profile, int i, double alpha) {
+  double from = profile->epsilon[i], to = profile->epsilon[i + 1];
+  double left = profile->log_delta[i], right = profile->log_delta[i + 1];
+  double mean = alpha >= 2 ? log_mean(left, right) : left;
+  if (left == -INFINITY) return 0;
+  return exponential_integral(mean, alpha - 1, from, to) +
+         exp(left - alpha * from) * -expm1(-alpha * (to - from)) / alpha;
+}
+
+/*
+** Returns an upper bound on the integral beyond the last node. For Gaussian noise, the bound uses
+** the delta of the row's own step, multiplied by the factors that the later steps have at the last
+** node. These factors only fall as epsilon grows. For Laplace noise the integral is 0.
+*/
+static double integral_beyond(const struct profile *profile, double alpha) {
+  double rate = profile->rate, from = profile->epsilon[profile->count - 1];
+  if (profile->pure < INFINITY) return 0;
+  double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
+  double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
+  /* The factor 4 covers both terms of the integrand. */
+  return 4 * sqrt(M_PI * rate) * exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
+}
+
+double profile_rdp(const struct profile *profile, double alpha) {
+  if (isinf(alpha)) return profile->pure;
+  double sum = integral_beyond(profile, alpha);
+  for (int i = 0; i + 1 < profile->count; i++) sum += integral_between(profile, i, alpha);
+  double moment = alpha * (alpha - 1) * sum * (1 + MARGIN);
+  return fmin(log1p(moment) / (alpha - 1), profile->pure);
+}

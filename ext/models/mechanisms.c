@@ -1,0 +1,159 @@
+/*
+** mechanisms.c: the mechanisms that release models. A model is trained by a noisy descent (sgd.h).
+** The last rows of a descent may be public, or the descent may stop after a random number of rows.
+*/
+#include <math.h>
+#include <stdlib.h>
+
+#include "math/mixing.h"
+#include "math/rounding.h"
+#include "mechanism/mechanism.h"
+#include "models/hiding.h"
+#include "models/sgd.h"
+
+static const struct descent *descent_of(const struct terms *terms) {
+  return terms->details;
+}
+
+/* ---- the lattice ----------------------------------------------------------------------------- */
+
+static uint64_t model_design(const struct mechanism *mechanism, const struct terms *terms,
+                             struct design *design) {
+  (void)mechanism;
+  uint64_t variance;
+  descent_design(descent_of(terms), terms->shape, terms->rate, design, &variance);
+  return descent_clock(descent_of(terms), terms->shape, design->shift);
+}
+
+static uint64_t model_sensitivity(const struct mechanism *mechanism, const struct terms *terms) {
+  (void)mechanism;
+  return descent_sensitivity(descent_of(terms), terms->shape, terms->shift);
+}
+
+/*
+** Returns the rate of the noise, or 0 for a model with a random stop, whose cost is a curve only.
+*/
+static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
+                         uint64_t clock) {
+  return descent_of(terms)->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
+}
+
+/*
+** The clock of a point includes the noise of earlier steps. The draw of the point adds only the
+** noise of the last step.
+*/
+static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
+  (void)clock;
+  return (uint64_t)descent_of(terms)->variance;
+}
+
+/* ---- the cost -------------------------------------------------------------------------------- */
+
+double pure_epsilon_of_rate(double rate) {
+  double low = 0, high = rate + 2 * sqrt(rate) + 1;
+  for (int i = 0; i < 100; i++) {
+    double middle = low / 2 + high / 2;
+    if (middle * tanh(middle / 2) <= rate) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return published_down(low);
+}
+
+static double stop_curve(const void *room, double alpha) {
+  return response_rdp(alpha, ((const struct cost_room *)room)->epsilon);
+}
+
+/*
+** Public rows after the private rows lower the cost. At each order, the cost is the smaller of the
+** cost of the noise and the contraction bound (hiding.h). The proof covers RDP only.
+*/
+static double hidden_curve(const void *room, double alpha) {
+  return fmin(noise_curve(room, alpha),
+              profile_rdp(((const struct cost_room *)room)->profile, alpha));
+}
+
+/*
+** Computes the profile for hidden_curve(). The profile does not depend on the tier, so it is
+** computed once.
+*/
+static int hide(const struct terms *terms, struct cost_room *room) {
+  struct hiding hiding;
+  if (room->profile) return 1;
+  room->profile = malloc(sizeof(struct profile));
+  if (!room->profile) return 0;
+  hiding_make(&hiding, descent_of(terms), terms->shape, terms->shift);
+  hiding_profile(&hiding, room->profile);
+  return 1;
+}
+
+static int model_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
+                      struct cost_room *room, struct cost *cost) {
+  sums_cost(mechanism, terms, clock, room, cost);
+  if (descent_of(terms)->random_stop > 0) {
+    room->epsilon = pure_epsilon_of_rate(terms->rate);
+    *cost = (struct cost){0, terms->delta, stop_curve, room};
+  } else if (descent_of(terms)->public_rows > 0) {
+    *cost = (struct cost){0, 0, hidden_curve, room};
+    return hide(terms, room);
+  }
+  return 1;
+}
+
+#define MODEL                                                                                      \
+  .design = model_design, .sensitivity = model_sensitivity, .rate = model_rate,                    \
+  .draw_clock = model_draw_clock, .cost = model_cost
+
+/* ---- the mechanisms -------------------------------------------------------------------------- */
+
+/*
+** Mechanisms in which every row is private and pays for one draw of noise. Their theorem is the
+** theorem of the noise.
+*/
+const struct mechanism sgd_gaussian = {
+    .name = "gaussian",
+    .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "
+               "Theorem 4); charged as sensitivity^2 / (2 (variance - 1/12))",
+    .statistics = STATISTIC_MODEL,
+    .noise = &gaussian_noise,
+    MODEL};
+
+const struct mechanism sgd_laplace = {
+    .name = "laplace",
+    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
+               "/ scale",
+    .statistics = STATISTIC_MODEL,
+    .noise = &laplace_noise,
+    MODEL};
+
+/* Mechanisms with public rows or a random stop. */
+static const struct mechanism sgd_iteration = {
+    .name = "iteration",
+    .theorem = "the worst private row of a descent with public rows after it (Balle et al. 2019, "
+               "Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1 "
+               "of the former anew in each step), or the first of one that stops at random "
+               "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
+    .statistics = STATISTIC_MODEL,
+    .hides = 1,
+    .noise = &gaussian_noise,
+    MODEL};
+
+static const struct mechanism sgd_laplace_iteration = {
+    .name = "laplace_iteration",
+    .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
+               "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
+    .statistics = STATISTIC_MODEL,
+    .hides = 1,
+    .noise = &laplace_noise,
+    MODEL};
+
+const struct mechanism *descent_mechanism(const struct descent *descent) {
+  int is_iteration = descent->public_rows > 0 || descent->random_stop > 0;
+  if (descent->laplace > 0) return is_iteration ? &sgd_laplace_iteration : &sgd_laplace;
+  return is_iteration ? &sgd_iteration : &sgd_gaussian;
+}
+
+const struct mechanism *const model_mechanisms[] = {&sgd_gaussian, &sgd_iteration,
+                                                    &sgd_laplace_iteration, &sgd_laplace, 0};

@@ -1,0 +1,39 @@
+/*
+** model.h: releases of models. Converts the parameters of a model between three forms: the options,
+** the text dp_release.model in the ledger, and struct descent (sgd.h).
+*/
+#ifndef DIFFUSE_MODELS_MODEL_H
+#define DIFFUSE_MODELS_MODEL_H
+
+#include "models/sgd.h"
+#include "release/procedure.h"
+
+/* The details of a request for a model: the options that only models have. */
+struct model_options {
+  struct descent descent;
+  char *loss, *stop, *schedule;
+};
+
+/*
+** The steps of a model: those of a release with a path, with the noise and the learning rate of the
+** tier, and with what the rows after a row hide.
+*/
+extern const struct procedure model_procedure;
+
+/* Reads the text of a model. Returns 0 if the text is not a model. */
+int models_read(const char *text, struct descent *descent);
+
+/*
+** The largest cost that one row of a model may have at a tier. `rate` is the limit for a model that
+** publishes the last point, and `epsilon` and `delta` are the limits for a random stop.
+*/
+struct price {
+  double rate, epsilon, delta;
+};
+
+struct price model_price(const struct ledger_tier *tier, double weight, double share);
+
+/* Returns the contribution of one row of a model: one step of the descent. */
+struct contribution model_contribution(const struct descent *descent);
+
+#endif

@@ -1,0 +1,226 @@
+/* profile.c: see profile.h. */
+#include "models/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "math/iteration.h"
+#include "math/rounding.h"
+#include "models/hiding.h"
+#include "mechanism/noise_law.h"
+#include "release/kinds.h"
+#include "models/model.h"
+#include "release/pending.h"
+#include "release/session.h"
+
+SQLITE_EXTENSION_INIT3
+
+int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
+               struct descent *descent) {
+  *release = (struct ledger_release){0};
+  if (!ledger_release_find(ledger, name, release))
+    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate || aggregate->family->statistic != STATISTIC_MODEL)
+    return error_set(ledger_error(ledger), "release '%s' is no model but a '%s'", name,
+                     release->kind);
+  if (!models_read(release->model, descent))
+    return error_set(ledger_error(ledger), "release '%s' has an impossible model", name);
+  return strcmp(release->state, "released") == 0 ||
+         error_set(ledger_error(ledger), "release '%s' is %s", name, release->state);
+}
+
+#define MOST_INDEXES 5000000 /* the most private rows that one text can list */
+
+/*
+** Copies the tier at which a model was drawn, except for the name of the tier. Returns 0 on
+** failure.
+*/
+static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
+                         struct ledger_tier *tier) {
+  struct ledger_path path;
+  struct ledger_tier *tiers = 0;
+  int count = 0, at = -1;
+  if (ledger_path_read(ledger, release, release->dimension, &path) &&
+      ledger_tiers(ledger, &tiers, &count))
+    at = ledger_tier_find(ledger, tiers, count, path.points[0].tier);
+  if (at >= 0) *tier = tiers[at];
+  ledger_tiers_free(tiers, count);
+  ledger_path_free(&path);
+  tier->name = 0;
+  return at >= 0;
+}
+
+static void append_number(sqlite3_str *json, const char *key, double x) {
+  sqlite3_str_appendf(json, ",\"%s\":", key);
+  json_append_number(json, x);
+}
+
+/*
+** Returns the parameters for the theorems as they are printed in the papers. In these theorems the
+** noise is added to a gradient, and the size of the noise is the standard deviation of Gaussian
+** noise or the scale of Laplace noise.
+*/
+static struct sgd theorem_of(const struct descent *descent, int granularity) {
+  double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
+  double noise = ldexp(sqrt(variance), granularity) / descent->eta;
+  return (struct sgd){.length = descent->rows + descent->public_rows,
+                      .lipschitz_loss = descent->lipschitz,
+                      .noise = noise,
+                      .eta = descent->eta,
+                      .beta = descent->beta,
+                      .rho = descent->l2,
+                      .diameter = 2 * descent->radius};
+}
+
+/* A model and the values to list for its rows. */
+struct listing {
+  const struct descent *descent;
+  const struct ledger_release *release;
+  struct price price;
+  double delta; /* the tier's delta without delta_keys */
+  struct sgd theorem;
+  struct layout shape;
+  struct hiding hiding;
+  double *first, *second; /* one number for each row, set by the functions prepare_*() */
+  sqlite3_str *json;
+};
+
+/*
+** Returns the least epsilon for which Theorem 3 of Asoodeh et al., as printed, gives at most the
+** delta of the listing.
+*/
+static double printed_epsilon(const struct listing *listing) {
+  const struct sgd *theorem = &listing->theorem;
+  double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;
+  if (sgd_delta_laplace_printed(theorem, 0) <= listing->delta) return 0;
+  for (int i = 0; i < 50; i++) {
+    double middle = low / 2 + high / 2;
+    if (sgd_delta_laplace_printed(theorem, middle) <= listing->delta) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/*
+** Appends the result of the printed theorem, or null where its conditions fail. The printed
+** theorems assume that all steps have the same length. The printed theorem for Laplace noise also
+** assumes one dimension.
+*/
+static void append_printed(struct listing *listing, double x) {
+  if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
+    sqlite3_str_appendall(listing->json, ",\"paper\":null");
+  } else {
+    append_number(listing->json, "paper", x);
+  }
+}
+
+/* Applies Theorem 5 of Asoodeh et al. */
+static void prepare_stop(struct listing *listing) {
+  hiding_stop_deltas(&listing->hiding, listing->price.epsilon, listing->first);
+}
+
+static void append_stop(struct listing *listing, int i) {
+  append_number(listing->json, "epsilon", listing->price.epsilon);
+  append_number(listing->json, "delta", listing->first[i]);
+  append_printed(listing, sgd_delta_random_stop(&listing->theorem, listing->price.epsilon));
+}
+
+/* Applies Theorem 3 of Asoodeh et al. */
+static void prepare_laplace(struct listing *listing) {
+  int rows = (int)listing->descent->rows;
+  double scale = (double)laplace_scale((uint64_t)listing->descent->variance);
+  double own = (double)listing->hiding.course.last.sensitivity / scale * (1 + 0x1p-40);
+  for (int i = 0; i < rows; i++) listing->first[i] = listing->second[i] = own;
+  hiding_lower(&listing->hiding, 0, listing->first);
+  if (listing->delta > 0) {
+    hiding_lower(&listing->hiding, listing->delta, listing->second);
+  } else {
+    memcpy(listing->second, listing->first, sizeof *listing->first * (size_t)rows);
+  }
+}
+
+static void append_laplace(struct listing *listing, int i) {
+  append_number(listing->json, "pure", published_up(listing->first[i]));
+  append_number(listing->json, "epsilon", published_up(listing->second[i]));
+  append_printed(listing, printed_epsilon(listing));
+}
+
+/* Applies Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
+static void prepare_gaussian(struct listing *listing) {
+  descent_rates(listing->descent, &listing->shape, listing->release->shift, listing->first);
+  hiding_path_epsilons(&listing->hiding, listing->delta, listing->first, listing->second);
+  hiding_lower(&listing->hiding, listing->delta, listing->second);
+}
+
+static void append_gaussian(struct listing *listing, int i) {
+  append_number(listing->json, "rate", listing->first[i]);
+  append_number(listing->json, "epsilon", published_up(listing->second[i]));
+  append_printed(listing, sgd_rate_printed(&listing->theorem));
+}
+
+static void list_rows(struct listing *listing) {
+  static const struct form {
+    void (*prepare)(struct listing *listing);
+    void (*append)(struct listing *listing, int i);
+  } forms[] = {{prepare_gaussian, append_gaussian},
+               {prepare_laplace, append_laplace},
+               {prepare_stop, append_stop}};
+  const struct descent *descent = listing->descent;
+  const struct form *form = &forms[descent->random_stop > 0 ? 2 : descent->laplace > 0];
+  form->prepare(listing);
+  for (int i = 0; i < (int)descent->rows; i++) {
+    listing->theorem.index = i + 1;
+    sqlite3_str_appendf(listing->json, "%s{\"index\":%d", i ? "," : "[", i + 1);
+    form->append(listing, i);
+    sqlite3_str_appendall(listing->json, "}");
+  }
+  sqlite3_str_appendall(listing->json, "]");
+}
+
+static char *profile_text(const struct descent *descent, const struct ledger_release *release,
+                          const struct ledger_tier *tier) {
+  sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
+  struct contribution question = model_contribution(descent);
+  struct listing listing = {.descent = descent,
+                            .release = release,
+                            .price = model_price(tier, release->weight, release->key_share),
+                            .delta = tier->delta - tier->delta_keys,
+                            .theorem = theorem_of(descent, release->granularity),
+                            .first = sqlite3_malloc64(bytes),
+                            .second = sqlite3_malloc64(bytes)};
+  char *text = 0;
+  layout_make(&listing.shape, &question, 0, 1);
+  hiding_make(&listing.hiding, descent, &listing.shape, release->shift);
+  if (listing.first && listing.second) {
+    listing.json = sqlite3_str_new(0);
+    list_rows(&listing);
+    text = sqlite3_str_finish(listing.json);
+  }
+  sqlite3_free(listing.first);
+  sqlite3_free(listing.second);
+  return text;
+}
+
+char *model_profile(struct session *session, const char *name) {
+  struct ledger *ledger = session->ledger;
+  struct ledger_release release = {0};
+  struct descent descent = {0};
+  struct ledger_tier tier;
+  char *json = 0;
+  if (!ledger_ready(ledger) || !pending_begin_reading(session)) return 0;
+  int found =
+      model_find(ledger, name, &release, &descent) && tier_of_model(ledger, &release, &tier);
+  if (found && descent.rows > MOST_INDEXES)
+    found = error_set(&session->error,
+                      "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
+                      name, MOST_INDEXES);
+  ledger_rollback(ledger); /* other connections need not wait for the calculation */
+  if (found) json = profile_text(&descent, &release, &tier);
+  if (found && !json) error_set_memory(&session->error);
+  ledger_release_clear(&release);
+  return json;
+}

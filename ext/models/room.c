@@ -1,0 +1,124 @@
+/* room.c: see room.h. The kind, its options, and the rows of a descent. */
+#include "models/room.h"
+
+#include <stdlib.h>
+
+#include "base/vector_text.h"
+#include "functions/options.h"
+#include "models/coefficients.h"
+#include "models/functions.h"
+#include "models/model.h"
+#include "query/row_reader.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+/* A descent that reads rows, and its lattice. */
+struct course_of_rows {
+  struct design design;
+  struct training *training;
+};
+
+static int open_descent(struct rows *rows, const struct publication *publication) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct course_of_rows *course = malloc(sizeof *course);
+  if (!course) return 0;
+  course->design = (struct design){release->granularity, release->shift, release->sensitivity};
+  course->training = training_open(publication->definition.details, &publication->definition.layout,
+                                   &course->design);
+  rows->state = course;
+  return course->training != 0;
+}
+
+static void close_descent(struct rows *rows) {
+  struct course_of_rows *course = rows->state;
+  training_close(course->training);
+  free(course);
+}
+
+/* The row has no gradient if y or the features are NULL, or if the features are malformed. */
+static int add_gradient(struct rows *rows, sqlite3_value **row) {
+  const struct course_of_rows *course = rows->state;
+  sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
+  int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
+              sqlite3_value_type(y) != SQLITE_NULL;
+  training_add(course->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+  return 1;
+}
+
+/* Takes the steps for which no rows have arrived, unless the host is interrupted. */
+static int128 *finish_descent(struct rows *rows, struct ledger *ledger, struct error *error) {
+  const struct course_of_rows *course = rows->state;
+  int going = ledger_begin_computing(ledger);
+  while (going && training_rest(course->training)) going = ledger_goes_on(ledger);
+  ledger_rollback(ledger);
+  int128 *totals = going ? training_totals(course->training) : 0;
+  if (!going) error_set(error, "%s", error_text(ledger_error(ledger)));
+  if (!totals) error_set(error, "the system gave no random bytes (the charge stays)");
+  return totals;
+}
+
+static const struct own_rows rows = {open_descent, add_gradient, finish_descent, close_descent};
+
+/* ---- the kind -------------------------------------------------------------------------------- */
+
+#define NUMBER_OF(name, low, high, low_open, high_open, member)                                    \
+  {                                                                                                \
+    {name, low, high, low_open, high_open}, NUMBER, OWN(struct model_options, descent.member),     \
+        OPTIONS_OF_PUBLISHING, P_OWN, 0, 0                                                         \
+  }
+#define WORD_OF(name, is_argument)                                                                 \
+  {                                                                                                \
+    {#name, 0, 0, 0, 0}, WORD, OWN(struct model_options, name), OPTIONS_OF_PUBLISHING, P_OWN,      \
+        is_argument, 0                                                                             \
+  }
+
+static const struct option options[] = {
+    WORD_OF(loss, 1),
+    WORD_OF(stop, 0),
+    WORD_OF(schedule, 0),
+    NUMBER_OF("decay", 0, SGD_MAX_DECAY, 1, 0, decay),
+    {{"n", 1, SGD_MAX_ROWS, 0, 0},
+     WHOLE_NUMBER,
+     OWN(struct model_options, descent.rows),
+     OPTIONS_OF_PUBLISHING,
+     P_OWN,
+     0,
+     0},
+    NUMBER_OF("radius", 0, INFINITY, 1, 1, radius),
+    NUMBER_OF("l2", 0, INFINITY, 0, 1, l2),
+    NUMBER_OF("eta", 0, INFINITY, 1, 1, eta),
+    NUMBER_OF("bound", 0, INFINITY, 1, 1, bound),
+    NUMBER_OF("threshold", 0, INFINITY, 1, 1, threshold),
+    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
+     WHOLE_NUMBER,
+     OWN(struct model_options, descent.public_rows),
+     OPTIONS_OF_PUBLISHING,
+     P_OWN,
+     0,
+     0},
+};
+
+/*
+** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
+** norm of the features of a row
+*/
+static const struct aggregate kind = {
+    .name = "dp_sgd",
+    .kind = "sgd",
+    .family = &family_sgd,
+    .form = FORM_ARRAY,
+    .min_arguments = 5,
+    .max_arguments = 5,
+    .places = {.key = 1, .value = 2, .name = 4, .parameters[P_OWN] = 3},
+    .takes = 1u << P_CLIP | 1u << P_DIM | 1u << P_SHARE | 1u << P_OWN,
+    .procedure = &model_procedure,
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .rows = &rows};
+
+const struct room models_room = {.mechanisms = model_mechanisms,
+                                 .kinds = &kind,
+                                 .kind_count = 1,
+                                 .functions = model_functions_register};

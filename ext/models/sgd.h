@@ -1,0 +1,279 @@
+/*
+** sgd.h: projected noisy stochastic gradient descent on the release lattice.
+**
+** The algorithm is Algorithm 1 of Balle, Barthe, Gaboardi and Geumlek 2019. It reads every row
+** once, in the order in which rows arrive. Each row moves the coefficients w of a linear model,
+** where |w| <= radius:
+**
+**     M_i = (1 - eta l2) w_{i-1} - eta g_i   exact integers: fine steps, rounded to the lattice
+**     U_i = M_i + noise                      exact sampler: N_Z(0, variance) or discrete Laplace
+**     w_i = U_i, projected onto the ball     floating point: it reads U_i alone
+**
+** g_i is the gradient of the loss of row i, eta is the learning rate, l2 is the regularisation, and
+** w_0 = 0. The code here adds no noise to the last M. The release adds this noise and stores the
+** result, the last U, as its point. The published coefficients are the projection of this point.
+**
+** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.h clips eta g_i to a ball
+** of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this radius,
+** whatever the rounding errors in floating point are. (See sums/layout.h, and lattice_design.h for
+** the sum norm of Laplace noise.) Every later step is a function of U_i, of rows that both data
+** sets share, and of its own noise. A row therefore pays only for the draw of its own step. A row
+** pays nothing for the regularisation, because this term is the same in both data sets.
+**
+** Learning rates may fall from step to step: eta_i = eta/(1 + decay (i - 1))^power. The clip and
+** the noise of a step fall with them. Let s_i be the integer sensitivity of step i, and s and V the
+** sensitivity and the variance of the last step. Then V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t
+** s_i/s) for Laplace noise of scale t. So the ratio of sensitivity to noise is largest for the last
+** row. Relative to its noise, an earlier step has a finer lattice. For Laplace noise, a finer
+** lattice does not make shifted noise easier to distinguish, so the last row has the largest cost
+** here too.
+**
+** Requirements:
+**   G1  The descent takes exactly rows + public_rows steps, or the number of steps that the random
+**       stop has drawn. The number of rows that arrive does not matter. A missing row has no
+**       gradient, and surplus rows are not read. Public rows are known by their place only, so the
+**       owner vouches that at most `rows` private rows arrive.
+**   G2  If the gradient of a row cannot be computed, the row has no gradient. The descent still
+**       takes a step with noise for this row.
+**   G3  Intermediate coefficients and unused noise are wiped.
+*/
+#ifndef DIFFUSE_MODELS_SGD_H
+#define DIFFUSE_MODELS_SGD_H
+
+#include <stdint.h>
+
+#include "noise/lattice.h"
+#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
+#include "sums/layout.h"
+
+enum loss { LOSS_LOGISTIC, LOSS_SQUARED, LOSS_HUBER, LOSSES };
+
+/* The public parameters of a model. NaN marks a number that was not given. */
+struct descent {
+  enum loss loss;
+  double rows, public_rows; /* whole numbers */
+  double dim;
+  double clip;             /* a bound on the norm of the features */
+  double radius;           /* radius of the ball that contains the coefficients */
+  double l2;               /* strong convexity: l2/2 |w|^2 is added to the loss of each row */
+  double eta, default_eta; /* learning rate; default_eta is 1 if eta was derived, not given */
+  double bound;            /* a bound on |y| */
+  double threshold;        /* threshold of the Huber loss */
+  double lipschitz, beta;  /* bounds on the gradient and the Hessian (descent_derive) */
+  double random_stop;      /* 1: stop after a random number of rows */
+  double decay, power;     /* how the learning rate falls; decay 0: all steps are equal */
+  double laplace;          /* 1: Laplace noise */
+  double variance;         /* clock (noise_law.h) of the noise of the last step; below 2^53 */
+};
+
+/* Returns the noise law of the steps of a descent. */
+static inline const struct noise_law *descent_noise_law(const struct descent *descent) {
+  return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
+}
+
+/*
+** The mechanisms that release models (mechanisms.c), in the order in which messages list them. The
+** array ends with null. sgd_gaussian and sgd_laplace are those in which every row is private.
+*/
+extern const struct mechanism sgd_gaussian, sgd_laplace;
+extern const struct mechanism *const model_mechanisms[];
+
+/* Returns the mechanism that releases the model of a descent. */
+const struct mechanism *descent_mechanism(const struct descent *descent);
+
+/*
+** Returns the largest epsilon such that the zCDP rate of every epsilon-DP mechanism is at most
+** `rate`. It is the solution of epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses
+** this epsilon.
+*/
+double pure_epsilon_of_rate(double rate);
+
+/* Bounds on parameters. */
+#define SGD_MAX_ROWS     1e9
+#define SGD_MAX_PUBLIC   1e6
+#define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
+#define SGD_VARIANCE_END 0x1p53
+#define SGD_MAX_DECAY    1e6
+#define SGD_MAX_STEPS    1e7 /* for falling learning rates, because the code examines each step */
+
+/*
+** Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
+** lipschitz for every w in the ball, every |x| <= clip and every |y| <= bound. The eigenvalues of
+** the Hessian are then between 0 and beta - l2.
+**     logistic  log(1 + e^(-t w.x)) with t = 1 for y > 1/2, and t = -1 otherwise.
+**               lipschitz = clip, beta - l2 = clip^2/4.
+**     squared   (w.x - y)^2/2.
+**               lipschitz = clip (radius clip + bound), beta - l2 = clip^2.
+**     huber     with r = w.x - y: r^2/2 if |r| <= threshold, else threshold (|r| - threshold/2).
+**               lipschitz = clip min(threshold, radius clip + bound), beta - l2 = clip^2.
+*/
+void descent_derive(struct descent *descent);
+
+/* Returns the largest admissible learning rate, 2/(beta + l2). */
+double descent_largest_eta(const struct descent *descent);
+
+/*
+** Returns the largest distance by which a row moves the coefficients: eta * lipschitz. This number
+** is the clip of a model's release.
+*/
+static inline double descent_step(const struct descent *descent) {
+  return descent->eta * descent->lipschitz;
+}
+
+/*
+** Returns the Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta
+** l2|, |1 - eta beta|), but at most 1.
+*/
+double descent_contraction(const struct descent *descent);
+
+/* The parameters of step i, on the lattice of the release. */
+struct hop {
+  double eta, contraction;
+  uint64_t sensitivity, clock;
+};
+
+/*
+** The steps of a descent, on a lattice that is 2^shift times coarser than the lattice of the shape.
+*/
+struct course {
+  const struct descent *descent;
+  struct layout shape; /* layout of the first step */
+  int shift, granularity;
+  double steps;
+  struct hop last;
+};
+void course_make(struct course *course, const struct descent *descent, const struct layout *shape,
+                 int shift);
+
+/* Computes the parameters of step i, 1 <= i <= steps. */
+void course_hop(const struct course *course, double i, struct hop *hop);
+
+/*
+** Designs the lattice for a rate, as design_make() does. Fills the design and sets *variance to the
+** variance of the noise of each step (the last step, with falling learning rates). Sets *variance
+** to 0 if no lattice is possible.
+**
+** Without public rows, a row is charged for its one draw. Public rows come last. The noise of their
+** steps also hides the private rows, which lowers the cost (Balle et al. 2019, Theorem 5, along the
+** best path). Let s be the integer sensitivity of the private row's own step, and let m steps
+** follow. Each step multiplies the distance of two points by at most the contraction L <= 1. The
+** noise of each step covers a part of the remaining distance. Let a_j be the distance that the
+** noise of step j after the private row covers. The distance that remains after the last step is
+**     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j.
+** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. This bound has
+** three parts. First, a_j is the norm of a part of an integer vector that is rounded towards zero,
+** which leaves up to sqrt(dim) of the distance. Second, rounding two points to the lattice can move
+** them apart by up to sqrt(dim). Third, the error of floating point is less than sqrt(dim)/4 as
+** long as the radius of the ball is at most SGD_MAX_RADIUS lattice steps.
+**
+** The noise of step j is compared with the same noise moved by an integer vector of norm a_j, which
+** costs exactly alpha a_j^2/(2 variance) (shift reduction: Feldman et al. 2018; discrete Gaussian:
+** Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j make T zero and are proportional to
+** L^(m-j). Together they cost alpha T_0^2/(2 clock). Here the sensitivity T_0 is the value of T if
+** all a_j are 0, and the clock is variance sum_j L^(2j) over j = 0 .. m. The cost is the same as if
+** only the last point had noise, with this clock as variance. The noise that dp_diffuse() adds to
+** the last point adds to this clock.
+**
+** With falling learning rates, each step has its own L and variance. The last private row then does
+** not always have the largest cost. The sensitivity is therefore chosen so that, at the clock of
+** the last row, the cost is that of the worst row. The path bound does not hold for Laplace noise.
+** For this noise, the sensitivity and the clock are those of the last step.
+*/
+void descent_design(const struct descent *descent, const struct layout *shape, double rate,
+                    struct design *design, uint64_t *variance);
+
+/*
+** Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
+** then costs T_0^2/(2 clock). The function checks that no earlier row costs more. The steps after
+** an earlier row also hide that row, but the rounding in each step adds to the distance. For each
+** earlier row, the function computes two bounds on the cost. The first bound uses all steps after
+** the row and the additional noise. The second bound uses only the first few of these steps,
+** because everything after them is post-processing. The smaller bound must be at most the cost of
+** the last row. Both are Renyi bounds, not Gaussian profiles.
+**
+** For Laplace noise, the function checks that the noise of the last step alone is enough for every
+** row. In the Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the
+** sensitivity. If L s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves
+** the coefficients of the last step further than the last row does. The widened noise of the last
+** step alone then hides the earlier row as well as the last row.
+*/
+int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
+                       uint64_t clock);
+
+/*
+** Returns the sensitivity T_0, rounded up, on a lattice that is 2^shift times coarser than the fine
+** lattice.
+*/
+uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
+
+/*
+** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. The
+** bound T_0^2/(2 clock) may use only the first k steps after the row, for any k, because all later
+** steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
+** public_rows. With falling learning rates, the function tries only some values of k. The rate of
+** the last row is at most the charged rate.
+*/
+void descent_rates(const struct descent *descent, const struct layout *shape, int shift,
+                   double *rates);
+
+/*
+** Returns the clock of the first point of the release, rounded down. Without public rows the clock
+** is `variance`.
+*/
+uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
+
+/*
+** Returns an upper bound on the variance that the noise of all steps adds to a coefficient. More
+** precisely, the function bounds the mean, over all coefficients, of the expected squared
+** difference from the same descent without noise. The unit is the square of a lattice step. A step
+** multiplies the distance of two points by at most `contraction`, and a projection does not
+** increase it. With equal steps the bound is therefore variance * sum over steps j of
+** contraction^(2j).
+*/
+double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
+
+/* Returns the derivative of the loss with respect to w.x at w.x = margin. */
+double descent_slope(const struct descent *descent, double margin, double y);
+
+/* Scales features to a norm of at most clip. Features within the clip stay as they are. */
+void descent_clip(const struct descent *descent, double *features);
+
+/*
+** Projects a point of the lattice 2^granularity Z onto the ball and stores the resulting
+** coefficients in w.
+*/
+void ball_project(double radius, const int64_t *point, int dim, int granularity, double *w);
+
+struct training;
+
+/*
+** Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
+** a release whose clip is descent_step(descent), the largest distance by which a row moves the
+** coefficients. `design` is the lattice of this release. The training keeps pointers to `descent`
+** and `design`. Returns null if memory runs out or the system provides no random bytes.
+*/
+struct training *training_open(const struct descent *descent, const struct layout *shape,
+                               const struct design *design);
+void training_close(struct training *training);
+
+/*
+** Adds one row. If features is null, the row has no gradient (G2). Otherwise features must be
+** finite; the function clips them in place.
+*/
+void training_add(struct training *training, double y, double *features);
+
+/*
+** Takes some of the remaining steps (G1), for which no rows have arrived. Returns whether steps
+** remain. One call takes a few milliseconds, so a caller can stop between two calls.
+*/
+int training_rest(struct training *training);
+
+/*
+** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
+** coefficient. The array belongs to the training. Returns null if the system provided no random
+** bytes.
+*/
+int128 *training_totals(struct training *training);
+
+#endif

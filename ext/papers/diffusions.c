@@ -1,0 +1,160 @@
+/*
+** diffusions.c: dp_diffusion_rate(), Theorem 6 of Balle et al. 2019 for a diffusion that is given
+** as a table. The aggregate reads rows (s, kappa). If the diffusion starts from two different
+** answers, its value at time s has two different densities. kappa is the carre du champ of the
+** logarithm of the ratio of these densities at a point y, or an upper bound on this carre du champ.
+**
+** The order of rows does not matter. Several rows may have the same time, for example for several
+** points y or several pairs of answers. Of these rows, the one with the largest kappa counts.
+** Without a row, the result is NULL.
+*/
+#include "papers/papers.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scalar.h"
+#include "math/diffusion.h"
+#include "base/sql_text.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define NAME "dp_diffusion_rate"
+
+static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
+static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
+static const struct domain tail_domain = {"tail", 0.0, (double)INFINITY, 0, 0};
+
+/* The names of the values of enum rate_rule. The first name is the default. */
+static const char *const methods[] = {"steps", "convex", "log-convex"};
+#define METHODS ((int)(sizeof methods / sizeof *methods))
+
+struct grid {
+  struct rate_point *points;
+  size_t count, room;
+  double tail;
+  int method;
+  int failed; /* an error has been reported */
+};
+
+static int fail(sqlite3_context *context, const char *format, ...) {
+  struct error error = {0};
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(&error, format, arguments);
+  va_end(arguments);
+  fail_call(context, NAME, &error);
+  return 0;
+}
+
+static int read_number(sqlite3_context *context, const struct domain *domain, sqlite3_value *value,
+                       double *number) {
+  struct error error = {0};
+  if (domain_check(value, domain, number, &error)) return 1;
+  fail_call(context, NAME, &error);
+  return 0;
+}
+
+/* Returns the index of the method, or -1 after an error. */
+static int read_method(sqlite3_context *context, sqlite3_value *value) {
+  const char *asked = plain_text(value);
+  for (int i = 0; asked && i < METHODS; i++) {
+    if (strcmp(methods[i], asked) == 0) return i;
+  }
+  fail(context, "method must be 'steps', 'convex' or 'log-convex'%s", not_a(value, SQLITE_TEXT));
+  return -1;
+}
+
+/* Reads the tail and the method, which must be the same in every row. Returns 0 after an error. */
+static int read_parameters(sqlite3_context *context, struct grid *grid, int count,
+                           sqlite3_value **arguments) {
+  double tail;
+  int method = count > 3 ? read_method(context, arguments[3]) : 0;
+  if (method < 0 || !read_number(context, &tail_domain, arguments[2], &tail)) return 0;
+  if (grid->count && (tail != grid->tail || method != grid->method))
+    return fail(context, "tail and method must be the same in every row");
+  grid->tail = tail;
+  grid->method = method;
+  return 1;
+}
+
+static int add_point(sqlite3_context *context, struct grid *grid, struct rate_point point) {
+  if (grid->count == grid->room) {
+    size_t room = grid->room ? 2 * grid->room : 64;
+    struct rate_point *grown = sqlite3_realloc64(grid->points, sizeof *grown * room);
+    if (!grown) {
+      sqlite3_result_error_nomem(context);
+      return 0;
+    }
+    grid->points = grown;
+    grid->room = room;
+  }
+  grid->points[grid->count++] = point;
+  return 1;
+}
+
+static void rate_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  struct grid *grid = sqlite3_aggregate_context(context, sizeof *grid);
+  struct rate_point point;
+  if (!grid) {
+    sqlite3_result_error_nomem(context);
+  } else if (!grid->failed) {
+    grid->failed = !read_parameters(context, grid, count, arguments) ||
+                   !read_number(context, &s_domain, arguments[0], &point.s) ||
+                   !read_number(context, &kappa_domain, arguments[1], &point.kappa) ||
+                   !add_point(context, grid, point);
+  }
+}
+
+static int by_time(const void *a, const void *b) {
+  const struct rate_point *p = a, *q = b;
+  return p->s != q->s ? (p->s < q->s ? -1 : 1) : (p->kappa < q->kappa) - (p->kappa > q->kappa);
+}
+
+/* Sorts the points by time and keeps the largest kappa of each time. */
+static void put_in_order(struct grid *grid) {
+  size_t kept = 0;
+  if (!grid->count) return;
+  qsort(grid->points, grid->count, sizeof *grid->points, by_time);
+  for (size_t i = 0; i < grid->count; i++) {
+    if (!kept || grid->points[kept - 1].s != grid->points[i].s)
+      grid->points[kept++] = grid->points[i];
+  }
+  grid->count = kept;
+}
+
+/*
+** Returns whether the second of three points lies on or below the curve that joins the first and
+** the third point. The method determines the curve.
+*/
+static int is_below(const struct rate_point *point, int method) {
+  double part = (point[1].s - point[0].s) / (point[2].s - point[0].s);
+  double a = point[0].kappa, b = point[2].kappa, line = a + part * (b - a);
+  if (method == RATE_LOG_CONVEX && a > 0 && b > 0) line = exp(log(a) + part * (log(b) - log(a)));
+  return isinf(a) || isinf(b) || point[1].kappa <= line * (1 + 1e-9);
+}
+
+static void rate_final(sqlite3_context *context) {
+  struct grid *grid = sqlite3_aggregate_context(context, 0);
+  if (!grid) return; /* without a row, the result is NULL */
+  put_in_order(grid);
+  for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
+    if (is_below(&grid->points[i], grid->method)) continue;
+    grid->failed = 1;
+    fail(context, "kappa is not %s (with 'steps' it need not be)", methods[grid->method]);
+  }
+  if (!grid->failed && grid->count)
+    sqlite3_result_double(context, diffusion_rate(grid->points, grid->count, grid->tail,
+                                                  (enum rate_rule)grid->method));
+  sqlite3_free(grid->points);
+}
+
+int diffusions_register(sqlite3 *db) {
+  const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+  int rc = sqlite3_create_function_v2(db, NAME, 3, flags, 0, 0, rate_step, rate_final, 0);
+  return rc == SQLITE_OK
+             ? sqlite3_create_function_v2(db, NAME, 4, flags, 0, 0, rate_step, rate_final, 0)
+             : rc;
+}

@@ -1,0 +1,342 @@
+/*
+** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars. The functions
+** are pure functions of public parameters. sql/papers.md states each theorem and its conditions.
+**
+** 1. One row of the table describes a function: its parameters in order, and the computation of
+**    each method. The first method is the default.
+** 2. A parameter outside its domain is an error, and the message names the parameter. Where a
+**    theorem does not apply, the result is NULL (NaN in math/).
+** 3. The method is the last argument, a text. Without a method, the default applies. The method may
+**    take the place of an optional parameter.
+*/
+#include "papers/papers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/scalar.h"
+#include "math/coupling.h"
+#include "math/diffusion.h"
+#include "math/iteration.h"
+#include "math/laplace.h"
+#include "math/mixing.h"
+#include "base/sql_text.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+struct parameter {
+  struct domain domain;
+  int whole; /* only whole numbers are allowed */
+};
+
+#define MAX_PARAMETERS 9
+#define EXACT          9007199254740992.0 /* doubles represent all whole numbers up to 2^53 */
+
+#define AT_LEAST_0 0.0, (double)INFINITY, 0, 1
+#define ABOVE_0    0.0, (double)INFINITY, 1, 1
+
+static const struct parameter alpha = {{"alpha", 1.0, (double)INFINITY, 0, 0}, 0};
+static const struct parameter epsilon = {{"epsilon", 0.0, (double)INFINITY, 0, 0}, 0};
+static const struct parameter x = {{"x", -(double)INFINITY, (double)INFINITY, 1, 1}, 0};
+static const struct parameter sensitivity = {{"sensitivity", AT_LEAST_0}, 0};
+static const struct parameter sensitivity_above_0 = {{"sensitivity", ABOVE_0}, 0};
+static const struct parameter distance = {{"distance", AT_LEAST_0}, 0};
+static const struct parameter r = {{"r", AT_LEAST_0}, 0};
+static const struct parameter sigma = {{"sigma", ABOVE_0}, 0};
+static const struct parameter sigma1 = {{"sigma1", ABOVE_0}, 0};
+static const struct parameter sigma2 = {{"sigma2", AT_LEAST_0}, 0};
+static const struct parameter scale = {{"scale", ABOVE_0}, 0};
+static const struct parameter scale1 = {{"scale1", ABOVE_0}, 0};
+static const struct parameter scale2 = {{"scale2", ABOVE_0}, 0};
+static const struct parameter t = {{"t", AT_LEAST_0}, 0};
+static const struct parameter s = {{"s", AT_LEAST_0}, 0};
+static const struct parameter clock = {{"clock", AT_LEAST_0}, 0};
+static const struct parameter theta = {{"theta", AT_LEAST_0}, 0};
+static const struct parameter rho_of_ou = {{"rho", ABOVE_0}, 0};
+static const struct parameter norm = {{"norm", AT_LEAST_0}, 0};
+static const struct parameter radius = {{"radius", ABOVE_0}, 0};
+static const struct parameter dim = {{"dim", 1.0, EXACT, 0, 0}, 1};
+static const struct parameter rate = {{"rate", ABOVE_0}, 0};
+static const struct parameter lipschitz = {{"lipschitz", AT_LEAST_0}, 0};
+static const struct parameter steps = {{"steps", 1.0, EXACT, 0, 0}, 1};
+static const struct parameter index_i = {{"i", 1.0, EXACT, 0, 0}, 1};
+static const struct parameter length_n = {{"n", 1.0, EXACT, 0, 0}, 1};
+static const struct parameter lipschitz_loss = {{"lipschitz_loss", AT_LEAST_0}, 0};
+static const struct parameter eta = {{"eta", ABOVE_0}, 0};
+static const struct parameter beta = {{"beta", AT_LEAST_0}, 0};
+static const struct parameter rho = {{"rho", AT_LEAST_0}, 0};
+static const struct parameter diameter = {{"diameter", 0.0, (double)INFINITY, 0, 0}, 0};
+static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0};
+
+/* ---- functions of math/ that take their arguments as a list ---------------------------------- */
+
+/*
+** Each macro defines of_NAME(a), which calls NAME(a[0], a[1], ...) with the numbers of the list a.
+*/
+#define OF_2(name)                                                                                 \
+  static double of_##name(const double *a) {                                                       \
+    return name(a[0], a[1]);                                                                       \
+  }
+#define OF_3(name)                                                                                 \
+  static double of_##name(const double *a) {                                                       \
+    return name(a[0], a[1], a[2]);                                                                 \
+  }
+#define OF_4(name)                                                                                 \
+  static double of_##name(const double *a) {                                                       \
+    return name(a[0], a[1], a[2], a[3]);                                                           \
+  }
+#define OF_5(name)                                                                                 \
+  static double of_##name(const double *a) {                                                       \
+    return name(a[0], a[1], a[2], a[3], a[4]);                                                     \
+  }
+
+OF_3(gaussian_rdp)
+OF_3(laplace_rdp)
+OF_2(response_rdp)
+OF_2(brownian_gamma)
+OF_4(ou_gamma)
+OF_2(brownian_rate)
+OF_4(ou_rate)
+OF_3(ou_clock)
+OF_3(ou_time)
+OF_3(ou_variance)
+OF_2(ou_shrink)
+OF_5(ou_mse)
+OF_4(gaussian_mse)
+OF_5(pgm_mse)
+OF_4(ou_best_theta)
+OF_4(ou_best_rho)
+OF_4(iterated_gaussian_rdp)
+OF_4(iterated_laplace_rdp)
+OF_3(laplace2_density)
+OF_3(laplace2_epsilon)
+OF_5(lipschitz_gaussian_rdp)
+OF_5(path_iteration_rdp)
+OF_5(printed_iteration_rdp)
+OF_3(sgd_contraction)
+OF_3(printed_contraction)
+OF_2(gaussian_hockey_stick)
+OF_2(laplace_hockey_stick)
+
+/* The list holds i, n, lipschitz_loss, sigma, eta, beta, rho. */
+static struct sgd sgd_of(const double *a) {
+  return (struct sgd){a[0], a[1], a[2], a[3], a[4], a[5], a[6], (double)INFINITY};
+}
+
+#define OF_SGD_RATE(name)                                                                          \
+  static double of_##name(const double *a) {                                                       \
+    struct sgd sgd = sgd_of(a);                                                                    \
+    return name(&sgd);                                                                             \
+  }
+
+OF_SGD_RATE(sgd_rate_best)
+OF_SGD_RATE(sgd_rate_path)
+OF_SGD_RATE(sgd_rate_printed)
+
+/* The list holds epsilon, then the numbers of sgd_of(). */
+static double of_sgd_delta_rdp(const double *a) {
+  struct sgd sgd = sgd_of(a + 1);
+  return sgd_delta_rdp(&sgd, a[0]);
+}
+
+/* The list holds epsilon, then the numbers of sgd_of(), then the diameter. */
+#define OF_SGD_DELTA(name)                                                                         \
+  static double of_##name(const double *a) {                                                       \
+    struct sgd sgd = sgd_of(a + 1);                                                                \
+    sgd.diameter = a[8];                                                                           \
+    return name(&sgd, a[0]);                                                                       \
+  }
+
+OF_SGD_DELTA(sgd_delta_best)
+OF_SGD_DELTA(sgd_delta_iterated)
+OF_SGD_DELTA(sgd_delta_printed)
+OF_SGD_DELTA(sgd_delta_laplace_best)
+OF_SGD_DELTA(sgd_delta_laplace_iterated)
+OF_SGD_DELTA(sgd_delta_laplace_printed)
+
+/*
+** The list holds epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i. If i is missing
+** (NaN), the function takes the row with the least privacy, which is row 1.
+*/
+static struct sgd random_stop_of(const double *a) {
+  double index = isnan(a[8]) ? 1.0 : a[8];
+  return (struct sgd){index, a[1], a[2], a[3], a[4], a[5], a[6], a[7]};
+}
+
+static double of_sgd_delta_random_stop(const double *a) {
+  struct sgd sgd = random_stop_of(a);
+  return sgd_delta_random_stop(&sgd, a[0]);
+}
+
+static double of_sgd_delta_random_stop_printed(const double *a) {
+  struct sgd sgd = random_stop_of(a);
+  return sgd_delta_random_stop_printed(&sgd, a[0]);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments);
+
+struct method {
+  const char *name;
+  double (*evaluate)(const double *);
+};
+
+struct paper {
+  /* The first member, so that a pointer to the scalar is a pointer to the row. */
+  struct scalar scalar;
+  const struct parameter *parameter[MAX_PARAMETERS];
+  /* The first method is the default. A function without a choice has one method without a name. */
+  struct method method[3];
+};
+
+#define FUNCTION(name, least, most)                                                                \
+  { name, least, most, PURE, paper_call }
+#define SGD &index_i, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho
+
+static const struct paper papers[] = {
+    {FUNCTION("dp_rdp_gaussian", 3, 3), {&alpha, &sensitivity, &sigma}, {{0, of_gaussian_rdp}}},
+    {FUNCTION("dp_rdp_laplace", 3, 3), {&alpha, &sensitivity, &scale}, {{0, of_laplace_rdp}}},
+    {FUNCTION("dp_rdp_response", 2, 2), {&alpha, &epsilon}, {{0, of_response_rdp}}},
+    {FUNCTION("dp_brownian_gamma", 2, 2), {&sensitivity, &s}, {{0, of_brownian_gamma}}},
+    {FUNCTION("dp_ou_gamma", 4, 4), {&sensitivity, &theta, &rho_of_ou, &s}, {{0, of_ou_gamma}}},
+    {FUNCTION("dp_brownian_rate", 2, 2), {&sensitivity, &t}, {{0, of_brownian_rate}}},
+    {FUNCTION("dp_ou_rate", 4, 4), {&sensitivity, &theta, &rho_of_ou, &t}, {{0, of_ou_rate}}},
+    {FUNCTION("dp_ou_clock", 3, 3), {&theta, &rho_of_ou, &t}, {{0, of_ou_clock}}},
+    {FUNCTION("dp_ou_time", 3, 3), {&theta, &rho_of_ou, &clock}, {{0, of_ou_time}}},
+    {FUNCTION("dp_ou_variance", 3, 3), {&theta, &rho_of_ou, &t}, {{0, of_ou_variance}}},
+    {FUNCTION("dp_ou_shrink", 2, 2), {&theta, &t}, {{0, of_ou_shrink}}},
+    {FUNCTION("dp_ou_mse", 5, 5), {&theta, &rho_of_ou, &t, &norm, &dim}, {{0, of_ou_mse}}},
+    {FUNCTION("dp_gaussian_mse", 4, 4), {&theta, &rho_of_ou, &t, &dim}, {{0, of_gaussian_mse}}},
+    {FUNCTION("dp_pgm_mse", 5, 5), {&theta, &rho_of_ou, &t, &radius, &dim}, {{0, of_pgm_mse}}},
+    {FUNCTION("dp_ou_theta", 4, 4),
+     {&rate, &sensitivity_above_0, &radius, &dim},
+     {{0, of_ou_best_theta}}},
+    {FUNCTION("dp_ou_rho", 4, 4),
+     {&rate, &sensitivity_above_0, &radius, &dim},
+     {{0, of_ou_best_rho}}},
+    {FUNCTION("dp_iterated_gaussian", 4, 4),
+     {&alpha, &sensitivity, &sigma1, &sigma2},
+     {{0, of_iterated_gaussian_rdp}}},
+    {FUNCTION("dp_iterated_laplace", 4, 4),
+     {&alpha, &sensitivity, &scale1, &scale2},
+     {{0, of_iterated_laplace_rdp}}},
+    {FUNCTION("dp_laplace2_pdf", 3, 3), {&x, &scale1, &scale2}, {{0, of_laplace2_density}}},
+    {FUNCTION("dp_laplace2_epsilon", 3, 3),
+     {&sensitivity, &scale1, &scale2},
+     {{0, of_laplace2_epsilon}}},
+    {FUNCTION("dp_lipschitz_gaussian", 5, 5),
+     {&alpha, &sensitivity, &sigma1, &sigma2, &lipschitz},
+     {{0, of_lipschitz_gaussian_rdp}}},
+    {FUNCTION("dp_iteration", 5, 6),
+     {&alpha, &distance, &sigma, &lipschitz, &steps},
+     {{"path", of_path_iteration_rdp}, {"paper", of_printed_iteration_rdp}}},
+    {FUNCTION("dp_sgd_lipschitz", 3, 4),
+     {&eta, &beta, &rho},
+     {{"best", of_sgd_contraction}, {"paper", of_printed_contraction}}},
+    {FUNCTION("dp_sgd_rate", 7, 8),
+     {SGD},
+     {{"best", of_sgd_rate_best}, {"path", of_sgd_rate_path}, {"paper", of_sgd_rate_printed}}},
+    {FUNCTION("dp_hockey_gaussian", 2, 2), {&epsilon, &r}, {{0, of_gaussian_hockey_stick}}},
+    {FUNCTION("dp_hockey_laplace", 2, 2), {&epsilon, &r}, {{0, of_laplace_hockey_stick}}},
+    {FUNCTION("dp_sgd_delta", 9, 10),
+     {&epsilon, SGD, &diameter},
+     {{"best", of_sgd_delta_best},
+      {"iterated", of_sgd_delta_iterated},
+      {"paper", of_sgd_delta_printed}}},
+    {FUNCTION("dp_sgd_delta_rdp", 8, 8), {&epsilon, SGD}, {{0, of_sgd_delta_rdp}}},
+    {FUNCTION("dp_sgd_delta_laplace", 9, 10),
+     {&epsilon, &index_i, &length_n, &lipschitz_loss, &scale, &eta, &beta, &rho, &width},
+     {{"best", of_sgd_delta_laplace_best},
+      {"iterated", of_sgd_delta_laplace_iterated},
+      {"paper", of_sgd_delta_laplace_printed}}},
+    {FUNCTION("dp_sgd_delta_random_stop", 8, 10),
+     {&epsilon, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho, &diameter, &index_i},
+     {{"sum", of_sgd_delta_random_stop}, {"paper", of_sgd_delta_random_stop_printed}}},
+};
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+/* Returns the function of the requested method, or null after an error. */
+static double (*method_of(sqlite3_context *context, const struct paper *paper,
+                          sqlite3_value *value))(const double *) {
+  const struct method *method = paper->method;
+  const char *asked = plain_text(value);
+  for (int k = 0; asked && k < 3 && method[k].name; k++) {
+    if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
+  }
+  const char *third = method[2].name;
+  function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
+                 third ? method[1].name : "", third ? third : method[1].name,
+                 not_a(value, SQLITE_TEXT));
+  return 0;
+}
+
+/* Reads an argument and checks the domain of the parameter. */
+static int read_parameter(sqlite3_context *context, const struct parameter *parameter,
+                          sqlite3_value *value, double *number) {
+  if (!argument_number(context, value, &parameter->domain, number)) return 0;
+  if (!parameter->whole || *number == floor(*number)) return 1;
+  function_error(context, "%s must be a whole number", parameter->domain.parameter);
+  return 0;
+}
+
+/*
+** Checks that the Lipschitz constant L is at most 1 for the method 'paper'. The printed theorem
+** composes with the constant L^2, which is a bound only in this case.
+*/
+static int check_printed(sqlite3_context *context, double (*evaluate)(const double *),
+                         const double *number) {
+  if (evaluate != of_printed_iteration_rdp || number[3] <= 1) return 1;
+  function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
+  return 0;
+}
+
+/* Checks that i is one of the n steps. */
+static int check_index(sqlite3_context *context, const struct paper *paper, const double *number) {
+  double index = NAN, length = NAN;
+  for (int k = 0; k < MAX_PARAMETERS && paper->parameter[k]; k++) {
+    if (paper->parameter[k] == &index_i) index = number[k];
+    if (paper->parameter[k] == &length_n) length = number[k];
+  }
+  if (!(index > length)) return 1;
+  function_error(context, "i must be at most n");
+  return 0;
+}
+
+static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  const struct paper *paper = (const struct paper *)function_of(context);
+  double (*evaluate)(const double *) = paper->method[0].evaluate;
+  double number[MAX_PARAMETERS] = {0.0};
+  number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
+  for (int k = 0; k < count; k++) {
+    int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
+                    plain_text(arguments[k]);
+    if (k < MAX_PARAMETERS && paper->parameter[k] && !is_method) {
+      if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
+    } else {
+      evaluate = method_of(context, paper, arguments[k]);
+      if (!evaluate) return;
+    }
+  }
+  if (!check_index(context, paper, number) || !check_printed(context, evaluate, number)) return;
+  double result = evaluate(number);
+  if (isnan(result)) {
+    sqlite3_result_null(context);
+  } else {
+    sqlite3_result_double(context, result);
+  }
+}
+
+int papers_register(sqlite3 *db) {
+  for (size_t k = 0; k < sizeof papers / sizeof *papers; k++) {
+    int rc = pure_register(db, &papers[k].scalar, 1);
+    if (rc != SQLITE_OK) return rc;
+  }
+  int rc = kernels_register(db);
+  if (rc == SQLITE_OK) rc = paths_register(db);
+  if (rc == SQLITE_OK) rc = diffusions_register(db);
+  return rc == SQLITE_OK ? amplify_register(db) : rc;
+}

@@ -1,0 +1,593 @@
+/*
+** publish.c: see publish.h.
+**
+** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
+** caller therefore checks for an error once, after the last step.
+*/
+#include "release/publish.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ledger/policy.h"
+#include "math/diffusion.h"
+#include "noise/lattice.h"
+#include "release/default_mechanism.h"
+#include "release/deferred.h"
+#include "release/definition.h"
+#include "release/path.h"
+#include "release/procedures.h"
+#include "release/session.h"
+#include "release/values.h"
+
+SQLITE_EXTENSION_INIT3
+
+static int out_of_memory(struct ledger *ledger) {
+  return error_set_memory(ledger_error(ledger));
+}
+
+/* ---- an existing release --------------------------------------------------------------------- */
+
+static int is_usable(struct publication *publication) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct ledger *ledger = publication->session->ledger;
+  if (strcmp(release->state, "charged") == 0)
+    return error_set(ledger_error(ledger),
+                     "release '%s' is not finished (wait until its statement has ended, or free "
+                     "the name with dp_discard('%s'))",
+                     release->name, release->name);
+  if (strcmp(release->state, "failed") == 0)
+    return error_set(ledger_error(ledger),
+                     "release '%s' failed and its charge stays (free the name with "
+                     "dp_discard('%s'))",
+                     release->name, release->name);
+  return 1;
+}
+
+static int publish_existing(struct publication *publication, int keys, int may_refine) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  if (!definition_describe(publication, keys)) return 0;
+  if (!definition_same_lattice(publication))
+    return error_set(ledger_error(ledger),
+                     "release '%s' is on a lattice that does not cover its parameters (restore the "
+                     "ledger from a backup)",
+                     release->name);
+  if (ledger_publication_find(ledger, release->id, tier, &publication->position.clock))
+    return values_read(publication, tier);
+  const char *only_mixes = procedure_of(publication->definition.aggregate)->only_mixes;
+  if (only_mixes)
+    return error_set(ledger_error(ledger), "release '%s' %s", release->name, only_mixes);
+  struct ledger_path path;
+  int done = 0;
+  if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
+    publication->grid = path.grid; /* the publication now owns the grid */
+    done = definition_same_keys(publication)
+               ? path_publish(publication, &path, may_refine)
+               : error_set(ledger_error(ledger),
+                           "release '%s' has other keys than when it was charged (restore the "
+                           "ledger from a backup)",
+                           release->name);
+    path.grid.keys = 0;
+  }
+  ledger_path_free(&path);
+  return done;
+}
+
+/* ---- a new release --------------------------------------------------------------------------- */
+
+static int check_rate(struct publication *publication) {
+  const struct position *position = &publication->position;
+  double rate = publication->definition.release.weight * position->tiers[position->at].rate;
+  double most = mechanism_most_rate(publication->definition.mechanism);
+  return (rate >= DESIGN_MIN_RATE && rate <= most) ||
+         error_set(ledger_error(publication->session->ledger),
+                   "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
+                   most, publication->definition.release.mechanism);
+}
+
+/* Copies a text that the request owns. Leaves a null pointer as it is. */
+static int own(struct ledger *ledger, char **text) {
+  if (!*text) return 1;
+  *text = sqlite3_mprintf("%s", *text);
+  return *text || out_of_memory(ledger);
+}
+
+/* Makes the row of the new release from the request's parameters, and copies their texts. */
+static int make_release(struct publication *publication, const struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release row = request_release(request);
+  row.name = request->name;
+  row.state = "charged";
+  row.options = 0;
+  struct ledger_release *release = &publication->definition.release;
+  *release = row;
+  char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
+                    &release->keys, &release->model, &release->state,     &release->sql};
+  int made = 1;
+  for (int i = 0; i < 8; i++) { /* after a failure, the remaining texts become null */
+    if (made) {
+      made = own(ledger, texts[i]);
+    } else {
+      *texts[i] = 0;
+    }
+  }
+  release->options = request_options(request);
+  release->fingerprint = ledger_fingerprint(&row);
+  return made && ((release->options && release->fingerprint) || out_of_memory(ledger));
+}
+
+/* Takes over the request's list of keys. */
+static void take_keys(struct publication *publication, struct request *request) {
+  publication->grid = definition_grid(publication);
+  publication->grid.keys = request->key_list;
+  request->key_list = 0;
+  request->key_count = 0;
+}
+
+static int publish_new(struct publication *publication, struct request *request) {
+  if (!make_release(publication, request) ||
+      !definition_describe(publication, request->key_count) || !check_rate(publication))
+    return 0;
+  take_keys(publication, request);
+  return procedure_of(publication->definition.aggregate)->charge(publication);
+}
+
+/*
+** Charges for the outer tiers at which the answer will also be published. If a budget does not
+** suffice, the release therefore fails before any row is read.
+*/
+static int prepay(struct publication *publication, const struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct position *position = &publication->position;
+  for (int i = 0; request->outward && request->outward[i]; i++) {
+    int tier = ledger_tier_find(ledger, position->tiers, position->count, request->outward[i]);
+    if (tier < 0) return 0;
+    if (tier <= position->at)
+      return error_set(ledger_error(ledger), "tier '%s' is not outside tier '%s'",
+                       request->outward[i], position->tiers[position->at].name);
+    if (procedure_of(publication->definition.aggregate)->only_mixes)
+      return error_set(ledger_error(ledger),
+                       "every answer is also published at tier '%s', which kind '%s' allows only "
+                       "through a kernel (take another kind)",
+                       request->outward[i], publication->definition.release.kind);
+    if (!path_prepay(publication, tier)) return 0;
+  }
+  return 1;
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+/*
+** Loads the tiers and finds the requested tier. If `name` is not null, also finds the release.
+** Returns 1 if the release exists.
+*/
+static int load(struct publication *publication, const char *tier, const char *name) {
+  struct ledger *ledger = publication->session->ledger;
+  if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
+  publication->position.at =
+      ledger_tier_find(ledger, publication->position.tiers, publication->position.count, tier);
+  return publication->position.at >= 0 && name &&
+         ledger_release_find(ledger, name, &publication->definition.release) &&
+         ledger_trust_release(ledger, publication->definition.release.id);
+}
+
+/*
+** Checks that the release was made by the same query text. An aggregate has no query text, and a
+** release from an old ledger may have none. In these cases, the function returns 1.
+*/
+static int same_query(struct publication *publication, const struct request *request) {
+  const char *stored = publication->definition.release.sql;
+  return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
+         error_set(ledger_error(publication->session->ledger),
+                   "release '%s' exists with another query: %s (choose another name)",
+                   request->name, stored);
+}
+
+static int same_question(struct publication *publication, const struct request *request) {
+  struct ledger_release asked = request_release(request);
+  char *fingerprint = ledger_fingerprint(&asked);
+  int same = fingerprint && strcmp(fingerprint, publication->definition.release.fingerprint) == 0;
+  sqlite3_free(fingerprint);
+  return same ||
+         error_set(ledger_error(publication->session->ledger),
+                   "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
+                   request->name, publication->definition.release.kind,
+                   publication->definition.release.options,
+                   publication->definition.release.keys ? ", keys " : "",
+                   publication->definition.release.keys ? publication->definition.release.keys
+                                                        : "");
+}
+
+/*
+** Applies the option t. Sets the weight so that the release costs as much at its tier as the
+** Ornstein-Uhlenbeck process with theta and rho costs at time t (Balle et al. 2019, Corollary 7).
+** Reports an error if this cost exceeds the rate of the tier.
+*/
+static int settle_time(const struct publication *publication, struct request *request) {
+  if (isnan(request->t)) return 1;
+  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  struct publication asked = {.session = publication->session,
+                              .definition = {.release = request_release(request)}};
+  if (!definition_describe(&asked, request->key_count)) return 0;
+  double distance =
+      ldexp((double)asked.definition.layout.distance, asked.definition.layout.fine_exponent);
+  double rate = ou_rate(distance, request->theta, request->rho, request->t);
+  if (!(rate <= tier->rate * (1 + 0x1p-40)))
+    return error_set(ledger_error(publication->session->ledger),
+                     "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
+                     "least %g, or ask at an inner tier)",
+                     request->t, rate, tier->rate, tier->name,
+                     ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
+  request->weight = fmin(1, rate / tier->rate);
+  return 1;
+}
+
+static int settle_own(struct publication *publication, struct request *request, int found) {
+  const struct procedure *procedure = procedure_of(request->aggregate);
+  return !procedure->settle || procedure->settle(publication, request, found);
+}
+
+/* Repeats the answer of a release that this connection has drawn but not stored yet. */
+static int answer_pending(struct publication *publication) {
+  const struct publication *pending =
+      session_pending(publication->session, publication->definition.release.id,
+                      publication->position.tiers[publication->position.at].name);
+  if (!pending) return 0;
+  publication->answer.number = pending->answer.number;
+  publication->answer.is_null = pending->answer.is_null;
+  if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
+  publication->answered = !pending->answer.json || publication->answer.json;
+  return publication->answered || out_of_memory(publication->session->ledger);
+}
+
+static void publication_open(struct publication *publication, struct session *session) {
+  *publication = (struct publication){0};
+  publication->session = session;
+  publication->position.at = -1;
+}
+
+/*
+** Continues a release that was charged and has no point. Only a release with a query text can be
+** continued: dp_batch() and dp_release() store the point before they answer, so nobody has seen a
+** value. A release of an aggregate has no query text, and the aggregate may have answered already.
+*/
+static int publish_resume(struct publication *publication, struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  if (!release->sql || ledger_path_exists(ledger, release->id)) return is_usable(publication);
+  if (!definition_describe(publication, request->key_count)) return 0;
+  take_keys(publication, request);
+  return procedure_of(publication->definition.aggregate)->charge(publication) &&
+         prepay(publication, request);
+}
+
+/* Publishes a release at an outer tier. */
+static int enter_outward(struct publication *publication, struct session *session, const char *name,
+                         const char *tier) {
+  publication_open(publication, session);
+  if (!load(publication, tier, name))
+    return error_set(&session->error, "unknown release (dp_release lists them)");
+  return is_usable(publication) &&
+         publish_existing(publication, definition_keys(&publication->definition.release), 0);
+}
+
+/* Publishes an existing release of a batch at its tier and at the outer tiers of the request. */
+static int publish_again(struct publication *publication, struct request *request) {
+  int done = publish_existing(publication, request->key_count, 0);
+  for (int i = 0; done && request->outward && request->outward[i]; i++) {
+    struct publication outer;
+    done = enter_outward(&outer, publication->session, request->name, request->outward[i]);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
+/* Continues or repeats an existing release of a batch, according to the state of the release. */
+static void begin_again(struct publication *publication, struct request *request) {
+  const char *state = publication->definition.release.state;
+  if (!same_query(publication, request)) return;
+  publication->failed = strcmp(state, "failed") == 0;
+  if (strcmp(state, "charged") == 0) {
+    publish_resume(publication, request);
+  } else if (!publication->failed) {
+    publish_again(publication, request);
+  }
+}
+
+/* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
+static void begin(struct publication *publication, struct request *request) {
+  int found = load(publication, request->tier, request->name);
+  if (publication->position.at >= 0 &&
+      (!request_default_mechanism(request, &publication->position.tiers[publication->position.at],
+                                  ledger_error(publication->session->ledger)) ||
+       !settle_time(publication, request) || !settle_own(publication, request, found)))
+    return;
+  if (found && request->resumes) {
+    if (same_question(publication, request)) begin_again(publication, request);
+  } else if (found) {
+    if (same_question(publication, request) && !answer_pending(publication) &&
+        is_usable(publication) && same_query(publication, request))
+      publish_existing(publication, request->key_count, request->refine);
+  } else if (request->is_blind) {
+    error_set(ledger_error(publication->session->ledger),
+              "a statement that updates or deletes cannot release (nothing was charged; SELECT "
+              "or INSERT the value first, or use dp_release)");
+  } else if (publication->position.at >= 0 &&
+             !error_is_set(ledger_error(publication->session->ledger))) {
+    if (publish_new(publication, request)) prepay(publication, request);
+  }
+}
+
+int publish_enter(struct publication *publication, struct session *session,
+                  struct request *request) {
+  publication_open(publication, session);
+  publication->outward = request->outward;
+  begin(publication, request);
+  if (!publication->answered && !publication->failed)
+    ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
+  return !error_is_set(&session->error);
+}
+
+int publish_prepare(struct session *session, const struct request *request) {
+  struct publication publication;
+  struct ledger *ledger = session->ledger;
+  const struct procedure *procedure = procedure_of(request->aggregate);
+  if (!procedure->prepare) return 1;
+  if (!ledger_begin_reading(ledger)) return 0;
+  publication_open(&publication, session);
+  int found = load(&publication, request->tier, request->name);
+  int is_charged = found && strcmp(publication.definition.release.state, "charged") == 0;
+  session->deferred.defers = 1;
+  if (publication.position.at >= 0 && (!found || (request->resumes && is_charged)))
+    procedure->prepare(&publication, request);
+  session->deferred.defers = 0;
+  ledger_rollback(ledger);
+  publish_clear(&publication);
+  return deferred_compute(session);
+}
+
+int publish_begin(struct publication *publication, struct session *session,
+                  struct request *request) {
+  if (publish_prepare(session, request) && ledger_begin(session->ledger)) {
+    publish_enter(publication, session, request);
+    ledger_commit(session->ledger);
+  } else {
+    publication_open(publication, session);
+  }
+  deferred_forget(session);
+  return !error_is_set(&session->error);
+}
+
+/* ---- the end of a release -------------------------------------------------------------------- */
+
+/* For a release with private keys, copies the keys of the rows into the publication. */
+static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
+  if (!publication->definition.release.max_groups) return 1;
+  char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
+  if (!keys) return out_of_memory(publication->session->ledger);
+  publication->grid = (struct ledger_grid){keys, 0, grid->components, grid->extra};
+  for (int i = 0; i < grid->cells; i++) {
+    keys[i] = sqlite3_mprintf("%s", grid->keys[i]);
+    if (!keys[i]) return out_of_memory(publication->session->ledger);
+    publication->grid.cells++;
+  }
+  return 1;
+}
+
+/*
+** Draws the result from the exact totals, but does not store it. Call draw() inside a transaction,
+** or from draw_early().
+*/
+static int draw(struct publication *publication, const struct totals *totals) {
+  const struct definition *definition = &publication->definition;
+  if (!take_private_keys(publication, &totals->grid)) return 0;
+  size_t dimension = grid_size(&publication->grid);
+  int64_t *rounded = sqlite3_malloc64(sizeof *rounded * (dimension + 1));
+  if (!rounded) return out_of_memory(publication->session->ledger);
+  for (size_t i = 0; i < dimension; i++)
+    rounded[i] = totals->values ? lattice_round(totals->values[i], definition->release.shift) : 0;
+  int drawn = procedure_of(definition->aggregate)->draw(publication, rounded);
+  sqlite3_free(rounded);
+  return drawn;
+}
+
+/* Draws what takes long before the transaction begins (procedure.h). */
+static int draw_early(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  if (!procedure_of(publication->definition.aggregate)->draws_early) return 1;
+  int drawn = ledger_begin_computing(ledger) && draw(publication, totals);
+  ledger_rollback(ledger);
+  return drawn;
+}
+
+/*
+** Stores the result of draw(), marks the release as released and sets the answer. Call keep()
+** inside a transaction.
+*/
+static int keep(struct publication *publication) {
+  return ledger_release_state(publication->session->ledger, publication->definition.release.id,
+                              "charged", "released") &&
+         procedure_of(publication->definition.aggregate)->keep(publication);
+}
+
+/*
+** Returns whether another process has finished the release in the meantime (dp_batch()). If so,
+** sets the answer from the stored values, and the caller draws nothing.
+*/
+static int is_finished(struct publication *publication) {
+  struct ledger_release now;
+  const struct position *position = &publication->position;
+  if (position->refining ||
+      !ledger_release_get(publication->session->ledger, publication->definition.release.id, &now))
+    return 0;
+  int finished = strcmp(now.state, "released") == 0;
+  ledger_release_clear(&now);
+  return finished && values_read(publication, position->tiers[position->at].name);
+}
+
+/*
+** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
+*/
+static int spread(struct publication *publication) {
+  int done = 1;
+  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
+    struct publication outer;
+    done = enter_outward(&outer, publication->session, publication->definition.release.name,
+                         publication->outward[i]);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
+/*
+** One commit stores the release and its publications at outer tiers. If the release itself could be
+** stored but not the outer publications, the function stores the release alone. The caller then
+** publishes it at the outer tiers and gets the error.
+*/
+int publish_finish(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  int alone = 0;
+  if (draw_early(publication, totals) && ledger_resume_patiently(ledger) &&
+      ledger_begin_ending(ledger)) {
+    if (!is_finished(publication) && draw(publication, totals) && keep(publication)) {
+      publication->spread = spread(publication);
+      alone = !publication->spread;
+    }
+    if (ledger_commit(ledger)) return 1;
+  }
+  if (alone && publish_keep(publication)) return 1;
+  publish_fail(publication);
+  return 0;
+}
+
+/*
+** The largest number of coordinates that publish_draw() stores in a trial. A trial keeps all pages
+** that it changes in memory, so a release of many coordinates gets an ordinary transaction.
+*/
+#define FEW 100
+
+/*
+** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
+** the statement can still report it.
+*/
+int publish_draw(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  int few = grid_size(&totals->grid) <= FEW;
+  if (draw_early(publication, totals) && ledger_resume(ledger) &&
+      (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
+    if (draw(publication, totals)) keep(publication);
+    ledger_rollback(ledger);
+    if (!error_is_set(ledger_error(ledger))) return 1;
+  }
+  publish_fail(publication);
+  return 0;
+}
+
+int publish_plan(struct publication *publication, struct session *session,
+                 struct request *request) {
+  publication_open(publication, session);
+  begin(publication, request);
+  if (!error_is_set(ledger_error(session->ledger)) && !publication->answered &&
+      !publication->failed) {
+    struct totals nothing = {definition_grid(publication), 0};
+    if (draw(publication, &nothing)) keep(publication);
+  }
+  return !error_is_set(ledger_error(session->ledger));
+}
+
+/*
+** Changes the state of a release in a transaction of its own. If the transaction fails, the release
+** keeps its old state and gets no value, and the function does not report the failure. The session
+** keeps the error that was set before the call.
+*/
+static void change_state(struct session *session, int64_t release_id, const char *from,
+                         const char *to) {
+  struct ledger *ledger = session->ledger;
+  struct error error = error_take(&session->error);
+  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
+    ledger_release_state(ledger, release_id, from, to);
+    ledger_commit(ledger);
+  }
+  error_restore(&session->error, error);
+}
+
+void publish_fail(struct publication *publication) {
+  change_state(publication->session, publication->definition.release.id, "charged",
+               publication->position.refining ? "released" : "failed");
+}
+
+void publish_revoke(struct publication *publication) {
+  change_state(publication->session, publication->definition.release.id, "charged", "failed");
+}
+
+int publish_show(struct publication *publication) {
+  return keep(publication);
+}
+
+int publish_keep_all(struct publication *publications, int count) {
+  struct ledger *ledger = publications->session->ledger;
+  if (!ledger_resume(ledger) || !ledger_begin_ending(ledger)) return 0;
+  for (int i = 0; i < count && keep(&publications[i]); i++) continue;
+  return ledger_commit(ledger);
+}
+
+int publish_keep(struct publication *publication) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release now;
+  int settled = 0;
+  if (publish_keep_all(publication, 1)) return 1;
+  if (ledger_resume(ledger) && ledger_begin_reading(ledger) &&
+      ledger_release_get(ledger, publication->definition.release.id, &now)) {
+    settled = strcmp(now.state, "charged") != 0;
+    ledger_release_clear(&now);
+  }
+  ledger_rollback(ledger);
+  return settled;
+}
+
+static int publish_mixed(struct publication *publication, const struct mixing *mixing) {
+  return definition_describe(publication, definition_keys(&publication->definition.release)) &&
+         mixing->mix(publication, mixing);
+}
+
+int publish_sent(struct publication *publication, const struct mixing *mixing) {
+  publication->position.mixing = mixing;
+  return publish_existing(publication, definition_keys(&publication->definition.release), 0);
+}
+
+/* Does the work of publish_diffuse() in one transaction. */
+static void diffuse_once(struct publication *publication, struct session *session, const char *name,
+                         const char *tier, const struct mixing *mixing) {
+  struct ledger *ledger = session->ledger;
+  publication_open(publication, session);
+  if (!ledger_begin(ledger)) return;
+  if (!mixing) {
+    enter_outward(publication, session, name, tier);
+  } else if (!load(publication, tier, name)) {
+    error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  } else if (is_usable(publication)) {
+    publish_mixed(publication, mixing);
+  }
+  ledger_commit(ledger);
+}
+
+/*
+** If the transaction needs what takes long to compute, it fails. The function computes it without a
+** transaction, and starts again. The list of computations only grows, so the loop ends when it has
+** everything that lies between the release and the tier.
+*/
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct mixing *mixing) {
+  int again = ledger_ready(session->ledger);
+  publication_open(publication, session);
+  while (again) {
+    session->deferred.defers = mixing != 0;
+    diffuse_once(publication, session, name, tier, mixing);
+    again = deferred_missing(session) && deferred_compute(session);
+    if (again) publish_clear(publication);
+  }
+  deferred_forget(session);
+  return publication->answered && !error_is_set(&session->error);
+}

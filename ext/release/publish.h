@@ -1,0 +1,112 @@
+/*
+** publish.h: the steps that all releases share: charge, collect, draw, store.
+**
+**   publish_begin()   checks the request and commits its charge; or answers from the ledger alone
+**   (the caller collects rows)
+**   publish_finish()  draws, stores the point and the values, and commits before it returns
+**   publish_fail()    replaces publish_finish() when some rows did not arrive
+**
+** When an aggregate ends, it cannot tell whether all its rows arrived (statement_guard.h). It
+** therefore draws with publish_draw(). The statement guard calls publish_keep() or publish_revoke()
+** when the statement ends.
+*/
+#ifndef DIFFUSE_RELEASE_PUBLISH_H
+#define DIFFUSE_RELEASE_PUBLISH_H
+
+#include "release/parameters.h"
+#include "release/publication.h"
+
+/*
+** Answers the request if the release is already published at this tier, or if the stored points are
+** enough to publish it there without reading data. Otherwise charges for the new release, or for
+** the refinement, which draws a less noisy point of a stored release. Takes over the request's list
+** of keys. The caller must call publish_clear() afterwards, even after an error. Returns 1, or 0
+** after setting the session's error.
+*/
+int publish_begin(struct publication *publication, struct session *session,
+                  struct request *request);
+
+/*
+** Computes what the charge of the request needs and what takes long, while the ledger is not locked
+** (deferred.h). publish_begin() calls this function itself. dp_batch() calls it for each request
+** before its transaction begins, and deferred_forget() after the transaction. Returns 1, or 0 after
+** setting the session's error.
+*/
+int publish_prepare(struct session *session, const struct request *request);
+
+/*
+** Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
+** or 0 after setting the session's error.
+*/
+int publish_enter(struct publication *publication, struct session *session,
+                  struct request *request);
+
+/*
+** Draws from the totals, stores the result and sets the answer. If possible, the same commit also
+** publishes the result at the outer tiers of the request, and the member `spread` becomes 1.
+** Returns 1, or 0 after setting the session's error. After a failure, the release is marked as
+** failed.
+*/
+int publish_finish(struct publication *publication, const struct totals *totals);
+
+/*
+** Does the work of publish_finish() in two steps. publish_draw() draws and sets the answer, but
+** stores nothing. Later publish_keep() stores the result, or publish_revoke() marks the release as
+** failed. Between the two steps, the release is 'charged' in the ledger, and only memory holds the
+** result.
+*/
+int publish_draw(struct publication *publication, const struct totals *totals);
+
+/*
+** Stores the result inside the caller's transaction, so that the caller can read the result from
+** the ledger. The caller must roll the transaction back.
+*/
+int publish_show(struct publication *publication);
+
+/*
+** Stores the results of `count` publications of one session, at least one, with one commit. Returns
+** 1, or 0 if no result is stored.
+*/
+int publish_keep_all(struct publication *publications, int count);
+
+/*
+** Stores the result. Returns 1 if the result is stored, or if the release is no longer 'charged'
+** because another connection has discarded it. Returns 0 if the caller should try again later.
+*/
+int publish_keep(struct publication *publication);
+
+/*
+** Marks the release as failed. A failed release is never replayed or diffused, and its charge
+** stays. If a refinement fails, nobody has seen a new value, so the release becomes 'released'
+** again and its earlier publications stay valid.
+*/
+void publish_fail(struct publication *publication);
+
+/*
+** Marks as failed a release that publish_draw() has drawn. A refinement is marked as failed, too.
+** The statement has already seen the value, so its charge must not pay for a second value.
+*/
+void publish_revoke(struct publication *publication);
+
+/*
+** Plans a release inside the caller's transaction, which the caller must roll back. Makes the
+** charge, so that the caller can read the charge from the ledger. Finishes the release as if all
+** totals were 0, so that the next plan in the transaction can diffuse or refine the release.
+** Returns 1, or 0 after setting the ledger's error.
+*/
+int publish_plan(struct publication *publication, struct session *session, struct request *request);
+
+/*
+** Publishes a stored release at an outer tier without reading data. Implements dp_diffuse(), and
+** dp_mix() if `mixing` is not null. Returns 1, or 0 after setting the ledger's error.
+*/
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct mixing *mixing);
+
+/*
+** Publishes a stored release with a path at the publication's tier, with the numbers that the
+** mixing sends. Returns 1, or 0 after setting the ledger's error.
+*/
+int publish_sent(struct publication *publication, const struct mixing *mixing);
+
+#endif
