@@ -32,7 +32,7 @@
 
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -1,14 +1,32 @@
 /* budget.c: reads and writes dp_budget and dp_order, the running totals of the tiers' payments. */
+#include "ledger/budget.h"
+
 #include <math.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/statements.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 
+static const struct statement select_budget = {.row = &columns_budget,
+                                               .sql = " FROM dp_budget WHERE tier = ?"};
+static const struct statement update_budget = {
+    .sql = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
+           " spent_delta = ?5, releases = ?6, spent_rate = ?7, spent_epsilon = ?8,"
+           " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9"
+           " WHERE tier = ?1",
+    .changes = CHANGES_BUDGET};
+static const struct statement select_orders = {
+    .sql = "SELECT curve FROM dp_order WHERE tier = ? ORDER BY alpha"};
+static const struct statement update_order = {
+    .sql = "UPDATE dp_order SET curve = ? WHERE tier = ? AND alpha = ?", .changes = CHANGES_CHAIN};
+static const struct statement select_standing = {
+    .sql = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
+           " WHERE tier = ?"};
+
 int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) {
-  sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_budget, "s", tier);
   if (!statement_row(ledger, row))
     return ledger_fail(ledger, "the privacy ledger has no budget for tier '%s'", tier);
   struct budget_row stored;
@@ -24,7 +42,7 @@ int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) 
 
 struct curve orders_read(struct ledger *ledger, const char *tier) {
   struct curve curve = {0, {0}};
-  sqlite3_stmt *row = statement_bind(ledger, ORDERS_READ, "s", tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_orders, "s", tier);
   for (int i = 0; statement_row(ledger, row) && i < RENYI_ORDERS; i++) {
     curve.values[i] = sqlite3_column_double(row, 0);
     curve.any |= curve.values[i] > 0;
@@ -35,7 +53,7 @@ struct curve orders_read(struct ledger *ledger, const char *tier) {
 
 int orders_write(struct ledger *ledger, const char *tier, const struct curve *curve) {
   for (int i = 0; i < RENYI_ORDERS; i++)
-    statement_run(ledger, ORDER_WRITE, "dsd", curve->values[i], tier, renyi_order(i));
+    statement_run(ledger, &update_order, "dsd", curve->values[i], tier, renyi_order(i));
   return !error_is_set(ledger->error);
 }
 
@@ -68,30 +86,13 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
   return is_margin ? tier->epsilon : epsilon;
 }
 
-int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, double needed,
-                       double left) {
-  return ledger_fail(ledger,
-                     "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
-                     "rate %g, and %g of %g is left (nothing was charged or read)",
-                     tier->name, tier->epsilon, tier->delta, needed, fmax(0, left),
-                     tier->rate_limit);
-}
-
 int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                  const struct budget *budget) {
   struct curve curve = {0, {0}};
   if (budget->curve > 0) curve = orders_read(ledger, tier->name);
-  return statement_run(ledger, BUDGET_WRITE, "sddddiddd", tier->name, budget->rate.high,
+  return statement_run(ledger, &update_budget, "sddddiddd", tier->name, budget->rate.high,
                        budget->rate.low, budget->slack, budget->delta, budget->releases,
                        total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve);
-}
-
-/* Returns the number of further releases of this rate that one tier can afford. */
-static double bearable(const struct ledger_tier *tier, const struct budget *budget, double rate) {
-  const struct accountant *accountant = tier->accountant;
-  double left = total_left(accountant->total(tier, budget), tier->rate_limit);
-  left = floor(left / accountant->cost_of_rate(rate));
-  return accountant->draws_left ? fmin(left, accountant->draws_left(tier, budget)) : left;
 }
 
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
@@ -105,26 +106,8 @@ double budget_repeats(const struct ledger_tier *tier, const struct budget *spent
   return fmax(0, floor(times));
 }
 
-int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
-  double left = 0x1p52;
-  for (int k = 0; k <= at; k++) {
-    struct budget budget;
-    struct ledger_tier room;
-    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], &room))
-      return -1;
-    left = fmin(left, bearable(&room, &budget, tiers[at].rate));
-  }
-  return (int64_t)fmax(left, 0);
-}
-
-int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
-    statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, releases_left(ledger, tiers, at));
-  return !error_is_set(ledger->error);
-}
-
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
-  sqlite3_stmt *row = statement_bind(ledger, STANDING, "s", tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_standing, "s", tier);
   if (!statement_row(ledger, row)) return 0;
   standing->spent_epsilon = sqlite3_column_double(row, 0);
   standing->remaining_epsilon = sqlite3_column_double(row, 1);

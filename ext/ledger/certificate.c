@@ -5,7 +5,8 @@
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"
-#include "ledger/internal.h"
+#include "ledger/period.h"
+#include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -49,9 +50,14 @@ SQLITE_EXTENSION_INIT3
   " WHERE role = 'protected')" \
   " THEN 'public when read' ELSE value END) FROM json_each(tables)) END"
 
+/* A number as a text of the preprocessor. */
+#define DIGITS(number)  DIGITS_(number)
+#define DIGITS_(number) #number
+
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
-  " 'ledger', json((SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
+  " 'ledger', json((SELECT json_object('id', id, 'format', " DIGITS(LEDGER_FORMAT) ","
+  "   'unit', unit, 'protects', protects,"
   "   'adjacency', adjacency, 'unchecked', unchecked, 'created_at', " DAY("created_at") ")"
   "   FROM dp_ledger)),"
   " 'policy', json((SELECT CASE unchecked WHEN 1 THEN " UNCHECKED " ELSE (SELECT"

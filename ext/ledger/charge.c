@@ -19,24 +19,88 @@
 ** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
 ** (math/rounding.h).
 */
+#include "ledger/charge.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/period.h"
+#include "ledger/releases_left.h"
+#include "ledger/reserves.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 
+/*
+** SQL for the time at which an inherited charge counts (c: the row of dp_charge, o: the row of
+** dp_tier for the charged tier). Normally this is the time of the charge. After the clock went
+** back, the time of a charge can be outside the period in which the charge counts. The result is
+** then the nearest day of this period.
+*/
+#define COUNTED_AT                                                                                 \
+  "min(max(c.at, ifnull(c.period, '')),"                                                           \
+  " ifnull(date(" PERIOD_END("o.period", "c.period") ", '-1 day'), '9999'))"
+
+static const struct statement select_last_charge = {
+    .sql = "SELECT id, hash, " STATEMENT_NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
+           " ON id = (SELECT max(id) FROM dp_charge)"};
+/*
+** Returns the subject of release ?1, and the start of the period that dp_budget holds for tier
+** ?2. A new charge to this tier counts in this period.
+*/
+static const struct statement select_subject = {
+    .sql = "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)"};
+/*
+** Returns a row if the tier was charged for the release in the period that dp_budget holds for
+** the tier (period_start).
+*/
+static const struct statement find_counted = {
+    .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
+           " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
+static const struct statement insert_charge = {.row = &columns_charge, .changes = CHANGES_CHAIN};
+static const struct statement select_paid = {.sql =
+                                                 "SELECT rate, slack, delta, curve FROM dp_charge"
+                                                 " WHERE release_id = ? AND tier = ?"};
+static const struct statement select_paid_until = {
+    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
+           " WHERE release_id = ? AND tier = ? AND id <= ?"};
+/*
+** Lists the releases for which tier ?2 was charged, once for each period of the new tier ?1 in
+** which such charges count. The time and the id are those of the last charge of the release in
+** this period.
+*/
+static const struct statement select_inherited = {
+    .sql =
+        "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
+        " " PERIOD_START(
+            TIER_PERIOD,
+            COUNTED_AT) " AS start"
+                        " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
+                        " GROUP BY start, release_id ORDER BY start, release_id"};
+static const struct statement select_since = {
+    .sql = "SELECT c.rate, curve, filter_order, slack, c.delta FROM dp_charge c"
+           " JOIN dp_tier ON name = tier"
+           " WHERE id > ? AND tier = ?"};
+static const struct statement select_first_rate = {
+    .sql = "SELECT rate FROM dp_charge WHERE release_id = ? ORDER BY id LIMIT 1"};
+/* Finds a model that a tier has paid for and that has several publications. */
+static const struct statement find_diffused_model = {
+    .sql = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
+           " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
+           " WHERE p.release_id = c.release_id) > 1 LIMIT 1"};
+
 int64_t ledger_last_charge(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_last_charge, "");
   int64_t last = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
   sqlite3_reset(row);
   return last;
 }
 
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_since, "is", charge, tier);
   double rate = 0;
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 1);
@@ -48,7 +112,7 @@ double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *t
 }
 
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_FIRST, "i", release_id);
+  sqlite3_stmt *row = statement_bind(ledger, &select_first_rate, "i", release_id);
   if (!statement_row(ledger, row)) return 0;
   *rate = sqlite3_column_double(row, 0);
   sqlite3_reset(row);
@@ -61,7 +125,7 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
 */
 static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
   struct budget budget = {0};
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_since, "is", charge, tier);
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 1);
     budget.rate = total_add(budget.rate, sqlite3_column_double(row, 0));
@@ -96,7 +160,7 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 
 /* Appends one charge to dp_charge. */
 static int charge_append(struct ledger *ledger, struct charge *charge) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_last_charge, "");
   if (!statement_row(ledger, row)) return 0;
   char *previous = column_copy(ledger, row, 1);
   char *now = charge->at ? 0 : column_copy(ledger, row, 2);
@@ -108,7 +172,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   }
   if (now) charge->at = now;
   sqlite3_reset(row);
-  row = statement_bind(ledger, CHARGE_SUBJECT, "is", charge->release_id, charge->tier);
+  row = statement_bind(ledger, &select_subject, "is", charge->release_id, charge->tier);
   int found = statement_row(ledger, row);
   char *subject = found ? column_copy(ledger, row, 0) : 0;
   char *period = found ? column_copy(ledger, row, 1) : 0;
@@ -119,7 +183,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   char hash[HASH_SIZE];
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
-  statement_insert(ledger, CHARGE_INSERT, charge);
+  statement_insert(ledger, &insert_charge, charge);
   /* This function owns these texts and frees them. */
   charge->at = charge->subject = charge->period = charge->hash = 0;
   sqlite3_free(previous);
@@ -194,13 +258,13 @@ static struct payment paid_in(struct ledger *ledger, sqlite3_stmt *row) {
 }
 
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
-  return paid_in(ledger, statement_bind(ledger, CHARGE_PAID, "is", release_id, tier));
+  return paid_in(ledger, statement_bind(ledger, &select_paid, "is", release_id, tier));
 }
 
 /* Returns the sum of the charges of a tier for a release, up to the charge with this id. */
 static struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
                                  int64_t id) {
-  return paid_in(ledger, statement_bind(ledger, CHARGE_PAID_UNTIL, "isi", release_id, tier, id));
+  return paid_in(ledger, statement_bind(ledger, &select_paid_until, "isi", release_id, tier, id));
 }
 
 /*
@@ -208,7 +272,7 @@ static struct payment paid_until(struct ledger *ledger, int64_t release_id, cons
 ** period of the tier.
 */
 static int is_first(struct ledger *ledger, int64_t release_id, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_COUNTED, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &find_counted, "is", release_id, tier);
   int counted = statement_row(ledger, row);
   sqlite3_reset(row);
   return !counted;
@@ -309,7 +373,7 @@ struct inherited {
 
 static int inherited_read(struct ledger *ledger, const char *tier, const char *outer,
                           struct inherited **list, int *count) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID_EACH, "ss", tier, outer);
+  sqlite3_stmt *row = statement_bind(ledger, &select_inherited, "ss", tier, outer);
   while (statement_row(ledger, row)) {
     struct inherited *grown =
         sqlite3_realloc64(*list, sizeof **list * (sqlite3_uint64)(*count + 1));
@@ -348,7 +412,7 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
-  sqlite3_stmt *row = statement_bind(ledger, MODEL_PAID, "s", outer);
+  sqlite3_stmt *row = statement_bind(ledger, &find_diffused_model, "s", outer);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' would see model '%s' with noise on top, which %s does not cover (use the "

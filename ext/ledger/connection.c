@@ -8,13 +8,23 @@
 ** rollback-journal mode. The journal mode of the ledger is TRUNCATE. In WAL mode a ledger would
 ** lose charges when a process forks, or when somebody copies the main file without the WAL.
 */
+#include "ledger/connection.h"
+
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/display.h"
+#include "ledger/interrupt.h"
+#include "ledger/lock.h"
+#include "ledger/marker.h"
+#include "ledger/statements.h"
+#include "ledger/touched.h"
 #include "os/file.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_terms = {
+    .sql = "SELECT id, protects, adjacency, unit, unchecked FROM dp_ledger"};
 
 #define APPLICATION_ID 1684432486
 
@@ -49,36 +59,8 @@ void ledger_free(struct ledger *ledger) {
   sqlite3_free(ledger->path);
   sqlite3_free(ledger->audience);
   sqlite3_free(ledger->grant);
-  seal_forget(ledger);
+  touched_forget(ledger);
   sqlite3_free(ledger);
-}
-
-const char *ledger_audience(const struct ledger *ledger) {
-  return ledger->audience;
-}
-
-int ledger_guest(struct ledger *ledger, const char *tier) {
-  sqlite3_free(ledger->audience);
-  ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
-  return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
-}
-
-int ledger_use_grant(struct ledger *ledger, const char *grant) {
-  sqlite3_free(ledger->grant);
-  ledger->grant = grant ? sqlite3_mprintf("%s", grant) : 0;
-  return ledger->grant || !grant || ledger_fail(ledger, "out of memory");
-}
-
-int ledger_is_memory(const struct ledger *ledger) {
-  return strcmp(ledger->path, MEMORY_PATH) == 0;
-}
-
-const char *ledger_path(const struct ledger *ledger) {
-  return ledger->path;
-}
-
-const char *ledger_read_only(const struct ledger *ledger) {
-  return ledger->read_only;
 }
 
 const char *ledger_database(const struct ledger *ledger) {
@@ -135,10 +117,6 @@ int connection_set_journal(struct ledger *ledger) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-int connection_is_inherited(const struct ledger *ledger) {
-  return ledger->db && !process_is_same(&ledger->process);
-}
-
 /*
 ** Returns whether the file belongs to another application, in which case diffuse must not change
 ** it. The function reads the file directly, without SQLite's locks and journals.
@@ -155,9 +133,9 @@ static int is_foreign(struct ledger *ledger) {
 }
 
 void connection_close(struct ledger *ledger) {
-  copy_end(ledger);
+  connection_end_copy(ledger);
   interrupt_end(ledger);
-  if (connection_is_inherited(ledger)) {
+  if (ledger_is_inherited(ledger)) {
     memset(ledger->statements, 0, sizeof ledger->statements);
   } else if (ledger->db) {
     struct error error = error_take(ledger->error);
@@ -212,11 +190,27 @@ int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
   ledger->unsynced = 0;
   /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
-  return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
+  return pragma(ledger, "PRAGMA synchronous = FULL") && statements_prepare(ledger);
+}
+
+void connection_use_copy(struct ledger *ledger, sqlite3 *copy) {
+  ledger->file = ledger->db;
+  ledger->db = copy;
+  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
+  memset(ledger->statements, 0, sizeof ledger->statements);
+}
+
+void connection_end_copy(struct ledger *ledger) {
+  if (!ledger->file) return;
+  statements_finalize(ledger);
+  sqlite3_close(ledger->db);
+  ledger->db = ledger->file;
+  ledger->file = 0;
+  memcpy(ledger->statements, ledger->file_statements, sizeof ledger->statements);
 }
 
 int connection_check(struct ledger *ledger) {
-  if (connection_is_inherited(ledger))
+  if (ledger_is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;
   if (!ledger_is_memory(ledger) &&
@@ -271,7 +265,7 @@ struct terms {
 */
 static int terms_read(struct ledger *ledger, struct terms *terms) {
   *terms = (struct terms){0};
-  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_terms, "");
   if (!statement_row(ledger, row)) return 0;
   terms->id = column_copy(ledger, row, 0);
   terms->protects = column_choice(ledger, row, 1, protects_name);
@@ -314,17 +308,9 @@ int connection_check_terms(struct ledger *ledger) {
 }
 
 char *ledger_unit(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_terms, "");
   if (!statement_row(ledger, row)) return 0;
   char *unit = sqlite3_column_type(row, 3) == SQLITE_NULL ? 0 : column_copy(ledger, row, 3);
   sqlite3_reset(row);
   return unit;
-}
-
-int ledger_protects(const struct ledger *ledger) {
-  return ledger->protects;
-}
-
-int ledger_adjacency(const struct ledger *ledger) {
-  return ledger->adjacency;
 }

@@ -2,9 +2,9 @@
 ** copy.c: makes a copy of the ledger in memory for long computations. While the copy is in use,
 ** other connections can write the ledger. Changes to the copy are lost when the copy is closed.
 */
-#include <string.h>
-
-#include "ledger/internal.h"
+#include "ledger/connection.h"
+#include "ledger/display.h"
+#include "ledger/interrupt.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -52,19 +52,7 @@ int ledger_begin_copy(struct ledger *ledger) {
     sqlite3_close(copy);
     return 0;
   }
-  ledger->file = ledger->db;
-  ledger->db = copy;
-  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
-  memset(ledger->statements, 0, sizeof ledger->statements);
+  connection_use_copy(ledger, copy);
   watch_copy(ledger);
   return ledger_begin_trial(ledger);
-}
-
-void copy_end(struct ledger *ledger) {
-  if (!ledger->file) return;
-  statements_finalize(ledger);
-  sqlite3_close(ledger->db);
-  ledger->db = ledger->file;
-  ledger->file = 0;
-  memcpy(ledger->statements, ledger->file_statements, sizeof ledger->statements);
 }

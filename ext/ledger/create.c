@@ -1,16 +1,26 @@
 /* create.c: creates a ledger and writes the marker, or finds an existing ledger (dp_init()). */
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/connection.h"
+#include "ledger/interrupt.h"
+#include "ledger/marker.h"
+#include "ledger/open.h"
+#include "ledger/schema.h"
+#include "ledger/statements.h"
 #include "os/file.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 
+static const struct statement insert_terms = {
+    .sql = "INSERT INTO dp_ledger(id, unit, protects, adjacency, unchecked, created_at)"
+           " VALUES (lower(hex(randomblob(16))), ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .changes = CHANGES_TERMS};
+
 /* Writes the schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
   return ledger_make_schema(ledger) &&
-         statement_run(ledger, TERMS_INSERT, "sssi", terms->unit, protects_text(terms->protects),
+         statement_run(ledger, &insert_terms, "sssi", terms->unit, protects_text(terms->protects),
                        adjacency_text(terms->adjacency), (int64_t)terms->unchecked) &&
          connection_read_terms(ledger);
 }
@@ -32,17 +42,13 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
                        "the privacy ledger '%s' exists and checks every query against its policy, "
                        "which cannot be changed",
                        ledger->path);
-  if (!terms->unit) return 1;
-  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
-  if (statement_row(ledger, row)) {
-    const char *unit = (const char *)sqlite3_column_text(row, 3);
-    if (!unit || strcmp(unit, terms->unit) != 0)
-      ledger_fail(ledger,
-                  "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
-                  "changed",
-                  ledger->path, unit ? unit : "");
-    sqlite3_reset(row);
-  }
+  char *unit = terms->unit ? ledger_unit(ledger) : 0;
+  if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
+    ledger_fail(ledger,
+                "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
+                "changed",
+                ledger->path, unit ? unit : "");
+  sqlite3_free(unit);
   return !error_is_set(ledger->error);
 }
 
@@ -125,7 +131,7 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   int busy =
       !begun && ledger->db &&
       (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
-  transaction_end(ledger);
+  statements_roll_back(ledger);
   if (creation == FILE_CREATED && !busy) remove_empty(ledger);
   connection_close(ledger);
   return 0;
@@ -153,7 +159,7 @@ static int check_path(struct ledger *ledger, const char *path) {
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
-  if (connection_is_inherited(ledger)) return connection_check(ledger);
+  if (ledger_is_inherited(ledger)) return connection_check(ledger);
   struct marker marker;
   if (!json_present(&ledger->json) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
     return 0;

@@ -3,11 +3,14 @@
 ** little-endian doubles: the values at the 114 stored orders, followed by the value at the filter
 ** order.
 */
+#include "ledger/curve.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/table_rows.h"
 #include "math/rounding.h"
+#include "math/total.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -2,11 +2,12 @@
 ** display.c: defines an SQL function on the private connection for the column dp_value.display. The
 ** function writes a published value in the form in which people read it.
 */
+#include "ledger/display.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/figure.h"
-#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -5,10 +5,19 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/charge.h"
+#include "ledger/period.h"
+#include "ledger/statements.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_publications = {
+    .sql = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
+           " ORDER BY release_id"};
+static const struct statement select_publications_of = {
+    .sql = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
+           " WHERE release_id = ?"};
 
 /* The innermost publication of one release at the chosen tiers. */
 struct sight {
@@ -64,14 +73,14 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
 /* Lists the publications of one release, or of all releases, ordered by release. */
 static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) {
   struct ledger_release release;
-  if (!name) return statement_bind(ledger, PUBLICATION_LIST, "");
+  if (!name) return statement_bind(ledger, &select_publications, "");
   if (!ledger_release_find(ledger, name, &release)) {
     ledger_fail(ledger, "unknown release (dp_release lists them)");
     return 0;
   }
   int64_t id = release.id;
   ledger_release_clear(&release);
-  return statement_bind(ledger, PUBLICATION_OF, "i", id);
+  return statement_bind(ledger, &select_publications_of, "i", id);
 }
 
 static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,

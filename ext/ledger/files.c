@@ -1,7 +1,9 @@
 /* files.c: recognises the files of a database, which can never be a ledger. */
+#include "ledger/files.h"
+
+#include <sqlite3ext.h>
 #include <string.h>
 
-#include "ledger/internal.h"
 #include "os/file.h"
 
 SQLITE_EXTENSION_INIT3

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/budget.h"
 #include "math/gaussian.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
@@ -47,7 +47,7 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct budget *before, const struct budget *after,
                   const struct payment *payment) {
   if (after->slack <= tier->slack_limit)
-    return budget_refuse_rate(ledger, tier, total_up(payment->rate),
+    return ledger_fail_budget(ledger, tier, total_up(payment->rate),
                               total_left(before->rate, tier->rate_limit));
   return ledger_fail(ledger,
                      "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "

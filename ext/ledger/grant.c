@@ -30,13 +30,13 @@
 **
 ** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
 ** depends only on R(g) and G(g). At the grant's own tier T, R(g) is a share of what is left there.
-** known_left() computes this remainder from the limit, from S, and from the amounts of the grants
-** whose own tier is T or outside T. Members of T see all these numbers in dp_budget and dp_reserve.
-** The same holds at the outer tiers where the answers are published. A grant whose own tier is
-** inside T may also hold an amount at T ("diffuse"). Members of T do not see such a grant, so
-** known_left() leaves its amount out. At the tiers inside T, R(g) follows from the amount at T and
-** from the terms of the tiers, and not from what these tiers have spent. If a grant does not fit
-** beside all charges and grants, dp_grant() refuses it. Only the owner sees this refusal, and
+** reserve_known() computes this remainder from the limit, from S, and from the amounts of the
+** grants whose own tier is T or outside T. Members of T see all these numbers in dp_budget and
+** dp_reserve. The same holds at the outer tiers where the answers are published. A grant whose own
+** tier is inside T may also hold an amount at T ("diffuse"). Members of T do not see such a grant,
+** so reserve_known() leaves its amount out. At the tiers inside T, R(g) follows from the amount at
+** T and from the terms of the tiers, and not from what these tiers have spent. If a grant does not
+** fit beside all charges and grants, dp_grant() refuses it. Only the owner sees this refusal, and
 ** refusals of the owner's own charges.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
@@ -48,263 +48,30 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/period.h"
+#include "ledger/releases_left.h"
+#include "ledger/reserves.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- reserves -------------------------------------------------------------------------------- */
-
-static struct budget spent_of(const struct reserve_row *row) {
-  return (struct budget){.rate = {row->spent_high, row->spent_low},
-                         .slack = row->spent_slack,
-                         .delta = row->spent_delta,
-                         .curve = row->spent_curve,
-                         .releases = row->charges};
-}
-
-/*
-** Returns a payment as the code adds it to the spent amounts of a grant. Components whose sums are
-** doubles are slightly increased. The increase is larger than the rounding error of a sum that is
-** at most the tier's limit.
-*/
-static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
-  const double rounding = 0x1p-50;
-  struct payment paid = *payment;
-  double order = isfinite(tier->filter_order) ? tier->filter_order : 1;
-  if (paid.curve.any) paid.curve.values[AT_FILTER] += tier->rate_limit * order * rounding;
-  if (paid.delta > 0) paid.delta += tier->delta_keys * rounding;
-  if (paid.slack > 0) paid.slack += tier->slack_limit * rounding;
-  return paid;
-}
-
-/* Returns a copy of the tier whose limits are the amounts of a grant. */
-static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
-  struct ledger_tier limited = *tier;
-  limited.rate_limit = row->reserved;
-  limited.delta_keys = row->reserved_delta;
-  limited.slack_limit = row->reserved_slack;
-  return limited;
-}
-
-/* Returns reserved - spent, rounded up, or 0 if the difference is negative. */
-static double left_up(double reserved, struct total spent) {
-  double left = (reserved - spent.high) - spent.low;
-  return left > 0 ? nextafter(left, INFINITY) : 0;
-}
-
-/* Adds the unspent amounts of a grant to *held. */
-static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
-  struct budget spent = spent_of(row);
-  struct total total = tier->accountant->total(tier, &spent);
-  held->total = nextafter(held->total + left_up(row->reserved, total), INFINITY);
-  held->delta += left_up(row->reserved_delta, (struct total){spent.delta, 0});
-  held->slack += left_up(row->reserved_slack, (struct total){spent.slack, 0});
-  held->delta = nextafter(held->delta, INFINITY);
-  held->slack = nextafter(held->slack, INFINITY);
-}
-
-static double below(double limit, double held) {
-  double left = limit - held;
-  return left > 0 ? nextafter(left, 0) : 0;
-}
-
-/*
-** Sets *room to a copy of the tier, and lowers the limits of the copy by the amounts that some
-** grants hold at the tier. The rows of the statement `row` list these grants.
-*/
-static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
-                 struct ledger_tier *room) {
-  struct held held = {0, 0, 0};
-  int any = 0;
-  *room = *tier;
-  while (statement_row(ledger, row)) {
-    struct reserve_row stored;
-    columns_read(ledger, row, &columns_reserve, &stored);
-    hold(&held, tier, &stored);
-    any = 1;
-  }
-  if (any) {
-    room->rate_limit = below(tier->rate_limit, held.total);
-    room->delta_keys = below(tier->delta_keys, held.delta);
-    room->slack_limit = below(tier->slack_limit, held.slack);
-  }
-  return !error_is_set(ledger->error);
-}
-
-int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
-  return lower(ledger, tier, statement_bind(ledger, RESERVE_LIST, "s", tier->name), room);
-}
-
-static int fail_used_up(struct ledger *ledger) {
-  return ledger_fail(ledger,
-                     "grant '%s' has too little left for this (nothing was charged or read; "
-                     "dp_plan tells what a question costs, and dp_reserve what is left)",
-                     ledger->grant);
-}
-
-int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
-                 struct budget *spent) {
-  sqlite3_stmt *row = statement_bind(ledger, RESERVE_READ, "ss", ledger->grant, tier->name);
-  struct reserve_row stored;
-  if (!statement_row(ledger, row)) return 0;
-  columns_read(ledger, row, &columns_reserve, &stored);
-  sqlite3_reset(row);
-  *room = limited(tier, &stored);
-  *spent = spent_of(&stored);
-  return 1;
-}
-
-int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
-                const struct payment *payment) {
-  struct ledger_tier own;
-  struct budget spent;
-  if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
-  struct payment paid = paid_by_grant(tier, payment);
-  spent = budget_after(&spent, &paid, 1);
-  if ((payment->curve.any && !tier->accountant->covers_curves) ||
-      (payment->rate.high > 0 && !tier->accountant->covers_rates))
-    return ledger_fail(ledger,
-                       "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
-                       "nothing was charged or read)",
-                       ledger->grant);
-  if (!budget_within(&own, &spent)) return fail_used_up(ledger);
-  struct total total = tier->accountant->total(tier, &spent);
-  return statement_run(ledger, RESERVE_WRITE, "ssddddddi", ledger->grant, tier->name,
-                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
-                       spent.curve, spent.releases);
-}
-
-/* ---- amounts --------------------------------------------------------------------------------- */
-
-/* Computes what a tier has left beside its charges, if its limits are those of *room. */
-static int left_of(struct ledger *ledger, const struct ledger_tier *room, struct held *left) {
-  struct budget budget;
-  if (!budget_read(ledger, room->name, &budget)) return 0;
-  *left =
-      (struct held){total_left(room->accountant->total(room, &budget), room->rate_limit),
-                    below(room->delta_keys, budget.delta), below(room->slack_limit, budget.slack)};
-  return 1;
-}
-
-/* Computes the largest amounts that a new grant may reserve at a tier. */
-static int available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
-  struct ledger_tier room;
-  return reserves_room(ledger, tier, &room) && left_of(ledger, &room, left);
-}
-
-/*
-** Computes what is left of a tier as far as the members of the tier `own` know. They do not know
-** the grants whose own tiers are inside `own`.
-*/
-static int known_left(struct ledger *ledger, const struct ledger_tier *tier,
-                      const struct ledger_tier *own, struct held *left) {
-  struct ledger_tier room;
-  sqlite3_stmt *row = statement_bind(ledger, RESERVE_KNOWN, "sd", tier->name, own->rate);
-  return lower(ledger, tier, row, &room) && left_of(ledger, &room, left);
-}
-
-/*
-** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
-** fits `amount` at the tier `outer`. If `amount` is, say, a tenth of the outer tier's rate_limit,
-** the inner tier reserves a tenth of its own slack_limit, because the slack limits of two tiers are
-** independent.
-*/
-static struct held carried(const struct held *amount, const struct ledger_tier *outer,
-                           const struct ledger_tier *inner) {
-  double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
-  return (struct held){part * outer->accountant->most_at(outer, inner->filter_order),
-                       inner->accountant->has_delta ? amount->delta : 0,
-                       inner->accountant->reserve_slack ? part * inner->slack_limit : 0};
-}
-
-static struct held share_of(const struct held *left, double share) {
-  return (struct held){nextafter(left->total * share, 0), nextafter(left->delta * share, 0),
-                       nextafter(left->slack * share, 0)};
-}
-
-static int reserve(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
-                   const struct held *amount) {
-  struct reserve_row row = {.grant_name = grant,
-                            .tier = tier->name,
-                            .reserved = amount->total,
-                            .reserved_delta = amount->delta,
-                            .reserved_slack = amount->slack};
-  return statement_insert(ledger, RESERVE_INSERT, &row);
-}
-
-/* Refuses a grant that needs more than a tier has left beside all charges and all grants. */
-static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int is_inside,
-                      const struct held *needed) {
-  struct held left;
-  if (!available(ledger, tier, &left)) return 0;
-  if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
-    return 1;
-  if (!is_inside)
-    return ledger_fail(ledger,
-                       "grants of inner tiers hold a part of what is left at tier '%s', which has "
-                       "only %.4g of the %.4g left that this share needs (take a smaller share)",
-                       tier->name, fmax(0, left.total), needed->total);
-  return ledger_fail(ledger,
-                     "tier '%s' inside it pays for every answer, and has only %.4g of the %.4g "
-                     "left that this share needs there (take a smaller share)",
-                     tier->name, left.total, needed->total);
-}
-
-static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
-                       const struct ledger_tier *tiers, int at, int outermost) {
-  struct held left, amount;
-  if (!known_left(ledger, &tiers[at], &tiers[at], &left)) return 0;
-  amount = share_of(&left, grant->share);
-  if (!(amount.total > 0))
-    return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
-  for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {
-    struct held own = amount;
-    if (k < at) {
-      own = carried(&amount, &tiers[at], &tiers[k]);
-    } else if (k > at && known_left(ledger, &tiers[k], &tiers[at], &left)) {
-      own = share_of(&left, grant->share);
-    }
-    if (!error_is_set(ledger->error) && check_fits(ledger, &tiers[k], k < at, &own))
-      reserve(ledger, grant->name, &tiers[k], &own);
-  }
-  return !error_is_set(ledger->error);
-}
-
-/*
-** Reserves amounts for the grants at a new tier. The owner has just paid, at the new tier, for
-** everything that the nearest outer tier has paid. The new tier reserves, for each grant, what the
-** grant still holds at the outer tier.
-*/
-int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
-                     const struct ledger_tier *outer) {
-  struct ledger_tier room;
-  struct budget budget;
-  int any = 0;
-  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
-    sqlite3_stmt *row = statement_bind(ledger, RESERVE_MISSING, "ss", tier->name, outer->name);
-    struct reserve_row stored;
-    if (!statement_row(ledger, row)) break;
-    columns_read(ledger, row, &columns_reserve, &stored);
-    char *grant = sqlite3_mprintf("%s", stored.grant_name);
-    struct budget spent = spent_of(&stored);
-    struct held left = {left_up(stored.reserved, outer->accountant->total(outer, &spent)),
-                        left_up(stored.reserved_delta, (struct total){spent.delta, 0}),
-                        left_up(stored.reserved_slack, (struct total){spent.slack, 0})};
-    sqlite3_reset(row);
-    struct held own = carried(&left, outer, tier);
-    if (!grant) ledger_fail(ledger, "out of memory");
-    if (!error_is_set(ledger->error)) reserve(ledger, grant, tier, &own);
-    sqlite3_free(grant);
-    any = 1;
-  }
-  if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
-  return reserves_room(ledger, tier, &room) && budget_read(ledger, tier->name, &budget) &&
-         (budget_within(&room, &budget) ||
-          ledger_fail(ledger,
-                      "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
-                      "does)",
-                      tier->name, outer->name));
-}
+static const struct statement select_grant = {.row = &columns_grant,
+                                              .sql = " FROM dp_grant WHERE name = ?"};
+static const struct statement insert_grant = {.row = &columns_grant, .changes = CHANGES_TERMS};
+static const struct statement find_name_of_grant = {
+    .sql = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
+           " LIMIT 1"};
+/* Finds grants, reserved amounts and charges that contradict each other. */
+static const struct statement find_unfit_grant = {
+    .sql = "SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
+           " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
+           " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
+           " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
+           " (SELECT name FROM dp_grant) OR tier NOT IN"
+           " (SELECT name FROM dp_tier WHERE dropped_at IS NULL)"
+           " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
+           " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier) LIMIT 1"};
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
@@ -316,7 +83,7 @@ void ledger_grant_clear(struct ledger_grant *grant) {
 /* Finds a grant. Returns 1 if the grant exists, and 0 otherwise or on failure. */
 static int grant_read(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
-  sqlite3_stmt *row = statement_bind(ledger, GRANT_READ, "s", name);
+  sqlite3_stmt *row = statement_bind(ledger, &select_grant, "s", name);
   if (!statement_row(ledger, row)) return 0;
   columns_read(ledger, row, &columns_grant, grant);
   sqlite3_reset(row);
@@ -354,7 +121,7 @@ static int check_name(struct ledger *ledger, const char *name) {
   if (strchr(name, '/'))
     return ledger_fail(ledger, "name must not contain a slash (releases of a grant are called "
                                "'<grant>/<name>')");
-  sqlite3_stmt *row = statement_bind(ledger, GRANT_TAKEN, "s", name);
+  sqlite3_stmt *row = statement_bind(ledger, &find_name_of_grant, "s", name);
   int taken = statement_row(ledger, row);
   sqlite3_reset(row);
   return !taken || ledger_fail(ledger,
@@ -380,6 +147,49 @@ static int outermost_of(struct ledger *ledger, const struct ledger_tier *tiers, 
   return outermost;
 }
 
+static struct held share_of(const struct held *left, double share) {
+  return (struct held){nextafter(left->total * share, 0), nextafter(left->delta * share, 0),
+                       nextafter(left->slack * share, 0)};
+}
+
+/* Refuses a grant that needs more than a tier has left beside all charges and all grants. */
+static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int is_inside,
+                      const struct held *needed) {
+  struct held left;
+  if (!reserve_available(ledger, tier, &left)) return 0;
+  if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
+    return 1;
+  if (!is_inside)
+    return ledger_fail(ledger,
+                       "grants of inner tiers hold a part of what is left at tier '%s', which has "
+                       "only %.4g of the %.4g left that this share needs (take a smaller share)",
+                       tier->name, fmax(0, left.total), needed->total);
+  return ledger_fail(ledger,
+                     "tier '%s' inside it pays for every answer, and has only %.4g of the %.4g "
+                     "left that this share needs there (take a smaller share)",
+                     tier->name, left.total, needed->total);
+}
+
+static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
+                       const struct ledger_tier *tiers, int at, int outermost) {
+  struct held left, amount;
+  if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
+  amount = share_of(&left, grant->share);
+  if (!(amount.total > 0))
+    return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
+  for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {
+    struct held own = amount;
+    if (k < at) {
+      own = reserve_carried(&amount, &tiers[at], &tiers[k]);
+    } else if (k > at && reserve_known(ledger, &tiers[k], &tiers[at], &left)) {
+      own = share_of(&left, grant->share);
+    }
+    if (!error_is_set(ledger->error) && check_fits(ledger, &tiers[k], k < at, &own))
+      reserve_insert(ledger, grant->name, &tiers[k], &own);
+  }
+  return !error_is_set(ledger->error);
+}
+
 int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
                         const char *const *outward, int outward_count) {
   struct ledger_tier *tiers = 0;
@@ -390,7 +200,7 @@ int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
     int outermost = at < 0 ? -1 : outermost_of(ledger, tiers, count, at, outward, outward_count);
     if (outermost >= 0 && is_new(ledger, grant) && check_name(ledger, grant->name) &&
         periods_enter(ledger, tiers[outermost].rate, &entered) &&
-        statement_insert(ledger, GRANT_INSERT, grant) &&
+        statement_insert(ledger, &insert_grant, grant) &&
         reserve_all(ledger, grant, tiers, at, outermost))
       budgets_left(ledger, tiers, count);
   }
@@ -414,55 +224,19 @@ int grant_owns_name(struct ledger *ledger, const char *name) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-/*
-** Recomputes the amounts that one grant has spent at one tier, and compares them with dp_reserve.
-** Returns a discrepancy or null.
-*/
-static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
-                           const struct reserve_row *row) {
-  struct budget spent = {0};
-  sqlite3_stmt *charge = statement_bind(ledger, RESERVE_CHARGES, "ss", row->grant_name, tier->name);
-  while (statement_row(ledger, charge)) {
-    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
-                              .slack = sqlite3_column_double(charge, 1),
-                              .delta = sqlite3_column_double(charge, 2),
-                              .curve = curve_column(ledger, charge, 3)};
-    payment = paid_by_grant(tier, &payment);
-    spent = budget_after(&spent, &payment, 1);
-  }
-  struct ledger_tier own = limited(tier, row);
-  int same = row->spent_high == spent.rate.high && row->spent_low == spent.rate.low &&
-             row->spent_slack == spent.slack && row->spent_delta == spent.delta &&
-             row->spent_curve == spent.curve && row->charges == spent.releases &&
-             row->spent == total_up(tier->accountant->total(tier, &spent));
-  if (!same)
-    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
-                              row->grant_name, tier->name);
-  if (!budget_within(&own, &spent))
-    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
-                              row->grant_name, tier->name);
-  return 0;
-}
-
 char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
   char *found = 0;
   for (int i = 0; i < count && !found; i++) {
     struct ledger_tier room;
     struct budget budget;
-    sqlite3_stmt *row = statement_bind(ledger, RESERVE_LIST, "s", tiers[i].name);
-    while (!found && statement_row(ledger, row)) {
-      struct reserve_row stored;
-      columns_read(ledger, row, &columns_reserve, &stored);
-      found = check_reserve(ledger, &tiers[i], &stored);
-    }
-    if (row) sqlite3_reset(row);
+    found = reserves_verify(ledger, &tiers[i]);
     if (!found && reserves_room(ledger, &tiers[i], &room) &&
         budget_read(ledger, tiers[i].name, &budget) && !budget_within(&room, &budget) &&
         room.rate_limit != tiers[i].rate_limit)
       found = ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",
                                  tiers[i].name);
   }
-  sqlite3_stmt *row = found ? 0 : statement_bind(ledger, GRANT_CHECK, "");
+  sqlite3_stmt *row = found ? 0 : statement_bind(ledger, &find_unfit_grant, "");
   if (statement_row(ledger, row))
     found = ledger_discrepancy(ledger, "%s: '%s' does not fit the grants", column_text(row, 0),
                                column_text(row, 1));

@@ -7,11 +7,6 @@
 
 #include "ledger/ledger.h"
 
-/* A grant as the ledger stores it. The struct owns its texts. */
-struct ledger_grant {
-  GRANT_COLUMNS(COLUMN_MEMBER)
-};
-
 /* The largest pad_ms of a grant, in milliseconds (sql/ledger.sql). */
 #define GRANT_MOST_PAD 60000
 
@@ -31,5 +26,11 @@ int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
 */
 int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant);
 void ledger_grant_clear(struct ledger_grant *grant);
+
+/* Returns whether a name is '<grant>/<name>' and this grant exists. */
+int grant_owns_name(struct ledger *ledger, const char *name);
+
+/* Returns the first discrepancy between grants, charges and budgets, or null. */
+char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 #endif

@@ -7,7 +7,8 @@
 ** sqlite3_is_interrupted() is not enough, because it exists only since SQLite 3.41 and does not
 ** cover progress handlers.
 */
-#include "ledger/internal.h"
+#include "ledger/interrupt.h"
+
 #include "os/clock.h"
 
 SQLITE_EXTENSION_INIT3

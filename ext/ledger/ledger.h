@@ -62,6 +62,11 @@ struct ledger_release {
   RELEASE_COLUMNS(COLUMN_MEMBER)
 };
 
+/* A grant as the ledger stores it (grant.h). The struct owns its texts. */
+struct ledger_grant {
+  GRANT_COLUMNS(COLUMN_MEMBER)
+};
+
 /*
 ** A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
 ** variance of the noise in squared lattice steps (mechanism/noise_law.h).

@@ -9,7 +9,9 @@
 ** writers. Without this lock, a reader that does not see the locks of a running transaction would
 ** roll back the journal of this transaction.
 */
-#include "ledger/internal.h"
+#include "ledger/lock.h"
+
+#include "ledger/interrupt.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3

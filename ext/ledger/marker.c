@@ -8,9 +8,11 @@
 ** can also fail because of the host, for example because of its authorizer. The error for such a
 ** failure never calls the marker damaged and never advises the user to drop the marker.
 */
+#include "ledger/marker.h"
+
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -2,12 +2,22 @@
 ** open.c: finds and opens the ledger of a database. The ledger is at the path in the marker, or
 ** beside the database.
 */
+#include "ledger/open.h"
+
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/connection.h"
+#include "ledger/files.h"
+#include "ledger/interrupt.h"
+#include "ledger/lock.h"
+#include "ledger/marker.h"
+#include "ledger/schema.h"
+#include "ledger/statements.h"
 #include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 
 static void set_path(struct ledger *ledger, char *path) {
   sqlite3_free(ledger->path);
@@ -121,7 +131,7 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
     ledger_fail(ledger, "out of memory");
   } else if (connection_open(other)) {
     int is_ledger = connection_is_ledger(other);
-    sqlite3_stmt *row = is_ledger ? statement_bind(other, TERMS_READ, "") : 0;
+    sqlite3_stmt *row = is_ledger ? statement_bind(other, &select_id, "") : 0;
     if (statement_row(other, row)) other->id = column_copy(other, row, 0);
     int code = sqlite3_errcode(other->db) & 0xff;
     if (!error_is_set(other->error))
@@ -191,7 +201,7 @@ int ledger_ready(struct ledger *ledger) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
   /* The code does not read the marker after a fork(). */
-  if (connection_is_inherited(ledger)) return connection_check(ledger);
+  if (ledger_is_inherited(ledger)) return connection_check(ledger);
   ledger_rollback(ledger); /* a transaction may be open since memory ran out */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;

@@ -12,13 +12,75 @@
 ** therefore at most k times the limit. The k budgets together therefore act as one filter with k
 ** times the limit (accountant.h: composed).
 */
+#include "ledger/period.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/releases_left.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
+
+/*
+** SQL for the number of periods of a kind from the period that begins on day `first` to the period
+** that begins on day `last`, both included.
+*/
+#define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
+#define PERIODS(kind, first, last)                                                                 \
+  "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")"              \
+  " WHEN 'week' THEN (julianday(" last ") - julianday(" first ")) / 7"                             \
+  " ELSE (" MONTHS(last) " - " MONTHS(                                                             \
+      first) ")"                                                                                   \
+             " / CASE " kind                                                                       \
+             " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
+
+/*
+** Finds a tier whose rate is at least this rate and whose period is over. Returns the name of
+** the tier and the start of the period that has begun since.
+*/
+static const struct statement find_period_over = {
+    .sql =
+        "SELECT name, started FROM (SELECT name, rate, period_start,"
+        " " PERIOD_START(
+            "period", "'now'") " AS started FROM dp_tier JOIN dp_budget"
+                               " ON tier = name WHERE dropped_at IS NULL)"
+                               " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1"};
+static const struct statement enter_period = {
+    .sql = "UPDATE dp_budget SET period_start = ?2,"
+           " period_end = " PERIOD_END(
+               TIER_PERIOD,
+               "?2") ","
+                     " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0,"
+                     " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
+                     " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
+    .changes = CHANGES_BUDGET};
+static const struct statement reset_orders = {
+    .sql = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};
+/*
+** Counts the periods of a tier, from its creation or its first charge, whichever is earlier, to
+** the period that dp_budget holds.
+*/
+static const struct statement select_count_of_periods = {
+    .sql = "SELECT max(1, " PERIODS(
+        "kind", "min(born, first)",
+        "period_start") ") FROM (SELECT"
+                        " t.period AS kind, " PERIOD_START(
+                            "t.period", "created_at") " AS born, period_start,"
+                                                      " ifnull((SELECT period FROM dp_charge WHERE "
+                                                      "tier = t.name ORDER BY id LIMIT 1), '9999')"
+                                                      " AS first FROM dp_tier t JOIN dp_budget ON "
+                                                      "tier = name WHERE name = ?)"};
+static const struct statement select_period = {
+    .sql = "SELECT period_start FROM dp_budget WHERE tier = ?"};
+/*
+** Returns whether ?2 is the first day of a period of tier ?1. ?2 must be NULL if the tier has
+** no periods.
+*/
+static const struct statement check_period = {.sql =
+                                                  "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2")};
 
 #define PERIOD_KINDS 5
 
@@ -52,13 +114,13 @@ int period_overlaps(const char *inner, const char *outer) {
 /* ---- entering a period ----------------------------------------------------------------------- */
 
 int period_enter(struct ledger *ledger, const char *tier, const char *start) {
-  return statement_run(ledger, PERIOD_ENTER, "ss", tier, start) &&
-         statement_run(ledger, PERIOD_ORDERS, "s", tier);
+  return statement_run(ledger, &enter_period, "ss", tier, start) &&
+         statement_run(ledger, &reset_orders, "s", tier);
 }
 
 int periods_enter(struct ledger *ledger, double rate, int *entered) {
   sqlite3_stmt *row;
-  while (statement_row(ledger, row = statement_bind(ledger, PERIOD_OVER, "d", rate))) {
+  while (statement_row(ledger, row = statement_bind(ledger, &find_period_over, "d", rate))) {
     char *tier = column_copy(ledger, row, 0), *start = column_copy(ledger, row, 1);
     sqlite3_reset(row);
     *entered |= period_enter(ledger, tier, start);
@@ -70,7 +132,7 @@ int periods_enter(struct ledger *ledger, double rate, int *entered) {
 
 /* Returns whether the period of some tier is over. */
 static int is_over(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, PERIOD_OVER, "d", 0.0);
+  sqlite3_stmt *row = statement_bind(ledger, &find_period_over, "d", 0.0);
   int over = statement_row(ledger, row);
   sqlite3_reset(row);
   return over;
@@ -97,7 +159,7 @@ void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *na
   static const char *const months[] = {"January",   "February", "March",    "April",
                                        "May",       "June",     "July",     "August",
                                        "September", "October",  "November", "December"};
-  sqlite3_stmt *row = statement_bind(ledger, PERIOD_ENTERED, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, &select_period, "s", tier->name);
   const char *start = statement_row(ledger, row) ? (const char *)sqlite3_column_text(row, 0) : 0;
   int month = start && strlen(start) == 10 ? 10 * (start[5] - '0') + start[6] - '1' : -1;
   const char *kind = month >= 0 && month < 12 && tier->period ? tier->period : "";
@@ -112,11 +174,25 @@ void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *na
   sqlite3_reset(row);
 }
 
+char *period_entered(struct ledger *ledger, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_period, "s", tier);
+  char *start = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
+  sqlite3_reset(row);
+  return start;
+}
+
+int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
+  sqlite3_stmt *row = statement_bind(ledger, &check_period, "ss", tier->name, start);
+  int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
+  sqlite3_reset(row);
+  return is_one;
+}
+
 /* ---- what periods add up to ------------------------------------------------------------------ */
 
 /* Returns the number of periods until now, including the current period. Returns 0 on failure. */
 static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, PERIOD_COUNT, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, &select_count_of_periods, "s", tier->name);
   int64_t count = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
   sqlite3_reset(row);
   return count;

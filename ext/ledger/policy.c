@@ -8,9 +8,23 @@
 
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_policy = {
+    .sql = "SELECT table_name, role, unit_column, parent FROM dp_policy ORDER BY rowid"};
+static const struct statement insert_policy = {
+    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, " STATEMENT_NOW ")",
+    .changes = CHANGES_TERMS};
+static const struct statement tighten_policy = {
+    .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4"
+           " WHERE table_name = ?1",
+    .changes = CHANGES_TERMS};
+static const struct statement note_tables = {
+    .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
+    .changes = CHANGES_RELEASE};
 
 int ledger_is_unchecked(const struct ledger *ledger) {
   return ledger->unchecked;
@@ -19,7 +33,7 @@ int ledger_is_unchecked(const struct ledger *ledger) {
 int ledger_by_unit(struct ledger *ledger) {
   if (ledger->unchecked || ledger->protects == LEDGER_UNITS)
     return ledger->protects == LEDGER_UNITS;
-  sqlite3_stmt *row = statement_bind(ledger, POLICY_LIST, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
   int has_policy = statement_row(ledger, row);
   if (has_policy) sqlite3_reset(row);
   return has_policy;
@@ -45,7 +59,7 @@ static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   *policy = (struct ledger_policy){0, 0};
   if (!seal_trust_books(ledger)) return 0;
-  sqlite3_stmt *row = statement_bind(ledger, POLICY_LIST, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
   while (statement_row(ledger, row)) take_declaration(ledger, row, policy);
   return !error_is_set(ledger->error);
 }
@@ -106,10 +120,10 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
       done ? ledger_policy_find(&policy, declaration->table) : 0;
   const char *role = declaration->role == POLICY_PUBLIC ? "public" : "protected";
   if (done && !stored) {
-    done = statement_run(ledger, POLICY_INSERT, "ssss", declaration->table, role,
+    done = statement_run(ledger, &insert_policy, "ssss", declaration->table, role,
                          declaration->unit_column, declaration->parent);
   } else if (done && stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) {
-    done = statement_run(ledger, POLICY_TIGHTEN, "ssss", stored->table, role,
+    done = statement_run(ledger, &tighten_policy, "ssss", stored->table, role,
                          declaration->unit_column, declaration->parent);
   } else if (done && (stored->role != declaration->role ||
                       !same_name(stored->unit_column, declaration->unit_column) ||
@@ -123,7 +137,7 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {
   struct ledger_policy policy;
   if (error_is_set(ledger->error) || ledger->unchecked) return !error_is_set(ledger->error);
-  if (tables) return statement_run(ledger, POLICY_NOTE, "is", release_id, tables);
+  if (tables) return statement_run(ledger, &note_tables, "is", release_id, tables);
   if (ledger_policy_read(ledger, &policy) && ledger_policy_need(ledger, &policy))
     ledger_fail(ledger, "cannot show that the rows of different units stay apart in this statement "
                         "(ask dp_release(tier, kind, 'SELECT ...', options))");

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/budget.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/budget.h"
 #include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
@@ -34,7 +34,7 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
   (void)after;
   double share = 1 / tier->filter_order;
   double curve = payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0;
-  return budget_refuse_rate(ledger, tier, total_up(payment->rate) + curve,
+  return ledger_fail_budget(ledger, tier, total_up(payment->rate) + curve,
                             total_left(before->rate, tier->rate_limit) - before->curve * share);
 }
 

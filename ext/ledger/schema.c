@@ -2,9 +2,12 @@
 ** schema.c: the tables of sql/ledger.sql. This file creates them, and compares an open ledger with
 ** them: its format number, and the text of every object.
 */
+#include "ledger/schema.h"
+
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/connection.h"
+#include "ledger/table_rows.h"
 #include "ledger_sql.h"
 
 SQLITE_EXTENSION_INIT3

@@ -8,9 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/curve.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_days = {
+    .sql = "SELECT c.period, substr(at, 1, 10), c.rate, curve, filter_order, rate_limit"
+           " FROM dp_charge c JOIN dp_tier ON name = tier WHERE tier = ?"
+           " ORDER BY 1, 2, c.id"};
 
 /*
 ** Returns the fraction of the tier's limit that a charge uses up. A curve counts as in
@@ -30,7 +36,7 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
   char *period = 0, *day = 0;
   double share = 0;
   int going = 1;
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_DAYS, "s", tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier);
   while (going) {
     int more = statement_row(ledger, row);
     int same_period = more && strcmp(period ? period : "", column_text(row, 0)) == 0;

@@ -2,9 +2,65 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/curve.h"
+#include "ledger/grant.h"
+#include "ledger/statements.h"
+#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement select_release_by_name = {
+    .row = &columns_release, .sql = " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
+static const struct statement select_release_by_id = {.row = &columns_release,
+                                                      .sql = " FROM dp_release WHERE id = ?"};
+static const struct statement insert_release = {.row = &columns_release,
+                                                .changes = CHANGES_NEW_RELEASE};
+static const struct statement name_release = {
+    .sql = "UPDATE dp_release SET name = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
+static const struct statement move_release = {
+    .sql = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
+    .changes = CHANGES_RELEASE};
+static const struct statement update_slack = {
+    .sql = "UPDATE dp_release SET slack = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
+/*
+** The order is by rate, not by clock, because two tiers with almost equal rates can have points
+** with the same clock.
+*/
+static const struct statement select_path = {
+    .sql = "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
+           " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component"};
+static const struct statement find_point = {
+    .sql = "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1"};
+static const struct statement insert_point_row = {.row = &columns_point,
+                                                  .changes = CHANGES_RELEASE};
+static const struct statement insert_coordinate = {.row = &columns_coordinate,
+                                                   .changes = CHANGES_POINT};
+static const struct statement insert_publication = {.row = &columns_publication,
+                                                    .changes = CHANGES_RELEASE};
+static const struct statement select_publication = {
+    .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
+static const struct statement select_publications = {
+    .sql = "SELECT release_id, tier, clock, shrink, centre, delta, curve,"
+           " clipped, unclipped, unit_stddev FROM dp_publication ORDER BY release_id"};
+static const struct statement select_symbols = {
+    .sql = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
+           " JOIN dp_tier t ON t.name = p.tier"
+           " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
+           " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
+           " WHERE p.release_id = ? ORDER BY t.rate DESC"};
+static const struct statement select_stages = {
+    .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
+           " WHERE release_id = ? ORDER BY t.rate DESC"};
+static const struct statement select_reports = {
+    .sql = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
+           " ORDER BY key, component"};
+static const struct statement insert_value = {.row = &columns_value, .changes = CHANGES_RELEASE};
+static const struct statement select_values = {
+    .sql = "SELECT key, component, value, stddev, low, high FROM dp_value"
+           " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
+static const struct statement select_value = {
+    .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
+           " AND key = ? AND component = ?"};
 
 /*
 ** Returns whether diffuse can have stored these values. The rest of the code relies on this check.
@@ -30,11 +86,11 @@ static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_
 }
 
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release) {
-  return find_release(ledger, statement_bind(ledger, RELEASE_FIND, "s", name), release);
+  return find_release(ledger, statement_bind(ledger, &select_release_by_name, "s", name), release);
 }
 
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release) {
-  return find_release(ledger, statement_bind(ledger, RELEASE_GET, "i", id), release);
+  return find_release(ledger, statement_bind(ledger, &select_release_by_id, "i", id), release);
 }
 
 void ledger_release_clear(struct ledger_release *release) {
@@ -56,24 +112,24 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
     return ledger_fail(ledger, "names that begin with the name of a grant and '/' belong to that "
                                "grant (dp_grant lists them; choose another name)");
   if (!row.name) row.name = name;
-  if (!statement_insert(ledger, RELEASE_INSERT, &row)) return 0;
+  if (!statement_insert(ledger, &insert_release, &row)) return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
-  seal_touch(ledger, r->id);
+  touched_add(ledger, r->id);
   if (r->name) return 1;
   r->name = sqlite3_mprintf("release-%lld", (long long)r->id);
   if (!r->name) return ledger_fail(ledger, "out of memory");
-  return statement_run(ledger, RELEASE_NAME, "is", r->id, r->name);
+  return statement_run(ledger, &name_release, "is", r->id, r->name);
 }
 
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
   if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit of the file */
-  if (!statement_run(ledger, RELEASE_STATE, "iss", id, from, to)) return 0;
+  if (!statement_run(ledger, &move_release, "iss", id, from, to)) return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
 }
 
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {
-  return statement_run(ledger, RELEASE_SLACK, "id", id, slack);
+  return statement_run(ledger, &update_slack, "id", id, slack);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -203,7 +259,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   *path = (struct ledger_path){{0, keyed ? 0 : 1, components, extra}, 0, 0};
   struct point_reading reading = {
       .path = path, .keyed = keyed, .is_private = release->dimension == 0};
-  sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
+  sqlite3_stmt *row = statement_bind(ledger, &select_path, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
   if (row) sqlite3_reset(row); /* an error is already recorded */
   sound = sound && end_point(ledger, &reading) &&
@@ -216,7 +272,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
 }
 
 int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
-  sqlite3_stmt *row = statement_bind(ledger, PATH_ANY, "i", release_id);
+  sqlite3_stmt *row = statement_bind(ledger, &find_point, "i", release_id);
   int exists = statement_row(ledger, row);
   sqlite3_reset(row);
   return exists;
@@ -227,7 +283,8 @@ static int64_t insert_point(struct ledger *ledger, const struct ledger_release *
                             const char *tier, uint64_t clock) {
   struct point_row row = {
       .release_id = release->id, .release = release->name, .tier = tier, .clock = clock};
-  return statement_insert(ledger, POINT_INSERT, &row) ? sqlite3_last_insert_rowid(ledger->db) : 0;
+  return statement_insert(ledger, &insert_point_row, &row) ? sqlite3_last_insert_rowid(ledger->db)
+                                                           : 0;
 }
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
@@ -237,26 +294,20 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
   for (int i = 0; i < grid->extra; i++) {
     row.component = i - 1 - grid->extra;
     row.value = value[grid->cells * grid->components + i];
-    statement_insert(ledger, COORDINATE_INSERT, &row);
+    statement_insert(ledger, &insert_coordinate, &row);
   }
   row.component = -1;
   row.value = 0;
-  if (release->dimension == 0) statement_insert(ledger, COORDINATE_INSERT, &row);
+  if (release->dimension == 0) statement_insert(ledger, &insert_coordinate, &row);
   for (int cell = 0; cell < grid->cells; cell++) {
     if (grid->keys) row.key = grid->keys[cell];
     for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
       row.component = j;
       row.value = *value++;
-      statement_insert(ledger, COORDINATE_INSERT, &row);
+      statement_insert(ledger, &insert_coordinate, &row);
     }
   }
   return !error_is_set(ledger->error);
-}
-
-/* Returns the number in a column, or NaN for NULL. */
-static double column_number(sqlite3_stmt *row, int column) {
-  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
-  return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
 /* ---- publications ---------------------------------------------------------------------------- */
@@ -279,12 +330,12 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                                 .clipped = clipping.clipped,
                                 .unclipped = clipping.unclipped,
                                 .unit_stddev = clipping.stddev};
-  return statement_insert(ledger, PUBLICATION_INSERT, &row);
+  return statement_insert(ledger, &insert_publication, &row);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock) {
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_FIND, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *clock = (uint64_t)sqlite3_column_int64(row, 0);
   sqlite3_reset(row);
@@ -294,7 +345,7 @@ int ledger_publication_find(struct ledger *ledger, int64_t release_id, const cha
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_EACH, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
   int going = 1;
   while (going && statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 6);
@@ -315,7 +366,7 @@ int ledger_publications(struct ledger *ledger,
 
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel) {
   *kernel = 0;
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_FIND, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *kernel = column_copy(ledger, row, 1);
   sqlite3_reset(row);
@@ -327,12 +378,12 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol) {
   struct coordinate_row row = {insert_point(ledger, release, tier, 0), symbol, 0, 1};
-  return statement_insert(ledger, COORDINATE_INSERT, &row);
+  return statement_insert(ledger, &insert_coordinate, &row);
 }
 
 int ledger_symbols(struct ledger *ledger, int64_t release_id,
                    int (*take)(void *context, const struct ledger_symbol *symbol), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, SYMBOL_LIST, "i", release_id);
+  sqlite3_stmt *row = statement_bind(ledger, &select_symbols, "i", release_id);
   int going = 1;
   while (going && statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 4);
@@ -350,7 +401,7 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
 
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, STAGE_LIST, "i", release_id);
+  sqlite3_stmt *row = statement_bind(ledger, &select_stages, "i", release_id);
   int going = 1;
   while (going && statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 2);
@@ -366,7 +417,7 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
 
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, REPORT_LIST, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_reports, "is", release_id, tier);
   int going = 1;
   while (going && statement_row(ledger, row)) {
     const char *symbol = (const char *)sqlite3_column_text(row, 0);
@@ -390,12 +441,12 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                           .stddev = value->stddev,
                           .low = value->low,
                           .high = value->high};
-  return statement_insert(ledger, VALUE_INSERT, &row);
+  return statement_insert(ledger, &insert_value, &row);
 }
 
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, VALUE_LIST, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_values, "is", release_id, tier);
   int going = 1;
   while (going && statement_row(ledger, row)) {
     struct ledger_value value = {(const char *)sqlite3_column_text(row, 0),
@@ -413,7 +464,7 @@ int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
                       int component, double *value, double *stddev) {
   sqlite3_stmt *row =
-      statement_bind(ledger, VALUE_FIND, "issi", release_id, tier, key, (int64_t)component);
+      statement_bind(ledger, &select_value, "issi", release_id, tier, key, (int64_t)component);
   if (!statement_row(ledger, row)) return 0;
   *value = sqlite3_column_double(row, 0);
   *stddev = sqlite3_column_double(row, 1);

@@ -2,12 +2,12 @@
 ** table_rows.c: makes descriptions of the tables from the lists of columns.h. The functions here
 ** use these descriptions to make the texts of statements, to bind and read rows, and to hash rows.
 */
+#include "ledger/table_rows.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/grant.h"
-#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -156,6 +156,33 @@ char *columns_declaration(const struct table_columns *columns) {
     sqlite3_str_appendf(text, "%s%s %s", place > 1 ? ", " : "", column->name,
                         type_name[column->kind]);
   return sqlite3_str_finish(text);
+}
+
+/* ---- one column ------------------------------------------------------------------------------ */
+
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL) return 0;
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  char *copy = text ? sqlite3_mprintf("%s", text) : 0;
+  if (!copy) ledger_fail(ledger, "out of memory");
+  return copy;
+}
+
+const char *column_text(sqlite3_stmt *statement, int column) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  return text ? text : "";
+}
+
+struct bytes column_bytes(sqlite3_stmt *statement, int column) {
+  const void *bytes = sqlite3_column_blob(statement, column);
+  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* 0 bytes */
+  return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
+}
+
+/* Returns the number in a column, or NaN for NULL. */
+double column_number(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

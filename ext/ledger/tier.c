@@ -1,69 +1,48 @@
-/* tier.c: reads, creates and drops tiers (dp_tier). */
-#include <math.h>
+/* tier.c: creates and drops tiers (dp_tier). */
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/charge.h"
+#include "ledger/period.h"
+#include "ledger/releases_left.h"
+#include "ledger/reserves.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
+#include "ledger/tier_check.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 
-void ledger_tiers_free(struct ledger_tier *tiers, int count) {
-  for (int i = 0; i < count; i++) columns_clear(&columns_tier, &tiers[i]);
-  sqlite3_free(tiers);
-}
-
-int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) {
-  *tiers = 0;
-  *count = 0;
-  sqlite3_stmt *row = statement_bind(ledger, TIER_LIST, "");
-  while (statement_row(ledger, row)) {
-    struct ledger_tier *grown =
-        sqlite3_realloc64(*tiers, sizeof **tiers * (sqlite3_uint64)(*count + 1));
-    if (!grown) {
-      ledger_fail(ledger, "out of memory");
-      break;
-    }
-    *tiers = grown;
-    columns_read(ledger, row, &columns_tier, &grown[*count]);
-    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* curves do not count */
-    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
-      ledger_fail_damaged(ledger, "dp_tier");
-  }
-  return !error_is_set(ledger->error);
-}
-
-int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
-                     const char *name) {
-  if (error_is_set(ledger->error)) return -1;
-  for (int i = 0; i < count; i++) {
-    if (strcmp(tiers[i].name, name) == 0) return i;
-  }
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < count; i++) sqlite3_str_appendf(known, "%s%s", i ? ", " : "", tiers[i].name);
-  char *list = sqlite3_str_finish(known);
-  if (count) {
-    ledger_fail(ledger, "unknown tier (known tiers: %s)", list ? list : "");
-  } else {
-    ledger_fail(ledger, "unknown tier (there are none: create one with dp_tier())");
-  }
-  sqlite3_free(list);
-  return -1;
-}
-
-/* ---- creating a tier ------------------------------------------------------------------------- */
+static const struct statement insert_tier = {.row = &columns_tier, .changes = CHANGES_TERMS};
+static const struct statement find_dropped_tier = {
+    .sql = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL"};
+static const struct statement find_use_of_tier = {
+    .sql = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
+           " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
+           " SELECT release FROM dp_point WHERE tier = ?1 LIMIT 1"};
+static const struct statement find_reserve_at_tier = {
+    .sql = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1"};
+static const struct statement mark_dropped = {
+    .sql = "UPDATE dp_tier SET dropped_at = " STATEMENT_NOW " WHERE name = ?",
+    .changes = CHANGES_TERMS};
+static const struct statement insert_budget = {.row = &columns_budget, .changes = CHANGES_TERMS};
+static const struct statement delete_budget = {.sql = "DELETE FROM dp_budget WHERE tier = ?",
+                                               .changes = CHANGES_TERMS};
+static const struct statement insert_order = {.row = &columns_order, .changes = CHANGES_TERMS};
+static const struct statement delete_orders = {.sql = "DELETE FROM dp_order WHERE tier = ?",
+                                               .changes = CHANGES_TERMS};
 
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
   struct budget_row budget = {.tier = tier->name,
                               .epsilon = tier->epsilon,
                               .delta = tier->delta,
                               .remaining_epsilon = tier->epsilon};
-  statement_insert(ledger, TIER_INSERT, tier);
-  statement_insert(ledger, BUDGET_INSERT, &budget);
+  statement_insert(ledger, &insert_tier, tier);
+  statement_insert(ledger, &insert_budget, &budget);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
     struct order_row row = {tier->name, alpha, tier->accountant->allowed(tier, alpha), 0};
-    statement_insert(ledger, ORDER_INSERT, &row);
+    statement_insert(ledger, &insert_order, &row);
   }
   return !error_is_set(ledger->error);
 }
@@ -94,7 +73,7 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                          "another)",
                          tiers[i].name, tier->rate);
   }
-  sqlite3_stmt *row = statement_bind(ledger, TIER_DROPPED, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, &find_dropped_tier, "s", tier->name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   sqlite3_reset(row);
   return ledger_fail(ledger,
@@ -132,12 +111,12 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 ** if a release, even a failed one, was ever charged, published or stored at it.
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
-  sqlite3_stmt *row = statement_bind(ledger, TIER_RESERVED, "s", name);
+  sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);
   if (statement_row(ledger, row))
     ledger_fail(ledger, "grant '%s' reserves a part of the budget of tier '%s', which stays",
                 (const char *)sqlite3_column_text(row, 0), name);
   sqlite3_reset(row);
-  row = statement_bind(ledger, TIER_USED, "s", name);
+  row = statement_bind(ledger, &find_use_of_tier, "s", name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
@@ -151,9 +130,9 @@ static void drop_tier(struct ledger *ledger, const char *name) {
   struct ledger_tier *tiers;
   int count;
   if (ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, name) >= 0 &&
-      tier_is_unused(ledger, name) && statement_run(ledger, TIER_DROP, "s", name) &&
-      statement_run(ledger, ORDERS_DROP, "s", name) &&
-      statement_run(ledger, BUDGET_DROP, "s", name))
+      tier_is_unused(ledger, name) && statement_run(ledger, &mark_dropped, "s", name) &&
+      statement_run(ledger, &delete_orders, "s", name) &&
+      statement_run(ledger, &delete_budget, "s", name))
     refresh_left(ledger);
   ledger_tiers_free(tiers, count);
 }

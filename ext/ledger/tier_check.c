@@ -20,11 +20,13 @@
 ** the inner tier. The inner budget must be enough for all of them (period_overlaps). The code
 ** checks this for the tiers outside and inside a new tier.
 */
+#include "ledger/tier_check.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/period.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -4,9 +4,19 @@
 */
 #include <fenv.h>
 
-#include "ledger/internal.h"
+#include "ledger/connection.h"
+#include "ledger/interrupt.h"
+#include "ledger/lock.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
+#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
+
+static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
+                                             .changes = CHANGES_TRANSACTION};
+static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_TRANSACTION};
+static const struct statement commit = {.sql = "COMMIT", .changes = CHANGES_TRANSACTION};
 
 /*
 ** Sets the rounding mode to nearest for the transaction, whatever mode the host uses. The code that
@@ -48,8 +58,9 @@ static int set_trial(struct ledger *ledger, int trial) {
 ** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
 ** memory can leave a transaction open.
 */
-static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes, int trial) {
-  seal_forget(ledger);
+static int begin_with(struct ledger *ledger, const struct statement *begin, int refuse_writes,
+                      int trial) {
+  touched_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
   /*
@@ -58,8 +69,8 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
   */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
-  if (lock_take(ledger, which == BEGIN_WRITE) && set_trial(ledger, trial) &&
-      statement_run(ledger, which, "") && connection_check_terms(ledger))
+  if (lock_take(ledger, begin == &begin_write) && set_trial(ledger, trial) &&
+      statement_run(ledger, begin, "") && connection_check_terms(ledger))
     return 1;
   ledger_rollback(ledger);
   return 0;
@@ -67,20 +78,20 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
 
 int ledger_begin(struct ledger *ledger) {
   /* A guarded connection with a grant may spend the grant (L7). */
-  if (ledger->read_only && !ledger->grant) return begin_with(ledger, BEGIN_READ, 1, 0);
-  return begin_with(ledger, BEGIN_WRITE, 0, 0);
+  if (ledger->read_only && !ledger->grant) return begin_with(ledger, &begin_read, 1, 0);
+  return begin_with(ledger, &begin_write, 0, 0);
 }
 
 int ledger_begin_reading(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_READ, 0, 0);
+  return begin_with(ledger, &begin_read, 0, 0);
 }
 
 int ledger_begin_trial(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_WRITE, 0, 1);
+  return begin_with(ledger, &begin_write, 0, 1);
 }
 
 int ledger_begin_ending(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_WRITE, 0, 0);
+  return begin_with(ledger, &begin_write, 0, 0);
 }
 
 int ledger_begin_computing(struct ledger *ledger) {
@@ -96,24 +107,16 @@ int ledger_goes_on(struct ledger *ledger) {
 int ledger_commit(struct ledger *ledger) {
   if (ledger->unsynced) ledger_fail(ledger, "a trial was about to be committed (a bug)");
   if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
-  int done = statement_run(ledger, COMMIT, "");
+  int done = statement_run(ledger, &commit, "");
   ledger_rollback(ledger);
   return done;
 }
 
-void transaction_end(struct ledger *ledger) {
-  if (!ledger->db || connection_is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
-  for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  /* An error of the rollback does not matter, because the first error is already set. */
-  sqlite3_step(ledger->statements[ROLLBACK]);
-  sqlite3_reset(ledger->statements[ROLLBACK]);
-}
-
 void ledger_rollback(struct ledger *ledger) {
-  seal_forget(ledger);
+  touched_forget(ledger);
   round_as_before(ledger);
-  copy_end(ledger);
-  transaction_end(ledger);
+  connection_end_copy(ledger);
+  statements_roll_back(ledger);
   lock_drop(ledger);
   interrupt_end(ledger);
 }

@@ -3,16 +3,79 @@
 ** Checks that every publication was paid for.
 */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/internal.h"
+#include "ledger/charge.h"
+#include "ledger/grant.h"
+#include "ledger/period.h"
+#include "ledger/releases_left.h"
+#include "ledger/statements.h"
 #include "os/locale.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
+
+/*
+** An SQL condition for one parameter of a release. It holds if the value in the column `options`
+** and the value in the parameter's own column agree to 12 digits.
+*/
+#define SAYS(name, otherwise)                                                                      \
+  "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
+  ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
+#define AND_SAYS(name, kind, shown, role, says) " AND (" says ")"
+
+static const struct statement select_charges = {
+    .row = &columns_charge, .sql = ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
+static const struct statement find_budget = {.sql = "SELECT 1 FROM dp_budget WHERE tier = ?"};
+static const struct statement select_stored_budget = {
+    .row = &columns_budget,
+    .sql = ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
+           " c.tier = b.tier AND period IS period_start) FROM dp_budget b WHERE tier = ?"};
+static const struct statement select_stored_orders = {
+    .sql = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha"};
+static const struct statement find_orphan = {
+    .sql = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM"
+           " dp_publication p WHERE p.release_id = v.release_id AND p.tier = v.tier)"
+           " UNION ALL SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN"
+           " (SELECT id FROM dp_release) OR NOT EXISTS"
+           " (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
+           " UNION ALL SELECT 'dp_coordinate', point FROM dp_coordinate WHERE point NOT IN"
+           " (SELECT id FROM dp_point)"
+           " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
+           " id NOT IN (SELECT release_id FROM dp_publication) LIMIT 1"};
+/*
+** After the columns come the results of two checks. The first is 1 if the column `options`
+** agrees with the other columns. The second is 1 if all charges for the release have its name.
+*/
+static const struct statement select_releases = {
+    .row = &columns_release,
+    .sql = ", 1" RELEASE_COLUMNS(
+        AND_SAYS) ","
+                  " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
+                  " c.release <> r.name) FROM dp_release r"};
+/*
+** Lists each publication together with each tier that must have paid for it, and with the
+** payments of this tier for the release. ?1 holds names of mechanisms, each between spaces.
+*/
+static const struct statement select_rates_to_pay = {
+    .sql =
+        "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
+        " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
+        " p.delta, ifnull(r.key_share, 0) * own.delta_keys,"
+        " (SELECT total(delta) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
+        " p.curve IS NOT NULL"
+        " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+        " AND t.dropped_at IS NULL"
+        " WHERE instr(?1, ' ' || r.mechanism || ' ') > 0"};
+static const struct statement select_curves_to_pay = {
+    .sql = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
+           " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+           " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+           " AND t.dropped_at IS NULL"
+           " WHERE p.curve IS NOT NULL OR instr(?1, ' ' || r.mechanism || ' ') > 0"};
 
 /* The budget of one tier in one period, recomputed from its charges. */
 struct recount {
@@ -22,28 +85,11 @@ struct recount {
   char *period; /* latest period with a charge; null: no periods, or no charge so far */
 };
 
-char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *text = sqlite3_vmprintf(format, arguments);
-  va_end(arguments);
-  if (!text) ledger_fail(ledger, "out of memory");
-  return text;
-}
-
 static struct recount *recount_of(struct recount *recounts, int count, const char *tier) {
   for (int i = 0; tier && i < count; i++) {
     if (strcmp(recounts[i].tier->name, tier) == 0) return &recounts[i];
   }
   return 0;
-}
-
-/* Returns whether a period of the tier can begin on the day `start`. */
-static int is_period(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
-  sqlite3_stmt *row = statement_bind(ledger, PERIOD_CHECK, "ss", tier->name, start);
-  int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
-  sqlite3_reset(row);
-  return is_one;
 }
 
 /*
@@ -56,7 +102,8 @@ static char *recount_enter(struct ledger *ledger, struct recount *recount,
   const char *start = *charge->period ? charge->period : 0, *last = recount->period;
   if (last && start && strcmp(last, start) == 0) return 0;
   if (!start && !recount->tier->period) return 0;
-  if (!start || !is_period(ledger, recount->tier, start) || (last && strcmp(start, last) < 0))
+  if (!start || !period_begins_on(ledger, recount->tier, start) ||
+      (last && strcmp(start, last) < 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld counts in the wrong period",
                               (long long)charge->id);
   if (!budget_within(recount->tier, &recount->budget))
@@ -110,7 +157,7 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
 static char *check_chain(struct ledger *ledger, struct recount *recounts, int count) {
   char hash[HASH_SIZE] = "";
   char *found = 0;
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LIST, "");
+  sqlite3_stmt *row = statement_bind(ledger, &select_charges, "");
   for (int64_t expected = 1; !found && statement_row(ledger, row); expected++)
     found = check_charge(ledger, row, expected, hash, recounts, count);
   sqlite3_reset(row);
@@ -123,8 +170,7 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
 ** Returns a discrepancy or null.
 */
 static char *recount_end(struct ledger *ledger, struct recount *recount) {
-  sqlite3_stmt *row = statement_bind(ledger, PERIOD_ENTERED, "s", recount->tier->name);
-  const char *start = statement_row(ledger, row) ? (const char *)sqlite3_column_text(row, 0) : 0;
+  char *start = period_entered(ledger, recount->tier->name);
   const struct charge none = {.period = start};
   char *found = !start ? 0
                 : recount->period && strcmp(start, recount->period) < 0
@@ -133,7 +179,7 @@ static char *recount_end(struct ledger *ledger, struct recount *recount) {
                                          "than its charges",
                                          recount->tier->name)
                     : recount_enter(ledger, recount, &none);
-  sqlite3_reset(row);
+  sqlite3_free(start);
   return found;
 }
 
@@ -144,7 +190,7 @@ static int close_to(double a, double b) {
 static char *check_present(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
   char *found = 0;
   for (int i = 0; i < count && !found; i++) {
-    sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tiers[i].name);
+    sqlite3_stmt *row = statement_bind(ledger, &find_budget, "s", tiers[i].name);
     if (!statement_row(ledger, row))
       found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
     sqlite3_reset(row);
@@ -156,7 +202,7 @@ static char *check_present(struct ledger *ledger, const struct ledger_tier *tier
 static char *check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
   const struct budget *budget = &recount->budget;
-  sqlite3_stmt *row = statement_bind(ledger, BUDGET_CHECK, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, &select_stored_budget, "s", tier->name);
   if (!statement_row(ledger, row)) return 0;
   struct budget_row stored;
   int columns = columns_read(ledger, row, &columns_budget, &stored);
@@ -195,7 +241,7 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
       (!isnan(fresh.filter_order) && !close_to(tier->filter_order, fresh.filter_order)))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
                               tier->name);
-  sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, &select_stored_orders, "s", tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
     double allowed = accountant->allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
@@ -345,10 +391,10 @@ static char *check_payments(struct ledger *ledger, describe_mechanism *describe)
   char *with_rate = mechanism_names(describe, 1), *with_curve = mechanism_names(describe, 0);
   char *found = 0;
   if (!with_rate || !with_curve) ledger_fail(ledger, "out of memory");
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_CHECK, "s", with_rate);
+  sqlite3_stmt *row = statement_bind(ledger, &select_rates_to_pay, "s", with_rate);
   while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
   sqlite3_reset(row);
-  row = statement_bind(ledger, CURVE_CHECK, "s", with_curve);
+  row = statement_bind(ledger, &select_curves_to_pay, "s", with_curve);
   while (!found && statement_row(ledger, row)) found = check_curve(ledger, row, describe);
   sqlite3_reset(row);
   sqlite3_free(with_rate);
@@ -363,12 +409,12 @@ static char *check_payments(struct ledger *ledger, describe_mechanism *describe)
 */
 static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
   char *found = 0;
-  sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
+  sqlite3_stmt *row = statement_bind(ledger, &find_orphan, "");
   if (statement_row(ledger, row))
     found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release",
                                column_text(row, 0), column_text(row, 1));
   sqlite3_reset(row);
-  row = statement_bind(ledger, RELEASE_CHECK, "");
+  row = statement_bind(ledger, &select_releases, "");
   while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
   sqlite3_reset(row);
   return found ? found : check_payments(ledger, describe);

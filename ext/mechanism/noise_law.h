@@ -5,8 +5,9 @@
 ** A release can have several points, one for each tier. A point is the exact totals plus noise, and
 ** the points of a release form a path (lattice_design.h). The clock of a point is the variance of
 ** its noise in squared lattice steps. For Laplace noise, the clock is the integer nearest to this
-** variance. The rate of a tier is the largest zCDP rate that a release may cost there. gaussian.c
-** and laplace.c define the two noise laws. Several mechanisms can share one noise law.
+** variance. The rate of a tier is the largest zCDP rate that a release may cost there.
+** gaussian_noise.c and laplace.c define the two noise laws. Several mechanisms can share one noise
+** law.
 */
 #ifndef DIFFUSE_MECHANISM_NOISE_LAW_H
 #define DIFFUSE_MECHANISM_NOISE_LAW_H

@@ -3,7 +3,6 @@
 */
 #include "report/page.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "ledger/hash.h"
@@ -13,44 +12,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define COLORS       5 /* the number of colors for tiers in page.html */
 #define MOST_COLUMNS 4 /* the number of tiers for which a table has room on a wide screen */
 
-void page_tier_number(struct page *page, int number) {
-  sqlite3_str_appendf(page->html, "<b class=\"n n%d\">%d</b>", (number - 1) % COLORS + 1, number);
-}
-
-void page_scale_end(struct page *page, double x) {
-  if (fabs(x) < 1e15 && x == floor(x)) {
-    sqlite3_str_appendf(page->html, "%,lld", (sqlite3_int64)x);
-  } else {
-    html_number(page->html, x, 6);
-  }
-}
-
-/*
-** Returns the first value of a query on the facts as a text. The caller calls sqlite3_free().
-** Returns null if the query gives no row or NULL, or on failure.
-*/
-static char *ask(struct page *page, const char *sql) {
-  sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
-  char *text = 0;
-  if (facts_row(row, page->error) && sqlite3_column_type(row, 0) != SQLITE_NULL)
-    text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-  sqlite3_finalize(row);
-  return text;
-}
-
-char *page_unit(struct page *page) {
-  char *unit = ask(page, "SELECT iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
-                         " ifnull(json_extract(document, '$.ledger.unit'), 'unit'))"
-                         " FROM certificate");
-  if (!unit) error_set_memory(page->error);
-  return unit;
-}
-
 static int says(struct page *page, const char *sql) {
-  char *answer = ask(page, sql);
+  char *answer = page_ask(page, sql);
   int yes = answer && strcmp(answer, "1") == 0;
   sqlite3_free(answer);
   return yes;
@@ -139,7 +104,7 @@ static void labels(struct page *page) {
   for (int i = 1; i <= tiers; i++)
     sqlite3_str_appendf(page->html,
                         ".v td:nth-of-type(%d):before{content:\"%d\";background:var(--t%d)}\n", i,
-                        i, (i - 1) % COLORS + 1);
+                        i, (i - 1) % PAGE_COLORS + 1);
 }
 
 static void readers(struct page *page) {

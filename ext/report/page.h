@@ -45,6 +45,16 @@ int page_lines(struct page *page);
 */
 void page_trends(struct page *page, int series, int counts);
 
+/* ---- page_text.c ----------------------------------------------------------------------------- */
+
+/*
+** Returns the first value of a query on the facts as a text. The caller calls sqlite3_free().
+** Returns null if the query gives no row or NULL, or on failure.
+*/
+char *page_ask(struct page *page, const char *sql);
+
+#define PAGE_COLORS 5 /* the number of colors for tiers in page.html */
+
 /* Appends the number of a tier (1: the innermost), as in "<b class="n n2">2</b>". */
 void page_tier_number(struct page *page, int number);
 

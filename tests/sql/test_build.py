@@ -158,6 +158,23 @@ def test_includes_go_one_way(tmp_path, monkeypatch):
 
 
 @pytest.mark.plain
+def test_files_do_not_call_in_circles(tmp_path, monkeypatch):
+    """No two C files of one folder use functions or data of each other, directly or indirectly. The test also compiles three files
+    that do, and the check finds them."""
+    monkeypatch.chdir(HERE.parents[1])
+    assert lint.circles_of_calls(BUILD / "obj") == []
+    (tmp_path / "ext" / "room").mkdir(parents=True)
+    (tmp_path / "obj" / "room").mkdir(parents=True)
+    for name, text in (("a", "extern const int datum; int first(void) { return datum; }"), ("c", "int first(void); int last(void) { return first(); }"),
+                       ("b", "int last(void); const int datum = 1; int second(void) { return last(); }"), ("d", "int last(void); int top(void) { return last(); }")):
+        (tmp_path / "ext" / "room" / f"{name}.c").write_text(text)
+        run("cc", "-c", "-o", tmp_path / "obj" / "room" / f"{name}.o", tmp_path / "ext" / "room" / f"{name}.c")
+    assert lint.circles_of_calls(tmp_path / "obj", tmp_path / "ext") == ["room: a -> b (datum), b -> c (last), c -> a (first)",
+                                                       "room: b -> c (last), c -> a (first), a -> b (datum)",
+                                                       "room: c -> a (first), a -> b (datum), b -> c (last)"]
+
+
+@pytest.mark.plain
 def test_the_ledger_names_no_mechanism():
     """The ledger does not name a mechanism. Mechanisms are in their own table, and the ledger asks its caller about them. (An
     error may name a mechanism, to tell the owner what to write.)"""

@@ -1,0 +1,24 @@
+/* charge.h: the payments of tiers (dp_charge). */
+#ifndef DIFFUSE_LEDGER_CHARGE_H
+#define DIFFUSE_LEDGER_CHARGE_H
+
+#include "ledger/budget.h"
+
+/* Returns the amount that a tier has paid for a release so far. */
+struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
+
+/*
+** Charges a new tier for everything that the nearest tier outside it has paid.
+*/
+int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer);
+
+/*
+** SQL for the subject of a charge, which the hash of the charge covers. The subject consists of the
+** ledger's terms and the columns of the release that determine the sensitivity.
+*/
+#define SUBJECT(release_id)                                                                        \
+  "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
+  " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
+  " WHERE r.id = " release_id ")"
+
+#endif

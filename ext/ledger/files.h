@@ -1,0 +1,11 @@
+/* files.h: files that cannot be a ledger. */
+#ifndef DIFFUSE_LEDGER_FILES_H
+#define DIFFUSE_LEDGER_FILES_H
+
+/*
+** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL or
+** its WAL index. Also returns 1 if the database is such a file of a database at `path`.
+*/
+int file_is_hosts(const char *path, const char *database);
+
+#endif

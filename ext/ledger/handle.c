@@ -1,0 +1,102 @@
+/* handle.c: see handle.h. */
+#include "ledger/handle.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int ledger_fail(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(ledger->error, format, arguments);
+  va_end(arguments);
+  return 0;
+}
+
+int ledger_fail_damaged(struct ledger *ledger, const char *table) {
+  return ledger_fail(ledger, "the privacy ledger '%s' is damaged: %s (restore it from a backup)",
+                     ledger->path, table);
+}
+
+int ledger_fail_sqlite(struct ledger *ledger) {
+  int code = sqlite3_errcode(ledger->db) & 0xff;
+  const char *advice = code == SQLITE_BUSY       ? " (another connection holds it)"
+                       : code == SQLITE_READONLY ? " (make it writable)"
+                       : code == SQLITE_CORRUPT || code == SQLITE_NOTADB
+                           ? " (restore it from a backup)"
+                       : code == SQLITE_FULL ? " (free some space)"
+                                             : "";
+  return ledger_fail(ledger, "privacy ledger '%s': %s%s", ledger->path, sqlite3_errmsg(ledger->db),
+                     advice);
+}
+
+int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, double needed,
+                       double left) {
+  return ledger_fail(ledger,
+                     "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
+                     "rate %g, and %g of %g is left (nothing was charged or read)",
+                     tier->name, tier->epsilon, tier->delta, needed, fmax(0, left),
+                     tier->rate_limit);
+}
+
+char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+struct error *ledger_error(const struct ledger *ledger) {
+  return ledger->error;
+}
+
+struct json *ledger_json(struct ledger *ledger) {
+  return &ledger->json;
+}
+
+int ledger_is_memory(const struct ledger *ledger) {
+  return strcmp(ledger->path, MEMORY_PATH) == 0;
+}
+
+const char *ledger_path(const struct ledger *ledger) {
+  return ledger->path;
+}
+
+const char *ledger_read_only(const struct ledger *ledger) {
+  return ledger->read_only;
+}
+
+int ledger_protects(const struct ledger *ledger) {
+  return ledger->protects;
+}
+
+int ledger_adjacency(const struct ledger *ledger) {
+  return ledger->adjacency;
+}
+
+int ledger_is_inherited(const struct ledger *ledger) {
+  return ledger->db && !process_is_same(&ledger->process);
+}
+
+const char *ledger_audience(const struct ledger *ledger) {
+  return ledger->audience;
+}
+
+int ledger_guest(struct ledger *ledger, const char *tier) {
+  sqlite3_free(ledger->audience);
+  ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
+  return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
+}
+
+int ledger_use_grant(struct ledger *ledger, const char *grant) {
+  sqlite3_free(ledger->grant);
+  ledger->grant = grant ? sqlite3_mprintf("%s", grant) : 0;
+  return ledger->grant || !grant || ledger_fail(ledger, "out of memory");
+}

@@ -1,0 +1,269 @@
+/* reserves.c: see reserves.h. grant.c explains why the filters stay valid. */
+#include "ledger/reserves.h"
+
+#include <math.h>
+
+#include "ledger/accountant.h"
+#include "ledger/statements.h"
+
+SQLITE_EXTENSION_INIT3
+
+static const struct statement select_reserves = {
+    .row = &columns_reserve, .sql = " FROM dp_reserve WHERE tier = ? ORDER BY grant_name"};
+static const struct statement select_known_reserves = {
+    .row = &columns_reserve,
+    .sql = " FROM dp_reserve WHERE tier = ?1 AND (SELECT t.rate FROM dp_grant g JOIN"
+           " dp_tier t ON t.name = g.tier WHERE g.name = grant_name) <= ?2"
+           " ORDER BY grant_name"};
+static const struct statement select_reserve = {
+    .row = &columns_reserve, .sql = " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
+static const struct statement find_missing_reserve = {
+    .row = &columns_reserve,
+    .sql = " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM dp_reserve n WHERE"
+           " n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
+static const struct statement insert_reserve = {.row = &columns_reserve, .changes = CHANGES_BUDGET};
+static const struct statement update_reserve = {
+    .sql = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
+           " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
+           " WHERE grant_name = ?1 AND tier = ?2",
+    .changes = CHANGES_BUDGET};
+static const struct statement select_charges_of_grant = {
+    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
+           " WHERE grant_name = ? AND tier = ? ORDER BY id"};
+
+/* ---- reserves -------------------------------------------------------------------------------- */
+
+static struct budget spent_of(const struct reserve_row *row) {
+  return (struct budget){.rate = {row->spent_high, row->spent_low},
+                         .slack = row->spent_slack,
+                         .delta = row->spent_delta,
+                         .curve = row->spent_curve,
+                         .releases = row->charges};
+}
+
+/*
+** Returns a payment as the code adds it to the spent amounts of a grant. Components whose sums are
+** doubles are slightly increased. The increase is larger than the rounding error of a sum that is
+** at most the tier's limit.
+*/
+static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
+  const double rounding = 0x1p-50;
+  struct payment paid = *payment;
+  double order = isfinite(tier->filter_order) ? tier->filter_order : 1;
+  if (paid.curve.any) paid.curve.values[AT_FILTER] += tier->rate_limit * order * rounding;
+  if (paid.delta > 0) paid.delta += tier->delta_keys * rounding;
+  if (paid.slack > 0) paid.slack += tier->slack_limit * rounding;
+  return paid;
+}
+
+/* Returns a copy of the tier whose limits are the amounts of a grant. */
+static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
+  struct ledger_tier limited = *tier;
+  limited.rate_limit = row->reserved;
+  limited.delta_keys = row->reserved_delta;
+  limited.slack_limit = row->reserved_slack;
+  return limited;
+}
+
+/* Returns reserved - spent, rounded up, or 0 if the difference is negative. */
+static double left_up(double reserved, struct total spent) {
+  double left = (reserved - spent.high) - spent.low;
+  return left > 0 ? nextafter(left, INFINITY) : 0;
+}
+
+/* Adds the unspent amounts of a grant to *held. */
+static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
+  struct budget spent = spent_of(row);
+  struct total total = tier->accountant->total(tier, &spent);
+  held->total = nextafter(held->total + left_up(row->reserved, total), INFINITY);
+  held->delta += left_up(row->reserved_delta, (struct total){spent.delta, 0});
+  held->slack += left_up(row->reserved_slack, (struct total){spent.slack, 0});
+  held->delta = nextafter(held->delta, INFINITY);
+  held->slack = nextafter(held->slack, INFINITY);
+}
+
+static double below(double limit, double held) {
+  double left = limit - held;
+  return left > 0 ? nextafter(left, 0) : 0;
+}
+
+/*
+** Sets *room to a copy of the tier, and lowers the limits of the copy by the amounts that some
+** grants hold at the tier. The rows of the statement `row` list these grants.
+*/
+static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
+                 struct ledger_tier *room) {
+  struct held held = {0, 0, 0};
+  int any = 0;
+  *room = *tier;
+  while (statement_row(ledger, row)) {
+    struct reserve_row stored;
+    columns_read(ledger, row, &columns_reserve, &stored);
+    hold(&held, tier, &stored);
+    any = 1;
+  }
+  if (any) {
+    room->rate_limit = below(tier->rate_limit, held.total);
+    room->delta_keys = below(tier->delta_keys, held.delta);
+    room->slack_limit = below(tier->slack_limit, held.slack);
+  }
+  return !error_is_set(ledger->error);
+}
+
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
+  return lower(ledger, tier, statement_bind(ledger, &select_reserves, "s", tier->name), room);
+}
+
+static int fail_used_up(struct ledger *ledger) {
+  return ledger_fail(ledger,
+                     "grant '%s' has too little left for this (nothing was charged or read; "
+                     "dp_plan tells what a question costs, and dp_reserve what is left)",
+                     ledger->grant);
+}
+
+int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
+                 struct budget *spent) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
+  struct reserve_row stored;
+  if (!statement_row(ledger, row)) return 0;
+  columns_read(ledger, row, &columns_reserve, &stored);
+  sqlite3_reset(row);
+  *room = limited(tier, &stored);
+  *spent = spent_of(&stored);
+  return 1;
+}
+
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment) {
+  struct ledger_tier own;
+  struct budget spent;
+  if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
+  struct payment paid = paid_by_grant(tier, payment);
+  spent = budget_after(&spent, &paid, 1);
+  if ((payment->curve.any && !tier->accountant->covers_curves) ||
+      (payment->rate.high > 0 && !tier->accountant->covers_rates))
+    return ledger_fail(ledger,
+                       "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
+                       "nothing was charged or read)",
+                       ledger->grant);
+  if (!budget_within(&own, &spent)) return fail_used_up(ledger);
+  struct total total = tier->accountant->total(tier, &spent);
+  return statement_run(ledger, &update_reserve, "ssddddddi", ledger->grant, tier->name,
+                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
+                       spent.curve, spent.releases);
+}
+
+/* ---- amounts --------------------------------------------------------------------------------- */
+
+/* Computes what a tier has left beside its charges, if its limits are those of *room. */
+static int left_of(struct ledger *ledger, const struct ledger_tier *room, struct held *left) {
+  struct budget budget;
+  if (!budget_read(ledger, room->name, &budget)) return 0;
+  *left =
+      (struct held){total_left(room->accountant->total(room, &budget), room->rate_limit),
+                    below(room->delta_keys, budget.delta), below(room->slack_limit, budget.slack)};
+  return 1;
+}
+
+int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
+  struct ledger_tier room;
+  return reserves_room(ledger, tier, &room) && left_of(ledger, &room, left);
+}
+
+int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct held *left) {
+  struct ledger_tier room;
+  sqlite3_stmt *row = statement_bind(ledger, &select_known_reserves, "sd", tier->name, own->rate);
+  return lower(ledger, tier, row, &room) && left_of(ledger, &room, left);
+}
+
+struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
+                            const struct ledger_tier *inner) {
+  double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
+  return (struct held){part * outer->accountant->most_at(outer, inner->filter_order),
+                       inner->accountant->has_delta ? amount->delta : 0,
+                       inner->accountant->reserve_slack ? part * inner->slack_limit : 0};
+}
+
+int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
+                   const struct held *amount) {
+  struct reserve_row row = {.grant_name = grant,
+                            .tier = tier->name,
+                            .reserved = amount->total,
+                            .reserved_delta = amount->delta,
+                            .reserved_slack = amount->slack};
+  return statement_insert(ledger, &insert_reserve, &row);
+}
+
+int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_tier *outer) {
+  struct ledger_tier room;
+  struct budget budget;
+  int any = 0;
+  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
+    sqlite3_stmt *row =
+        statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
+    struct reserve_row stored;
+    if (!statement_row(ledger, row)) break;
+    columns_read(ledger, row, &columns_reserve, &stored);
+    char *grant = sqlite3_mprintf("%s", stored.grant_name);
+    struct budget spent = spent_of(&stored);
+    struct held left = {left_up(stored.reserved, outer->accountant->total(outer, &spent)),
+                        left_up(stored.reserved_delta, (struct total){spent.delta, 0}),
+                        left_up(stored.reserved_slack, (struct total){spent.slack, 0})};
+    sqlite3_reset(row);
+    struct held own = reserve_carried(&left, outer, tier);
+    if (!grant) ledger_fail(ledger, "out of memory");
+    if (!error_is_set(ledger->error)) reserve_insert(ledger, grant, tier, &own);
+    sqlite3_free(grant);
+    any = 1;
+  }
+  if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
+  return reserves_room(ledger, tier, &room) && budget_read(ledger, tier->name, &budget) &&
+         (budget_within(&room, &budget) ||
+          ledger_fail(ledger,
+                      "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
+                      "does)",
+                      tier->name, outer->name));
+}
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
+                           const struct reserve_row *row) {
+  struct budget spent = {0};
+  sqlite3_stmt *charge =
+      statement_bind(ledger, &select_charges_of_grant, "ss", row->grant_name, tier->name);
+  while (statement_row(ledger, charge)) {
+    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
+                              .slack = sqlite3_column_double(charge, 1),
+                              .delta = sqlite3_column_double(charge, 2),
+                              .curve = curve_column(ledger, charge, 3)};
+    payment = paid_by_grant(tier, &payment);
+    spent = budget_after(&spent, &payment, 1);
+  }
+  struct ledger_tier own = limited(tier, row);
+  int same = row->spent_high == spent.rate.high && row->spent_low == spent.rate.low &&
+             row->spent_slack == spent.slack && row->spent_delta == spent.delta &&
+             row->spent_curve == spent.curve && row->charges == spent.releases &&
+             row->spent == total_up(tier->accountant->total(tier, &spent));
+  if (!same)
+    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
+                              row->grant_name, tier->name);
+  if (!budget_within(&own, &spent))
+    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
+                              row->grant_name, tier->name);
+  return 0;
+}
+
+char *reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
+  char *found = 0;
+  sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
+  while (!found && statement_row(ledger, row)) {
+    struct reserve_row stored;
+    columns_read(ledger, row, &columns_reserve, &stored);
+    found = check_reserve(ledger, tier, &stored);
+  }
+  if (row) sqlite3_reset(row);
+  return found;
+}

@@ -1,0 +1,70 @@
+/* reserves.h: the amounts of budgets that grants hold (dp_reserve). */
+#ifndef DIFFUSE_LEDGER_RESERVES_H
+#define DIFFUSE_LEDGER_RESERVES_H
+
+#include "ledger/budget.h"
+
+/* Amounts of a tier's budget, such as the unspent amounts of all grants. */
+struct held {
+  double total, delta, slack;
+};
+
+/*
+** Sets *room to a copy of the tier. The limits of this copy are those that remain for the owner
+** beside the grants.
+*/
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
+
+/*
+** Sets *room to a copy of the tier. The limits of this copy are the amounts that the connection's
+** grant has reserved at the tier. Sets *spent to the spent part of these amounts. Returns 0 if the
+** grant has no amounts at this tier.
+*/
+int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
+                 struct budget *spent);
+
+/*
+** Makes a payment at a tier from the amounts that the connection's grant has reserved there. Sets
+** an error and returns 0 if the payment does not fit.
+*/
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment);
+
+/* Computes the largest amounts that a new grant may reserve at a tier. */
+int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left);
+
+/*
+** Computes what is left of a tier as far as the members of the tier `own` know. They do not know
+** the grants whose own tiers are inside `own`.
+*/
+int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct held *left);
+
+/*
+** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
+** fits `amount` at the tier `outer`. If `amount` is, say, a tenth of the outer tier's rate_limit,
+** the inner tier reserves a tenth of its own slack_limit, because the slack limits of two tiers are
+** independent.
+*/
+struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
+                            const struct ledger_tier *inner);
+
+/* Stores the amounts that a new grant reserves at a tier. */
+int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
+                   const struct held *amount);
+
+/*
+** Reserves amounts for the grants at a new tier. The owner has just paid, at the new tier, for
+** everything that the nearest outer tier has paid. The new tier reserves, for each grant, what the
+** grant still holds at the outer tier. Fails if the new tier has too little budget.
+*/
+int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_tier *outer);
+
+/*
+** Recomputes the amounts that the grants have spent at a tier, and compares them with dp_reserve.
+** Returns a discrepancy or null.
+*/
+char *reserves_verify(struct ledger *ledger, const struct ledger_tier *tier);
+
+#endif

@@ -1,0 +1,26 @@
+/* seal.h: seals, the hash chain for everything that the chain of charges does not cover. */
+#ifndef DIFFUSE_LEDGER_SEAL_H
+#define DIFFUSE_LEDGER_SEAL_H
+
+#include "ledger/handle.h"
+#include "ledger/hash.h"
+
+/* Computes the digest of all rows of a subject (touched.h). */
+int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]);
+
+/*
+** These functions compare the rows of a subject, or the budgets, with their last seal. They return
+** 0 if the rows differ, or on failure.
+*/
+int seal_matches(struct ledger *ledger, int64_t subject);
+int seal_matches_books(struct ledger *ledger);
+
+int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
+
+/*
+** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_budget or dp_reserve differs from its last
+** seal.
+*/
+int seal_trust_books(struct ledger *ledger);
+
+#endif

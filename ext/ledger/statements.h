@@ -1,0 +1,70 @@
+/*
+** statements.h: runs the statements of the ledger. The text of a statement stands in the file that
+** runs it, as a `static const struct statement`. Each statement is prepared once per connection.
+**
+** If the host may only read (L7), statements.c refuses every statement that changes rows.
+*/
+#ifndef DIFFUSE_LEDGER_STATEMENTS_H
+#define DIFFUSE_LEDGER_STATEMENTS_H
+
+#include "ledger/table_rows.h"
+
+/*
+** What a statement changes, and what the commit must therefore seal:
+**   NOTHING      it reads
+**   TRANSACTION  it begins or ends a transaction
+**   RELEASE      the release whose id is the first parameter
+**   TERMS        the terms, tiers, policy, grants and orders
+**   BUDGET       the budgets
+**   NEW_RELEASE  a release whose id is not known yet
+**   POINT        a point of a release that the same transaction has touched already
+**   CHAIN        rows that need no seal, because they are in a hash chain or because dp_verify()
+**                recomputes them to the last bit
+*/
+enum change {
+  CHANGES_NOTHING,
+  CHANGES_TRANSACTION,
+  CHANGES_RELEASE,
+  CHANGES_TERMS,
+  CHANGES_BUDGET,
+  CHANGES_NEW_RELEASE,
+  CHANGES_POINT,
+  CHANGES_CHAIN
+};
+
+struct statement {
+  const struct table_columns
+      *row; /* inserts or reads whole rows of this table; null: it does not */
+  const char
+      *sql; /* the text; with `row`, the part of a SELECT after the columns; null: an INSERT */
+  enum change changes;
+};
+
+/*
+** Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
+** text (null: NULL), d for a double (NaN: NULL), i for an int64_t. Returns null on failure.
+*/
+sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *statement,
+                             const char *types, ...);
+
+/*
+** Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
+** this may be the end or a failure.
+*/
+int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
+
+/* Binds and runs a statement that gives no rows. */
+int statement_run(struct ledger *ledger, const struct statement *statement, const char *types, ...);
+
+/* Inserts a row. `row` points to the struct of the statement's table. */
+int statement_insert(struct ledger *ledger, const struct statement *statement, const void *row);
+
+/* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
+int statements_prepare(struct ledger *ledger);
+
+/* Rolls back the transaction, if one is open. The function does not release the lock. */
+void statements_roll_back(struct ledger *ledger);
+
+void statements_finalize(struct ledger *ledger);
+
+#endif

@@ -1,0 +1,53 @@
+/* tiers.c: reads tiers (dp_tier). tier.c creates and drops them. */
+#include <math.h>
+#include <string.h>
+
+#include "ledger/statements.h"
+
+SQLITE_EXTENSION_INIT3
+
+static const struct statement select_tiers = {
+    .row = &columns_tier, .sql = " FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC"};
+
+void ledger_tiers_free(struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) columns_clear(&columns_tier, &tiers[i]);
+  sqlite3_free(tiers);
+}
+
+int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) {
+  *tiers = 0;
+  *count = 0;
+  sqlite3_stmt *row = statement_bind(ledger, &select_tiers, "");
+  while (statement_row(ledger, row)) {
+    struct ledger_tier *grown =
+        sqlite3_realloc64(*tiers, sizeof **tiers * (sqlite3_uint64)(*count + 1));
+    if (!grown) {
+      ledger_fail(ledger, "out of memory");
+      break;
+    }
+    *tiers = grown;
+    columns_read(ledger, row, &columns_tier, &grown[*count]);
+    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* curves do not count */
+    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
+      ledger_fail_damaged(ledger, "dp_tier");
+  }
+  return !error_is_set(ledger->error);
+}
+
+int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                     const char *name) {
+  if (error_is_set(ledger->error)) return -1;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(tiers[i].name, name) == 0) return i;
+  }
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) sqlite3_str_appendf(known, "%s%s", i ? ", " : "", tiers[i].name);
+  char *list = sqlite3_str_finish(known);
+  if (count) {
+    ledger_fail(ledger, "unknown tier (known tiers: %s)", list ? list : "");
+  } else {
+    ledger_fail(ledger, "unknown tier (there are none: create one with dp_tier())");
+  }
+  sqlite3_free(list);
+  return -1;
+}

@@ -1,0 +1,135 @@
+/*
+** verify_seals.c: the last part of dp_verify(). It checks the chain of seals, compares all rows
+** with their seals, and finds rows that contradict each other.
+*/
+#include <string.h>
+
+#include "ledger/schema.h"
+#include "ledger/seal.h"
+#include "ledger/statements.h"
+#include "ledger/touched.h"
+
+SQLITE_EXTENSION_INIT3
+
+static const struct statement select_seals = {
+    .row = &columns_seal,
+    .sql = ", (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
+           " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
+           " FROM dp_seal ORDER BY id"};
+/* Lists the last seal of each release, and NULL for a release without a seal. */
+static const struct statement select_latest_seals = {
+    .sql = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
+           "DESC LIMIT 1),"
+           " name FROM dp_release r ORDER BY r.id"};
+static const struct statement find_wrong_state = {
+    .sql = "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
+           " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
+           " published, EXISTS (SELECT 1 FROM dp_point p WHERE p.release_id = r.id) AS drawn"
+           " FROM dp_release r)"
+           " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
+           " (state = 'charged' AND published <> drawn) UNION ALL"
+           " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
+           " (SELECT ifnull(group_concat(typeof(name) || typeof(seq) || name || seq),"
+           " 'textintegerdp_release0') FROM sqlite_sequence) <>"
+           " 'textintegerdp_release' || (SELECT ifnull(max(id), 0) FROM dp_release)"
+           " LIMIT 1"};
+static const struct statement find_wrong_name = {
+    .sql = "SELECT t, p.release, 'is not the name of its release' FROM"
+           " (SELECT 'dp_charge' AS t, release_id, release FROM dp_charge UNION ALL"
+           " SELECT 'dp_publication', release_id, release FROM dp_publication UNION ALL"
+           " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
+           " SELECT 'dp_path', release_id, release FROM dp_point) p"
+           " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1"};
+/*
+** Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
+** and dp_seal), and dp_order.curve.
+*/
+static const struct statement find_wrong_type = {
+    .sql = "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
+           " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
+           " typeof(delta) || typeof(slack) || typeof(release_id) <> 'texttexttexttextrealrealreal"
+           "integer' OR typeof(curve) NOT IN ('null', 'blob') OR typeof(grant_name) NOT IN ('null',"
+           " 'text') OR typeof(period) NOT IN ('null', 'text') UNION ALL"
+           " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
+           " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"
+           " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"
+           " SELECT 'dp_order', tier, 'has a column of another type' FROM dp_order WHERE"
+           " typeof(curve) <> 'real' LIMIT 1"};
+
+/*
+** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
+** and no seal may name an earlier charge than the seal before it.
+*/
+static char *check_chain(struct ledger *ledger) {
+  char hash[HASH_SIZE] = "", *found = 0;
+  int64_t last_charge = 0;
+  sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
+  for (int64_t expected = 1; !found && statement_row(ledger, row); expected++) {
+    struct seal seal;
+    int columns = columns_read(ledger, row, &columns_seal, &seal);
+    seal.charge = column_text(row, columns);
+    columns_hash(hash, &columns_seal, &seal, hash);
+    if (seal.id != expected) {
+      found = ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
+    } else if (strcmp(hash, seal.hash) != 0 || seal.charge_id < last_charge ||
+               !sqlite3_column_int(row, columns + 1)) {
+      found = ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash",
+                                 (long long)expected);
+    }
+    last_charge = seal.charge_id;
+  }
+  if (row) sqlite3_reset(row);
+  if (!found && !error_is_set(ledger->error) && last_charge != ledger_last_charge(ledger))
+    found = ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
+  return found;
+}
+
+/* Compares every subject with its last seal, and finds subjects without a seal. */
+static char *check_subjects(struct ledger *ledger) {
+  char *found = 0;
+  if (!seal_matches(ledger, SEAL_TERMS))
+    return ledger_discrepancy(ledger,
+                              "dp_seal: dp_ledger, dp_tier, dp_policy or dp_grant was changed");
+  if (!seal_matches(ledger, SEAL_ORDERS))
+    return ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
+  if (!seal_matches_books(ledger))
+    return ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
+  sqlite3_stmt *row = statement_bind(ledger, &select_latest_seals, "");
+  while (!found && statement_row(ledger, row)) {
+    char digest[HASH_SIZE];
+    int64_t subject = sqlite3_column_int64(row, 0);
+    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(row, 1)) != 0)
+      found = ledger_discrepancy(
+          ledger,
+          "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value or "
+          "dp_path were changed",
+          (long long)subject, column_text(row, 2));
+  }
+  if (row) sqlite3_reset(row);
+  return found;
+}
+
+/* Runs a query that finds discrepancies. Returns the first discrepancy, with its table, or null. */
+static char *check_query(struct ledger *ledger, const struct statement *statement) {
+  sqlite3_stmt *row = statement_bind(ledger, statement, "");
+  char *found = 0;
+  if (statement_row(ledger, row))
+    found = ledger_discrepancy(ledger, "%s: '%s' %s", column_text(row, 0), column_text(row, 1),
+                               column_text(row, 2));
+  if (row) sqlite3_reset(row);
+  return found;
+}
+
+char *ledger_verify_seals(struct ledger *ledger) {
+  char *found = check_query(ledger, &find_wrong_state);
+  if (!found) found = check_query(ledger, &find_wrong_name);
+  if (!found) found = check_query(ledger, &find_wrong_type);
+  if (!found) found = check_chain(ledger);
+  if (!found) found = check_subjects(ledger);
+  if (!found) found = ledger_verify_schema(ledger);
+  if (error_is_set(ledger->error)) { /* a read error may look like a discrepancy */
+    sqlite3_free(found);
+    found = 0;
+  }
+  return found;
+}
