@@ -116,10 +116,11 @@ def strict_json(text):
     return json.loads(text, object_pairs_hook=no_twins, parse_constant=constant)
 
 
-KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, bounds, vec_sum, vec_avg, group_count,"
-         " group_sum, group_avg, group_var, group_stddev, group_count_distinct, group_histogram, group_quantile, group_median, ou_count, ou_count_distinct, ou_sum, ou_avg, ou_var, ou_stddev,"
-         " ou_quantile, ou_median, ou_histogram, ou_vec_sum, ou_vec_avg, ou_group_count, ou_group_sum, ou_group_avg, ou_group_var, ou_group_stddev, ou_group_count_distinct, ou_group_histogram,"
-         " ou_group_quantile, ou_group_median, choice, response_count, sgd")
+GROUPED = ["count", "count_distinct", "sum", "avg", "var", "stddev", "quantile", "median", "histogram"]
+# All kinds, in the order in which messages list them.
+KINDS = ", ".join(GROUPED + ["bounds", "vec_sum", "vec_avg"] + [f"group_{name}" for name in GROUPED]
+                  + [f"ou_{name}" for name in GROUPED + ["vec_sum", "vec_avg"]] + [f"ou_group_{name}" for name in GROUPED]
+                  + ["choice", "response_count", "sgd"])
 
 
 # dp_path joins the points and their coordinates. These triggers let a test edit this view like a table.

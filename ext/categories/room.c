@@ -37,40 +37,36 @@ static const struct option survey_options[] = {
      0},
 };
 
-static const struct aggregate kinds[] = {
-    /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
-    {.name = "dp_choice",
-     .kind = "choice",
+static const struct statistic_row statistics[] = {
+    /* the most common candidate */
+    {.name = "choice",
      .family = &family_choice,
      .form = FORM_SYMBOL,
-     .min_arguments = 3,
-     .max_arguments = 5,
-     .places = {.key = 1, .parameters[P_CANDIDATES] = 2, .unit = 3, .name = 4},
-     .takes = 1u << P_CANDIDATES,
+     .has_key = 1,
+     .arguments = {P_CANDIDATES},
      .default_clip = 1,
      .counts = 1,
+     .no_bound = "a category is no number",
+     .no_keys = "one category is chosen from all rows",
      .procedure = &category_procedure},
-    /*
-    ** dp_response_count(tier, key, kernel, options): the number of rows in each state, after a
-    ** kernel has changed each row
-    */
-    {.name = "dp_response_count",
-     .kind = "response_count",
+    /* the number of rows in each state, after a kernel has changed each row */
+    {.name = "response_count",
      .family = &family_response,
      .form = FORM_OBJECT,
-     .min_arguments = 4,
-     .max_arguments = 4,
-     .places = {.key = 1, .parameters[P_OWN] = 2, .name = 3},
-     .takes = 1u << P_OWN,
+     .has_key = 1,
+     .arguments = {P_OWN},
+     .needs_name = 1,
      .default_clip = 1,
      .counts = 1,
+     .no_bound = "its numbers are estimates from reports, without noise that shrinks",
+     .no_keys = "it counts the rows of each key already",
      .procedure = &response_procedure,
-     .options = survey_options,
-     .option_count = sizeof survey_options / sizeof *survey_options},
+     .own_options = survey_options,
+     .own_option_count = sizeof survey_options / sizeof *survey_options},
 };
 
 const struct room categories_room = {.mechanisms = category_mechanisms,
-                                     .kinds = kinds,
-                                     .kind_count = sizeof kinds / sizeof *kinds,
+                                     .statistics = statistics,
+                                     .statistic_count = sizeof statistics / sizeof *statistics,
                                      .resend = groups_resend,
                                      .functions = mix_register};

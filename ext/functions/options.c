@@ -75,7 +75,8 @@ static const struct option options[] = {
 /* Returns the options that a kind may have: those of this file, then its own, then null. */
 static const struct option *option_at(const struct aggregate *aggregate, int i) {
   if (i < OPTION_COUNT) return &options[i];
-  return i - OPTION_COUNT < aggregate->option_count ? &aggregate->options[i - OPTION_COUNT] : 0;
+  i -= OPTION_COUNT;
+  return i < aggregate->own_option_count ? &aggregate->own_options[i] : 0;
 }
 
 /* Returns the member that the option sets. */

@@ -73,7 +73,7 @@ static int check_columns(const struct request *request, int given, struct error 
 static int shard_request(struct shard *shard, struct host *host, sqlite3_value *kind,
                          sqlite3_value *options, struct error *error) {
   const struct aggregate *aggregate = aggregate_find(plain_text(kind));
-  if (!aggregate) return unknown_kind(error);
+  if (!aggregate) return unknown_kind(plain_text(kind), error);
   if (!aggregate->family->has_states)
     return error_set(error, "kind '%s' has no states (its rows are read one after the other)",
                      aggregate->kind);

@@ -257,7 +257,7 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
                      struct error *error) {
   struct ledger *ledger = host->session.ledger;
   const struct aggregate *aggregate = aggregate_find(plain_text(argv[1]));
-  if (!aggregate) return unknown_kind(error);
+  if (!aggregate) return unknown_kind(plain_text(argv[1]), error);
   struct json *json_reader = ledger_json(ledger);
   struct request request;
   int read = request_start(&request, aggregate, json_reader, argv[0], argc > 3 ? argv[3] : 0,
@@ -289,7 +289,7 @@ static int plan_of_element(struct batch *batch, const struct batch_element *elem
   struct ledger *ledger = batch->host->session.ledger;
   struct request request;
   const struct aggregate *aggregate = aggregate_find(plain_text(element->kind));
-  if (!aggregate) return unknown_kind(error);
+  if (!aggregate) return unknown_kind(plain_text(element->kind), error);
   int read =
       request_start(&request, aggregate, ledger_json(ledger), element->tier,
                     element->is_nested ? element->options : value,

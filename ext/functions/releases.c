@@ -152,7 +152,7 @@ static int request_rows(struct request *request, struct rows_asked *asked, struc
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   const struct aggregate *aggregate = aggregate_find(plain_text(arguments->kind));
-  if (!aggregate) return unknown_kind(error);
+  if (!aggregate) return unknown_kind(plain_text(arguments->kind), error);
   const char *sql = plain_text(arguments->sql);
   if (!sql)
     return error_set(error, "sql must be the text of one SELECT%s",

@@ -104,21 +104,23 @@ static const struct option options[] = {
 ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
 ** norm of the features of a row
 */
-static const struct aggregate kind = {
-    .name = "dp_sgd",
-    .kind = "sgd",
+static const struct statistic_row statistic = {
+    .name = "sgd",
     .family = &family_sgd,
     .form = FORM_ARRAY,
-    .min_arguments = 5,
-    .max_arguments = 5,
-    .places = {.key = 1, .value = 2, .name = 4, .parameters[P_OWN] = 3},
-    .takes = 1u << P_CLIP | 1u << P_DIM | 1u << P_SHARE | 1u << P_OWN,
+    .x = X_ALWAYS,
+    .has_key = 1,
+    .arguments = {P_OWN},
+    .options = 1u << P_CLIP | 1u << P_DIM | 1u << P_SHARE,
+    .needs_name = 1,
+    .no_bound = "the coefficients of a model stay in a ball already",
+    .no_keys = "a model is trained on all rows together",
     .procedure = &model_procedure,
-    .options = options,
-    .option_count = sizeof options / sizeof *options,
+    .own_options = options,
+    .own_option_count = sizeof options / sizeof *options,
     .rows = &rows};
 
 const struct room models_room = {.mechanisms = model_mechanisms,
-                                 .kinds = &kind,
-                                 .kind_count = 1,
+                                 .statistics = &statistic,
+                                 .statistic_count = 1,
                                  .functions = model_functions_register};

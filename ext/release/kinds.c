@@ -1,5 +1,10 @@
-/* kinds.c: the table of aggregates. */
+/*
+** kinds.c: the kinds, which are a product: a statistic, with or without a public bound (`ou_`),
+** with or without keys (`group_`). Names, arguments and checks follow from one row for each
+** statistic.
+*/
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "release/kinds.h"
@@ -9,223 +14,216 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Every kind with a clip can say how many units it clipped. */
-#define CLIP   (1u << P_CLIP | 1u << P_DIAGNOSE)
-#define RANGE  (1u << P_LO | 1u << P_HI)
-#define Q      (1u << P_Q)
-#define DIM    (1u << P_DIM)
-#define BINS   (1u << P_BINS)
-#define LEAVES (BINS | 1u << P_GRID)
-#define KEYS   (1u << P_KEYS)
-#define GROUPS (KEYS | 1u << P_SELECT | 1u << P_SHARE)
-#define OU     (1u << P_RADIUS)
-
 /*
-** The arguments of the SQL functions below:
+** The arguments of the SQL functions, in this order:
 **
 **   tier    a text
+**   key     any value, for kinds with keys
 **   x       any value; the function skips NULL, converts text and blobs to numbers (SQLite's
-**           numeric conversion), and clips infinities
-**   clip    a number in [1e-150, 1e150]
-**   radius  a number above 0; NULL if the options give theta
+**           numeric conversion), and clips infinities. A vector for the statistics of vectors
+**   ...     the parameters of the statistic (`arguments` below)
+**   radius  for kinds with a public bound: a number above 0; NULL if the options give theta
+**   clip    for counts of rows, where it may be left out
 **   unit    any value if the ledger protects units; NULL or absent if the ledger protects rows
 **   name    a text, or a JSON object of options
 **
 ** sql/aggregates.md documents sources, sensitivities and the behaviour for NULL and errors.
 ** sums/layout.h documents the integer sensitivity.
 */
-/* clang-format off */
-#define PLACE(parameter, place) .parameters[P_##parameter] = place
-#define COUNTS .counts = 1
-#define GAUSSIAN .is_ou = 0
-#define SHRUNK .is_ou = 1
+#define CLIP   (1u << P_CLIP)
+#define LEAVES (1u << P_BINS | 1u << P_GRID)
+#define LO_HI  P_LO, P_HI
 
-static const struct aggregate core_kinds[] = {
-  /*
-  ** dp_count(tier, x [, clip, unit [, name]]): the number of rows in which x is not NULL; the
-  ** default clip is 1
-  */
-  {"dp_count", "count", &family_sum, FORM_NUMBER, 2, 5,
-   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 1, COUNTS,
-   .grouped = "dp_group_count"},
-  /* dp_count_distinct(tier, unit [, name]): the number of units */
-  {"dp_count_distinct", "count_distinct", &family_sum, FORM_NUMBER, 2, 3,
-   {.unit = 1, .name = 2}, 0, 1, COUNTS, .grouped = "dp_group_count_distinct"},
-  /*
-  ** dp_sum(tier, x, clip [, unit [, name]]): the sum of x; the total of each unit is clipped to
-  ** [-clip, clip]
-  */
-  {"dp_sum", "sum", &family_sum, FORM_NUMBER, 3, 5,
-   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 0, GAUSSIAN,
-   .grouped = "dp_group_sum"},
-  /* dp_avg, dp_var, dp_stddev(tier, x, lo, hi [, unit [, name]]): x is clipped to [lo, hi] */
-  {"dp_avg", "avg", &family_mean, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
-   .grouped = "dp_group_avg"},
-  {"dp_var", "var", &family_spread, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
-   .grouped = "dp_group_var"},
-  {"dp_stddev", "stddev", &family_spread, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, .root = 1,
-   .grouped = "dp_group_stddev"},
-  /*
-  ** dp_quantile(tier, x, q, lo, hi [, unit [, name]]), dp_median(tier, x, lo, hi [, unit [, name]])
-  */
-  {"dp_quantile", "quantile", &family_tree, FORM_ARRAY, 5, 7,
-   {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | Q | LEAVES, 1, COUNTS, .grouped = "dp_group_quantile"},
-  {"dp_median", "median", &family_tree, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE | LEAVES, 1,
-   COUNTS, .grouped = "dp_group_median"},
-  /* dp_histogram(tier, x, lo, hi, bins [, unit [, name]]) */
-  {"dp_histogram", "histogram", &family_bins, FORM_ARRAY, 5, 7,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | BINS, 1, COUNTS, .grouped = "dp_group_histogram"},
-  /*
-  ** dp_bounds(tier, x [, unit [, name]]): the powers of two between which nearly all x lie; each
-  ** unit's vector of counts has a norm of at most 1
-  */
-  {"dp_bounds", "bounds", &family_bounds, FORM_ARRAY, 2, 4, {.value = 1, .unit = 2, .name = 3}, 0,
-   1, COUNTS},
-  /* dp_vec_sum, dp_vec_avg(tier, v, dim, clip [, unit [, name]]) */
-  {"dp_vec_sum", "vec_sum", &family_vector, FORM_ARRAY, 4, 6,
-   {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
-  {"dp_vec_avg", "vec_avg", &family_vector_mean, FORM_ARRAY, 4, 6,
-   {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
-  /*
-  ** dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [,
-  ** name]]), dp_group_avg, dp_group_var, dp_group_stddev(tier, key, x, lo, hi [, unit [, name]])
-  */
-  {"dp_group_count", "group_count", &family_key_count, FORM_OBJECT, 2, 5,
-   {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | GROUPS, 1, COUNTS},
-  {"dp_group_sum", "group_sum", &family_key_sum, FORM_OBJECT, 4, 6,
-   {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | GROUPS, 0, GAUSSIAN},
-  {"dp_group_avg", "group_avg", &family_key_mean, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | GROUPS, 1, GAUSSIAN},
-  {"dp_group_var", "group_var", &family_key_spread, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | GROUPS, 1, GAUSSIAN},
-  {"dp_group_stddev", "group_stddev", &family_key_spread, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | GROUPS, 1, .root = 1},
-  /* dp_group_count_distinct(tier, key, unit [, name]): the number of units in each group */
-  {"dp_group_count_distinct", "group_count_distinct", &family_key_units, FORM_OBJECT, 3, 4,
-   {.key = 1, .unit = 2, .name = 3}, CLIP | GROUPS, 1, COUNTS},
-  /*
-  ** dp_group_histogram(tier, key, x, lo, hi, bins [, unit [, name]]), dp_group_quantile(tier, key,
-  ** x, q, lo, hi [, unit [, name]]), dp_group_median(tier, key, x, lo, hi [, unit [, name]])
-  */
-  {"dp_group_histogram", "group_histogram", &family_key_bins, FORM_ARRAYS, 6, 8,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(BINS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | BINS | GROUPS, 1, COUNTS},
-  {"dp_group_quantile", "group_quantile", &family_key_tree, FORM_ARRAYS, 6, 8,
-   {.key = 1, .value = 2, PLACE(Q, 3), PLACE(LO, 4), PLACE(HI, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | Q | LEAVES | GROUPS, 1, COUNTS},
-  {"dp_group_median", "group_median", &family_key_tree, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | LEAVES | GROUPS, 1, COUNTS},
-  /* The functions of the Ornstein-Uhlenbeck mechanism also take a radius. */
-  /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
-  {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
-   {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
-   CLIP | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_count"},
-  /* dp_ou_count_distinct(tier, radius, unit [, name]) */
-  {"dp_ou_count_distinct", "ou_count_distinct", &family_sum, FORM_NUMBER, 3, 4,
-   {PLACE(RADIUS, 1), .unit = 2, .name = 3}, OU, 1, COUNTS, SHRUNK,
-   .grouped = "dp_ou_group_count_distinct"},
-  /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
-  {"dp_ou_sum", "ou_sum", &family_sum, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK,
-   .grouped = "dp_ou_group_sum"},
-  /* dp_ou_avg(tier, x, lo, hi, radius [, unit [, name]]) */
-  {"dp_ou_avg", "ou_avg", &family_mean, FORM_NUMBER, 5, 7,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_ou_group_avg"},
-  /* dp_ou_var, dp_ou_stddev(tier, x, lo, hi, radius [, unit [, name]]) */
-  {"dp_ou_var", "ou_var", &family_spread, FORM_NUMBER, 5, 7,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_ou_group_var"},
-  {"dp_ou_stddev", "ou_stddev", &family_spread, FORM_NUMBER, 5, 7,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK, .root = 1, .grouped = "dp_ou_group_stddev"},
-  /*
-  ** dp_ou_quantile(tier, x, q, lo, hi, radius [, unit [, name]]), dp_ou_median(tier, x, lo, hi,
-  ** radius [, unit [, name]])
-  */
-  {"dp_ou_quantile", "ou_quantile", &family_tree, FORM_ARRAY, 6, 8,
-   {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | Q | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_quantile"},
-  {"dp_ou_median", "ou_median", &family_tree, FORM_NUMBER, 5, 7,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_median"},
-  /* dp_ou_histogram(tier, x, lo, hi, bins, radius [, unit [, name]]) */
-  {"dp_ou_histogram", "ou_histogram", &family_bins, FORM_ARRAY, 6, 8,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), PLACE(RADIUS, 5), .unit = 6,
-    .name = 7},
-   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_histogram"},
-  /* dp_ou_vec_sum(tier, v, dim, clip, radius [, unit [, name]]) */
-  {"dp_ou_vec_sum", "ou_vec_sum", &family_vector, FORM_ARRAY, 5, 7,
-   {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | DIM | OU, 0, SHRUNK},
-  /* dp_ou_vec_avg(tier, v, dim, clip, radius [, unit [, name]]) */
-  {"dp_ou_vec_avg", "ou_vec_avg", &family_vector_mean, FORM_ARRAY, 5, 7,
-   {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | DIM | OU, 0, SHRUNK},
-  /* dp_ou_group_count(tier, key, radius [, clip, unit [, name]]) */
-  {"dp_ou_group_count", "ou_group_count", &family_key_count, FORM_OBJECT, 3, 6,
-   {.key = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
-   CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
-  /* dp_ou_group_sum(tier, key, x, clip, radius [, unit [, name]]) */
-  {"dp_ou_group_sum", "ou_group_sum", &family_key_sum, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | KEYS | OU, 0, SHRUNK},
-  /*
-  ** dp_ou_group_avg, dp_ou_group_var, dp_ou_group_stddev(tier, key, x, lo, hi, radius [, unit [,
-  ** name]])
-  */
-  {"dp_ou_group_avg", "ou_group_avg", &family_key_mean, FORM_OBJECT, 6, 8,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | KEYS | OU, 1, SHRUNK},
-  {"dp_ou_group_var", "ou_group_var", &family_key_spread, FORM_OBJECT, 6, 8,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | KEYS | OU, 1, SHRUNK},
-  {"dp_ou_group_stddev", "ou_group_stddev", &family_key_spread, FORM_OBJECT, 6, 8,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | KEYS | OU, 1, SHRUNK, .root = 1},
-  /* dp_ou_group_count_distinct(tier, key, radius, unit [, name]) */
-  {"dp_ou_group_count_distinct", "ou_group_count_distinct", &family_key_units, FORM_OBJECT, 4, 5,
-   {.key = 1, PLACE(RADIUS, 2), .unit = 3, .name = 4}, CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
-  /*
-  ** dp_ou_group_histogram(tier, key, x, lo, hi, bins, radius [, unit [, name]]),
-  ** dp_ou_group_quantile(tier, key, x, q, lo, hi, radius [, unit [, name]]),
-  ** dp_ou_group_median(tier, key, x, lo, hi, radius [, unit [, name]])
-  */
-  {"dp_ou_group_histogram", "ou_group_histogram", &family_key_bins, FORM_ARRAYS, 7, 9,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(BINS, 5), PLACE(RADIUS, 6), .unit = 7,
-    .name = 8},
-   CLIP | RANGE | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
-  {"dp_ou_group_quantile", "ou_group_quantile", &family_key_tree, FORM_ARRAYS, 7, 9,
-   {.key = 1, .value = 2, PLACE(Q, 3), PLACE(LO, 4), PLACE(HI, 5), PLACE(RADIUS, 6), .unit = 7,
-    .name = 8},
-   CLIP | RANGE | Q | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
-  {"dp_ou_group_median", "ou_group_median", &family_key_tree, FORM_OBJECT, 6, 8,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
-   CLIP | RANGE | BINS | KEYS | OU, 1, COUNTS, SHRUNK},
+static const struct statistic_row statistics[] = {
+    /* the number of rows in which x is not NULL */
+    {.name = "count",
+     .family = &family_sum,
+     .keyed = &family_key_count,
+     .x = X_UNLESS_KEYED,
+     .last = P_CLIP,
+     .default_clip = 1,
+     .counts = 1},
+    /* the number of units; with keys, of each key */
+    {.name = "count_distinct",
+     .family = &family_sum,
+     .keyed = &family_key_units,
+     .needs_unit = 1,
+     .keyed_options = CLIP,
+     .default_clip = 1,
+     .counts = 1},
+    /* the sum of x; the total of each unit is clipped to [-clip, clip] */
+    {.name = "sum",
+     .family = &family_sum,
+     .keyed = &family_key_sum,
+     .x = X_ALWAYS,
+     .arguments = {P_CLIP}},
+    /* the average, the variance and the standard deviation of x, which is clipped to [lo, hi] */
+    {.name = "avg",
+     .family = &family_mean,
+     .keyed = &family_key_mean,
+     .x = X_ALWAYS,
+     .arguments = {LO_HI},
+     .options = CLIP,
+     .default_clip = 1},
+    {.name = "var",
+     .family = &family_spread,
+     .keyed = &family_key_spread,
+     .x = X_ALWAYS,
+     .arguments = {LO_HI},
+     .options = CLIP,
+     .default_clip = 1},
+    {.name = "stddev",
+     .family = &family_spread,
+     .keyed = &family_key_spread,
+     .x = X_ALWAYS,
+     .arguments = {LO_HI},
+     .options = CLIP,
+     .default_clip = 1,
+     .root = 1},
+    /* quantiles of x, from a tree of counts; several quantiles are an array */
+    {.name = "quantile",
+     .family = &family_tree,
+     .keyed = &family_key_tree,
+     .form = FORM_ARRAY,
+     .x = X_ALWAYS,
+     .arguments = {P_Q, LO_HI},
+     .options = CLIP | LEAVES,
+     .default_clip = 1,
+     .counts = 1},
+    {.name = "median",
+     .family = &family_tree,
+     .keyed = &family_key_tree,
+     .x = X_ALWAYS,
+     .arguments = {LO_HI},
+     .options = CLIP | LEAVES,
+     .default_clip = 1,
+     .counts = 1},
+    /* the number of rows in each part of [lo, hi] */
+    {.name = "histogram",
+     .family = &family_bins,
+     .keyed = &family_key_bins,
+     .form = FORM_ARRAY,
+     .x = X_ALWAYS,
+     .arguments = {LO_HI, P_BINS},
+     .options = CLIP,
+     .default_clip = 1,
+     .counts = 1},
+    /*
+    ** the powers of two between which nearly all x lie; each unit's vector of counts has a norm of
+    ** at most 1
+    */
+    {.name = "bounds",
+     .family = &family_bounds,
+     .form = FORM_ARRAY,
+     .x = X_ALWAYS,
+     .default_clip = 1,
+     .counts = 1,
+     .no_bound = "its two numbers are powers of two, which nothing can shrink",
+     .no_keys = "bounds are for all groups together"},
+    /* sums and averages of vectors */
+    {.name = "vec_sum",
+     .family = &family_vector,
+     .form = FORM_ARRAY,
+     .x = X_ALWAYS,
+     .arguments = {P_DIM, P_CLIP},
+     .no_keys =
+         "groups of vectors are not made (release one vector with a component for each key)"},
+    {.name = "vec_avg",
+     .family = &family_vector_mean,
+     .form = FORM_ARRAY,
+     .x = X_ALWAYS,
+     .arguments = {P_DIM, P_CLIP},
+     .no_keys =
+         "groups of vectors are not made (release one vector with a component for each key)"},
 };
-/* clang-format on */
+
+/* ---- the product ----------------------------------------------------------------------------- */
+
+/* Sets the places of the arguments and how many there are. */
+static void place_arguments(struct aggregate *kind, const struct statistic_row *row, int is_keyed) {
+  struct places *places = &kind->places;
+  int next = 1; /* argument 0 is the tier */
+  if (is_keyed || row->has_key) places->key = next++;
+  if (row->x == X_ALWAYS || (row->x == X_UNLESS_KEYED && !is_keyed)) places->value = next++;
+  for (int i = 0; i < MOST_OF_STATISTIC && row->arguments[i] != P_NONE; i++)
+    places->parameters[row->arguments[i]] = next++;
+  if (kind->is_ou) places->parameters[P_RADIUS] = next++;
+  kind->min_arguments = next + row->needs_unit + row->needs_name;
+  if (row->last != P_NONE) places->parameters[row->last] = next++;
+  if (!row->needs_name) places->unit = next++;
+  places->name = next++;
+  kind->max_arguments = next;
+  assert(next <= MAX_ARGUMENTS);
+}
+
+/* Sets the parameters that the kind takes, as arguments or as options. */
+static void take_parameters(struct aggregate *kind, const struct statistic_row *row, int is_keyed) {
+  kind->takes = row->options;
+  for (int i = 0; i < PARAMETERS; i++)
+    if (kind->places.parameters[i]) kind->takes |= 1u << i;
+  if (is_keyed) kind->takes |= row->keyed_options | 1u << P_KEYS;
+  /* How far a value shrinks depends on the number of groups, which must therefore be public. */
+  if (is_keyed && !kind->is_ou) kind->takes |= 1u << P_SELECT | 1u << P_SHARE;
+  /* Every kind with a clip can say how many units it clipped. */
+  if (kind->takes & CLIP && !row->needs_name) kind->takes |= 1u << P_DIAGNOSE;
+}
+
+static enum answer_form form_of(const struct statistic_row *row, int is_keyed) {
+  if (!is_keyed) return row->form;
+  return row->form == FORM_NUMBER ? FORM_OBJECT : FORM_ARRAYS;
+}
+
+#define LONGEST 32 /* bytes of a name of a function */
+
+/* One combination of a statistic, a public bound and keys. */
+struct product {
+  struct aggregate kind;
+  char name[LONGEST], grouped[LONGEST];
+};
+
+static void make_kind(struct product *product, const struct statistic_row *row, int is_ou,
+                      int is_keyed) {
+  struct aggregate *kind = &product->kind;
+  const char *bound = is_ou ? "ou_" : "";
+  snprintf(product->name, LONGEST, "dp_%s%s%s", bound, is_keyed ? "group_" : "", row->name);
+  snprintf(product->grouped, LONGEST, "dp_%sgroup_%s", bound, row->name);
+  *kind = (struct aggregate){.name = product->name,
+                             .kind = product->name + strlen("dp_"),
+                             .family = is_keyed ? row->keyed : row->family,
+                             .form = form_of(row, is_keyed),
+                             .default_clip = row->default_clip,
+                             .is_ou = is_ou,
+                             .counts = row->counts,
+                             .root = row->root,
+                             .grouped = !is_keyed && row->keyed ? product->grouped : 0,
+                             .procedure = row->procedure,
+                             .own_options = row->own_options,
+                             .own_option_count = row->own_option_count,
+                             .rows = row->rows};
+  place_arguments(kind, row, is_keyed);
+  take_parameters(kind, row, is_keyed);
+}
+
 /* ---- the tables of all rooms ----------------------------------------------------------------- */
 
-#define MOST_KINDS      64
+#define MOST_STATISTICS 16
 #define MOST_MECHANISMS 16
 
-static const struct aggregate *kinds[MOST_KINDS];
+static const struct statistic_row *rows[MOST_STATISTICS];
+static struct product kinds[4 * MOST_STATISTICS];
 static const struct mechanism *mechanisms[MOST_MECHANISMS];
-static int kind_count, mechanism_count;
+static int row_count, kind_count, mechanism_count;
 
-void kinds_add(const struct aggregate *more, int count) {
-  assert(kind_count + count < MOST_KINDS);
-  for (int i = 0; i < count; i++) kinds[kind_count++] = &more[i];
+void statistics_add(const struct statistic_row *more, int count) {
+  assert(row_count + count <= MOST_STATISTICS);
+  for (int i = 0; i < count; i++) rows[row_count++] = &more[i];
+  for (int combination = 0; combination < 4; combination++) {
+    int is_ou = combination >> 1, is_keyed = combination & 1;
+    for (int i = 0; i < count; i++) {
+      if ((is_ou && more[i].no_bound) || (is_keyed && more[i].no_keys)) continue;
+      make_kind(&kinds[kind_count++], &more[i], is_ou, is_keyed);
+    }
+  }
 }
 
 void mechanisms_add(const struct mechanism *const *more) {
@@ -238,12 +236,12 @@ void mechanisms_add(const struct mechanism *const *more) {
 void core_open(void) {
   static const struct mechanism *const noisy[] = {&gaussian_mechanism, &laplace_mechanism,
                                                   &ou_mechanism, 0};
-  kinds_add(core_kinds, sizeof core_kinds / sizeof *core_kinds);
+  statistics_add(statistics, sizeof statistics / sizeof *statistics);
   mechanisms_add(noisy);
 }
 
 const struct aggregate *kind_at(int index) {
-  return kinds[index];
+  return index < kind_count ? &kinds[index].kind : 0;
 }
 
 const struct mechanism *mechanism_at(int index) {
@@ -252,7 +250,7 @@ const struct mechanism *mechanism_at(int index) {
 
 const struct aggregate *aggregate_find(const char *kind) {
   for (int i = 0; kind && i < kind_count; i++) {
-    if (strcmp(kinds[i]->kind, kind) == 0) return kinds[i];
+    if (strcmp(kinds[i].kind.kind, kind) == 0) return &kinds[i].kind;
   }
   return 0;
 }
@@ -290,10 +288,31 @@ int unknown_mechanism(const struct aggregate *aggregate, struct error *error) {
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-int unknown_kind(struct error *error) {
+/*
+** Returns the statistic whose combination with a bound or with keys `kind` names, and the reason
+** why there is no such kind; or null.
+*/
+static const struct statistic_row *refused_kind(const char *kind, const char **reason) {
+  int is_ou = strncmp(kind, "ou_", 3) == 0;
+  const char *rest = kind + 3 * is_ou;
+  int is_keyed = strncmp(rest, "group_", 6) == 0;
+  rest += 6 * is_keyed;
+  for (int i = 0; i < row_count; i++) {
+    *reason = is_ou && rows[i]->no_bound ? rows[i]->no_bound : is_keyed ? rows[i]->no_keys : 0;
+    if (*reason && strcmp(rows[i]->name, rest) == 0) return rows[i];
+  }
+  return 0;
+}
+
+int unknown_kind(const char *kind, struct error *error) {
+  const char *reason;
+  const struct statistic_row *row = kind ? refused_kind(kind, &reason) : 0;
+  if (row)
+    return error_set(error, "there is no kind '%s', because %s (take '%s')", kind, reason,
+                     row->name);
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < kind_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", kinds[i]->kind);
+    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", kinds[i].kind.kind);
   char *list = sqlite3_str_finish(known);
   error_set(error, "unknown kind (known kinds: %s)", list ? list : "");
   sqlite3_free(list);

@@ -1,5 +1,7 @@
 /*
-** kinds.h: the table of aggregates. One row of the table (kinds.c) describes one kind of release.
+** kinds.h: the kinds of release. A kind is a statistic, with or without a public bound of its true
+** value (names `ou_...`, argument `radius`), with or without keys (names `group_...`, an answer for
+** each key). kinds.c makes all kinds from one row for each statistic.
 */
 #ifndef DIFFUSE_RELEASE_KINDS_H
 #define DIFFUSE_RELEASE_KINDS_H
@@ -10,6 +12,7 @@
 
 /* Arguments and options that set a parameter of a kind. */
 enum parameter {
+  P_NONE, /* none: ends a list */
   P_CLIP,
   P_RADIUS,
   P_LO,
@@ -23,7 +26,7 @@ enum parameter {
   P_KEYS,   /* public keys */
   P_SELECT, /* how private keys are selected; always an option */
   P_SHARE,  /* the share of the tier's delta_keys; always an option */
-  P_OWN,    /* parameters that only this kind has (`options` below) */
+  P_OWN,    /* parameters that only this kind has (`own_options` below) */
   PARAMETERS
 };
 
@@ -39,6 +42,34 @@ struct places {
 
 /* The form of the published answer. FORM_ARRAYS is an object with an array for each key. */
 enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_ARRAYS, FORM_SYMBOL };
+
+/* When the function takes x. */
+enum takes_x { X_NEVER, X_ALWAYS, X_UNLESS_KEYED };
+
+#define MOST_OF_STATISTIC 4
+
+/* A statistic: one row of the table. Absent members are 0. */
+struct statistic_row {
+  const char *name;
+  const struct family *family, *keyed; /* the family without and with keys */
+  enum answer_form form;               /* without keys */
+  enum takes_x x;
+  enum parameter arguments[MOST_OF_STATISTIC]; /* the parameters that are arguments, in order */
+  enum parameter last;                         /* an argument that may be left out */
+  unsigned options, keyed_options;             /* bits 1 << parameter of the other parameters */
+  double default_clip;                         /* see struct aggregate */
+  int counts, root;                            /* the same */
+  int has_key;    /* it reads a key or another column before x, whatever the keys of the kind */
+  int needs_unit; /* the unit is what it counts */
+  int needs_name; /* it has no unit, and the options must be given */
+  /* Why there is no kind with a public bound, or with keys; null: there is one. */
+  const char *no_bound, *no_keys;
+  /* What a room beside the core gives (struct aggregate). */
+  const struct procedure *procedure;
+  const struct option *own_options;
+  int own_option_count;
+  const struct own_rows *rows;
+};
 
 struct aggregate {
   const char *name; /* the SQL function */
@@ -56,8 +87,8 @@ struct aggregate {
 
   /* For a kind of a room beside the core (room.h); null: as the kinds of the core. */
   const struct procedure *procedure; /* release/procedure.h */
-  const struct option *options;      /* functions/options.h: P_OWN */
-  int option_count;
+  const struct option *own_options;  /* functions/options.h: P_OWN */
+  int own_option_count;
   const struct own_rows *rows; /* query/row_reader.h */
 };
 
@@ -66,11 +97,11 @@ const struct aggregate *kind_at(int index);
 const struct mechanism *mechanism_at(int index);
 
 /*
-** core_open() puts the kinds and mechanisms of the core into the tables. The others add those of a
-** room (room.h). A list of mechanisms ends with null.
+** core_open() puts the statistics and mechanisms of the core into the tables. The others add those
+** of a room (room.h). A list of mechanisms ends with null.
 */
 void core_open(void);
-void kinds_add(const struct aggregate *kinds, int count);
+void statistics_add(const struct statistic_row *statistics, int count);
 void mechanisms_add(const struct mechanism *const *mechanisms);
 
 #define MAX_ARGUMENTS 9
@@ -93,8 +124,11 @@ const struct mechanism *mechanism_find(const struct aggregate *aggregate, const 
 /* Reports an unknown mechanism, and lists the known mechanisms. Always returns 0. */
 int unknown_mechanism(const struct aggregate *aggregate, struct error *error);
 
-/* Reports an unknown kind, and lists the known kinds. Always returns 0. */
-int unknown_kind(struct error *error);
+/*
+** Reports an unknown kind: says why there is no such kind, or lists the known kinds. `kind` may be
+** null. Always returns 0.
+*/
+int unknown_kind(const char *kind, struct error *error);
 
 /*
 ** Sets `names` to the columns that dp_release() expects from a query, for example "key, x, unit".

@@ -7,7 +7,7 @@ void rooms_open(const struct room *const *rooms) {
   if (all) return;
   core_open();
   for (all = rooms; *rooms; rooms++) {
-    kinds_add((*rooms)->kinds, (*rooms)->kind_count);
+    statistics_add((*rooms)->statistics, (*rooms)->statistic_count);
     if ((*rooms)->mechanisms) mechanisms_add((*rooms)->mechanisms);
   }
 }

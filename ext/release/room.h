@@ -15,8 +15,8 @@ struct sqlite3;
 
 struct room {
   const struct mechanism *const *mechanisms; /* the list ends with null; null: none */
-  const struct aggregate *kinds;
-  int kind_count;
+  const struct statistic_row *statistics;
+  int statistic_count;
   /*
   ** Applies the kernel that is stored for the publication at a tier, if there is one, to the
   ** numbers of its point. If the kernel does not fit the release, sets the count of the numbers to

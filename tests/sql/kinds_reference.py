@@ -20,48 +20,36 @@ TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard dev
 
 Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit, names of bounds, 'number' or 'array' or 'object'
 
-KINDS = {
-    "count": Kind("x", "clip", "number"),
-    "count_distinct": Kind("", "", "number"),
-    "sum": Kind("x", "clip", "number"),
-    "avg": Kind("x", "lo hi", "number"),
-    "var": Kind("x", "lo hi", "number"),
-    "stddev": Kind("x", "lo hi", "number"),
-    "quantile": Kind("x", "q lo hi", "array"),
-    "median": Kind("x", "lo hi", "number"),
-    "histogram": Kind("x", "lo hi bins", "array"),
-    "bounds": Kind("x", "", "array"),
-    "vec_sum": Kind("v", "dim clip", "array"),
-    "vec_avg": Kind("v", "dim clip", "array"),
-    "group_count": Kind("k", "clip", "object"),
-    "group_sum": Kind("k x", "clip", "object"),
-    "group_avg": Kind("k x", "lo hi", "object"),
-    "group_var": Kind("k x", "lo hi", "object"),
-    "group_stddev": Kind("k x", "lo hi", "object"),
-    "group_count_distinct": Kind("k", "", "object"),
-    "group_histogram": Kind("k x", "lo hi bins", "object"),
-    "group_quantile": Kind("k x", "q lo hi", "object"),
-    "group_median": Kind("k x", "lo hi", "object"),
-    "ou_count": Kind("x", "radius clip", "number"),
-    "ou_sum": Kind("x", "clip radius", "number"),
-    "ou_avg": Kind("x", "lo hi radius", "number"),
-    "ou_vec_sum": Kind("v", "dim clip radius", "array"),
-    "ou_group_count": Kind("k", "radius clip", "object"),
-    "ou_group_sum": Kind("k x", "clip radius", "object"),
-    "ou_var": Kind("x", "lo hi radius", "number"),
-    "ou_stddev": Kind("x", "lo hi radius", "number"),
-    "ou_quantile": Kind("x", "q lo hi radius", "array"),
-    "ou_median": Kind("x", "lo hi radius", "number"),
-    "ou_histogram": Kind("x", "lo hi bins radius", "array"),
-    "ou_vec_avg": Kind("v", "dim clip radius", "array"),
-    "ou_group_avg": Kind("k x", "lo hi radius", "object"),
-    "ou_group_var": Kind("k x", "lo hi radius", "object"),
-    "ou_group_stddev": Kind("k x", "lo hi radius", "object"),
-    "ou_group_count_distinct": Kind("k", "radius", "object"),
-    "ou_group_histogram": Kind("k x", "lo hi bins radius", "object"),
-    "ou_group_quantile": Kind("k x", "q lo hi radius", "object"),
-    "ou_group_median": Kind("k x", "lo hi radius", "object"),
+Statistic = namedtuple("Statistic", "columns bounds last form keyed", defaults=("", "number", True))
+
+STATISTICS = {  # columns, bounds before the radius, bounds after the radius, the form without keys, whether there are groups
+    "count": Statistic("x", "", "clip"),
+    "count_distinct": Statistic("", ""),
+    "sum": Statistic("x", "clip"),
+    "avg": Statistic("x", "lo hi"),
+    "var": Statistic("x", "lo hi"),
+    "stddev": Statistic("x", "lo hi"),
+    "quantile": Statistic("x", "q lo hi", form="array"),
+    "median": Statistic("x", "lo hi"),
+    "histogram": Statistic("x", "lo hi bins", form="array"),
+    "bounds": Statistic("x", "", form="array", keyed=False),
+    "vec_sum": Statistic("v", "dim clip", form="array", keyed=False),
+    "vec_avg": Statistic("v", "dim clip", form="array", keyed=False),
 }
+
+
+def product():
+    """Returns all kinds: each statistic, with and without a public bound, with and without keys. Only bounds have no radius."""
+    for radius, keyed in itertools.product((False, True), repeat=2):
+        for name, row in STATISTICS.items():
+            if (keyed and not row.keyed) or (radius and name == "bounds"):
+                continue
+            columns = ("k" if name == "count" else f"k {row.columns}".strip()) if keyed else row.columns
+            bounds = " ".join(filter(None, (row.bounds, "radius" if radius else "", row.last)))
+            yield "ou_" * radius + "group_" * keyed + name, Kind(columns, bounds, "object" if keyed else row.form)
+
+
+KINDS = dict(product())
 LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median", "bounds"))]
 ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # kinds whose clip is a number of rows
     "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "group_var", "group_stddev",

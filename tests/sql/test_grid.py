@@ -171,7 +171,7 @@ def test_refusals_cost_nothing():
             assert message in error_of(db, sql, json.dumps(options)), options
         assert message in error_of(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": 0, "hi": 10, **options}))
         assert message in error_of(db, "SELECT length(dp_partial('median', x, unit, ?)) FROM t", json.dumps({"lo": 0, "hi": 10, **options}))
-    for sql in ("SELECT dp_ou_median('t', x, 0, 10, 3, unit, '{\"grid\":1}') FROM t", "SELECT dp_histogram('t', x, 0, 10, 5, unit, '{\"grid\":1}') FROM t",
+    for sql in ("SELECT dp_histogram('t', x, 0, 10, 5, unit, '{\"grid\":1}') FROM t",
                 "SELECT dp_avg('t', x, 0, 10, unit, '{\"grid\":1}') FROM t"):
         assert "unknown option" in error_of(db, sql)
     assert charges(db) == []

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from conftest import unchecked
-from kinds_reference import KINDS, LINEAR, Row, aggregate, argument, by_query
+from kinds_reference import STATISTICS, KINDS, LINEAR, Row, aggregate, argument, by_query
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
 
@@ -113,8 +113,8 @@ for _kind in KINDS:
                                       "group_count_distinct", "group_histogram", "group_quantile", "group_median"):
         ALSO[_kind] |= {"clip"}
     if _kind.endswith(("quantile", "median")):
-        ALSO[_kind] |= {"bins"} if _kind.startswith("ou_") else {"bins", "grid"}
-    if _kind not in ("count_distinct", "bounds"):
+        ALSO[_kind] |= {"bins", "grid"}
+    if _kind.removeprefix("ou_") not in ("count_distinct", "bounds"):
         ALSO[_kind] |= {"diagnose"}
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
@@ -228,10 +228,20 @@ def test_options_of_other_kinds(units, kind):
 
 
 def test_unknown_kinds(units):
-    for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou_choice", "ou_sgd", None, 5):
+    for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou", "group_ou_avg", None, 5):
         for sql in ("SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", "SELECT dp_plan('exact', ?, 1)"):
             got = check(units, "unknown kind (", sql, kind)
-            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count", "ou_count_distinct"}
+            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count"}
+
+
+def test_combinations_without_sense_say_why(units):
+    """Every statistic says why there is no kind of it with a public bound or with keys, if there is none."""
+    for statistic in (*STATISTICS, "choice", "sgd", "response_count"):
+        for kind in (f"ou_{statistic}", f"group_{statistic}", f"ou_group_{statistic}"):
+            if kind not in KINDS:
+                got = error_of(units, "SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", kind)
+                assert got.startswith(f"dp_release: there is no kind '{kind}', because "), got
+                assert got.endswith(f" (take '{statistic}')"), got
 
 
 @pytest.mark.parametrize("kind", KINDS)
