@@ -212,7 +212,7 @@ check-versions: all fixed $(SQLITES:%=$(HOSTS)/sqlite/%/fixed)
 	for version in $(SQLITES); do folder=$(abspath $(HOSTS))/sqlite/$$version; \
 	  export BUILD=$(BUILD) LD_LIBRARY_PATH=$$folder FIXED=$$folder/fixed; \
 	  $(PYTHON) -c 'import sqlite3; print("SQLite", sqlite3.sqlite_version)' && \
-	    $(PYTEST) $(patsubst %,tests/sql/test_%.py,questions question_neighbours direct_questions loop_proof \
+	    $(PYTEST) $(patsubst %,tests/sql/test_%.py,questions question_neighbours direct_questions random_comparisons loop_proof \
 	      partial_questions policy answer guard grants threads question_threads) || exit 1; done
 
 $(HOSTS)/sqlite/%/libsqlite3.so.0:

@@ -275,7 +275,8 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
       added = error_set(error, "the question leads to more than %d views", MOST_OBJECTS);
     } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
       added = out_of_memory(error);
-    } else if (run_own(evaluator, sql) != SQLITE_OK) {
+    } else if (evaluator_tables_note_text(&evaluator->tables, sql),
+               run_own(evaluator, sql) != SQLITE_OK) {
       added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
     }
   }
@@ -336,6 +337,16 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
   }
 }
 
+/* Notes which columns the program reads. Returns 0 with the error set. */
+static int note_program(struct evaluator *evaluator, const char *sql, struct error *error) {
+  struct program program;
+  program_read(&program, evaluator->db, sql);
+  int read = program.count > 0;
+  evaluator_tables_note_program(&evaluator->tables, &program);
+  program_clear(&program);
+  return read || error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
+}
+
 static int check_statement(struct evaluator *evaluator, const char *tail, int columns,
                            const char *names, struct error *error) {
   sqlite3_stmt *statement = evaluator->statement, *second = 0;
@@ -370,8 +381,10 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
+  evaluator_tables_note_text(&evaluator->tables, sql);
   if (going) going = compile(evaluator, sql, &tail, error);
   if (going) going = check_statement(evaluator, tail, columns, names, error);
+  if (going) going = note_program(evaluator, sql, error);
   return going;
 }
 

@@ -2,6 +2,9 @@
 #include "query/evaluator_tables.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "query/in_operators.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -11,10 +14,13 @@ struct table {
   int number; /* the index in all->list */
 };
 
+/* What xFilter reads if it does not search a column. */
+enum { ALL_ROWS = -1, ALL_ROWS_BACKWARD = -2 };
+
 struct cursor {
   sqlite3_vtab_cursor base;
-  size_t row;
-  int column; /* the column that is searched, or -1 */
+  size_t row; /* the number of rows, or more, at the end */
+  int column; /* the column that is searched, ALL_ROWS or ALL_ROWS_BACKWARD */
   uint32_t hash;
 };
 
@@ -23,6 +29,10 @@ static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
   return &table->all->list[table->number];
 }
 
+/*
+** The key of a table WITHOUT ROWID is unique under some collation. SQLite relies on a key that is
+** declared here, for example to leave out DISTINCT. Under BINARY, every such key is unique.
+*/
 static void append_definition(sqlite3_str *sql, const struct table_facts *facts) {
   sqlite3_str_appendall(sql, "CREATE TABLE x(");
   for (int i = 0; i < facts->count; i++)
@@ -30,7 +40,7 @@ static void append_definition(sqlite3_str *sql, const struct table_facts *facts)
                         affinity_type(facts->columns[i].affinity),
                         collation_name(facts->columns[i].collation));
   for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
+    sqlite3_str_appendf(sql, "%s\"%w\" COLLATE BINARY", i ? ", " : ", PRIMARY KEY (",
                         facts->columns[facts->key[i]].name);
   sqlite3_str_appendall(sql, facts->without_rowid ? ")) WITHOUT ROWID" : ")");
 }
@@ -67,20 +77,84 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
+/* Returns whether a column belongs to the key of a table WITHOUT ROWID. */
+static int is_of_key(const struct evaluator_table *table, int column) {
+  const struct table_facts *facts = &table->route.tables[0];
+  int i = 0;
+  while (i < facts->key_count && facts->key[i] != column) i++;
+  return facts->without_rowid && i < facts->key_count;
+}
+
+void evaluator_tables_note_program(struct evaluator_tables *all, const struct program *program) {
+  for (int i = 0; i < program->count; i++) {
+    if (strcmp(program->list[i].name, "VColumn") != 0) continue;
+    for (int t = 0; t < all->count; t++)
+      if (is_of_key(&all->list[t], program->list[i].p2))
+        all->list[t].used[program->list[i].p2] = 1;
+  }
+}
+
+#define TELLS_IN 3038000 /* the version of SQLite from which on sqlite3_vtab_in() exists */
+#ifdef SQLITE_CORE
+#pragma weak sqlite3_vtab_in /* a program may link an older SQLite than that of the headers */
+#endif
+
+void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql) {
+  all->hides_in |=
+      sqlite3_libversion_number() < TELLS_IN ? has_in(sql) : has_row_value_in(sql);
+}
+
 /*
-** Chooses one column by whose value the table will look up rows. SQLite checks the equality again.
-** The costs that the function reports do not depend on the rows (Q1 in evaluator.h). The function
-** also records which columns the statement reads, from the mask colUsed.
+** Returns whether constraint i is an equality that the table may use to look up rows. SQLite
+** evaluates the whole comparison again for every row that the table gives, so the rows may be too
+** many (unit_rows.h), and affinities and collations do not matter here.
+**
+** This does not hold for IN, which SQLite reports as an equality, too: SQLite then compares each
+** value of the right side with the column, but by the column's affinity alone, and gives a row
+** twice if two values equal it in this way. So the table never uses IN. sqlite3_vtab_in() finds it
+** among the first 32 constraints, unless its left side is a row value.
+*/
+static int is_equality(const struct evaluator_tables *all, sqlite3_index_info *info, int i) {
+  if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ ||
+      all->hides_in || i > 31)
+    return 0;
+#if SQLITE_VERSION_NUMBER >= TELLS_IN
+  return sqlite3_libversion_number() < TELLS_IN || !sqlite3_vtab_in(info, i, -1);
+#else
+  return sqlite3_libversion_number() < TELLS_IN;
+#endif
+}
+
+/*
+** Returns whether rows in the order of the rowid are what ORDER BY asks for. Rowids are unique, so
+** further terms do not matter. Without this, SQLite
+** would sort the rows and compute the results of all of them, even for LIMIT 1. An error in the
+** results of another row would then drop the unit, which does not happen with an ordinary table.
+*/
+static int is_rowid_order(const struct evaluator_table *table, const sqlite3_index_info *info) {
+  const struct table_facts *facts = &table->route.tables[0];
+  if (info->nOrderBy < 1 || facts->without_rowid) return 0;
+  int column = info->aOrderBy[0].iColumn;
+  return column < 0 || column == facts->rowid_alias;
+}
+
+/*
+** Chooses one column by whose value the table will look up rows. The costs that the function
+** reports do not depend on the rows (Q1 in evaluator.h). The function also records which columns
+** the statement reads, from the mask colUsed. About the key of a table WITHOUT ROWID the mask says
+** too much or too little, depending on SQLite's version (evaluator_tables_note_program()).
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
   int columns = table->route.tables[0].count, chosen = -1;
   for (int i = 0; i < columns; i++)
-    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63) && !is_of_key(table, i))
+      table->used[i] = 1;
   for (int i = 0; i < info->nConstraint && chosen < 0; i++)
-    if (info->aConstraint[i].usable && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
-      chosen = i;
-  info->idxNum = -1;
+    if (is_equality(((struct table *)vtab)->all, info, i)) chosen = i;
+  int is_ordered = is_rowid_order(table, info), backward = is_ordered && info->aOrderBy[0].desc;
+  info->orderByConsumed = is_ordered && (!backward || chosen < 0);
+  info->idxNum = backward ? ALL_ROWS_BACKWARD : ALL_ROWS;
   info->estimatedCost = chosen < 0 ? 1000000 : 10;
   info->estimatedRows = chosen < 0 ? 1000000 : 10;
   if (chosen < 0) return SQLITE_OK;
@@ -123,7 +197,7 @@ static int next_of_stream(struct evaluator_tables *all) {
 ** because the loop over the streamed table must be the outermost loop.
 */
 static int begin_stream(struct evaluator_tables *all, struct cursor *cursor) {
-  cursor->column = -1;
+  cursor->column = ALL_ROWS;
   cursor->row = 0;
   return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
 }
@@ -141,9 +215,9 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   int failed = 0;
   all->filters++;
   if (is_streamed((struct table *)base->pVtab)) return begin_stream(all, cursor);
-  cursor->column = argc ? number : -1;
-  cursor->row = 0;
-  if (cursor->column < 0) return SQLITE_OK;
+  cursor->column = number;
+  cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
+  if (!argc) return SQLITE_OK;
   settle(cursor, rows, unit_rows_find(rows, cursor->column, argv[0], &cursor->hash, &failed));
   return failed ? SQLITE_NOMEM : SQLITE_OK;
 }
@@ -153,8 +227,10 @@ static int xNext(sqlite3_vtab_cursor *base) {
   const struct unit_rows *rows = &table_of(base->pVtab)->rows;
   if (is_streamed((struct table *)base->pVtab))
     return next_of_stream(((struct table *)base->pVtab)->all);
-  if (cursor->column < 0) {
+  if (cursor->column == ALL_ROWS) {
     cursor->row++;
+  } else if (cursor->column == ALL_ROWS_BACKWARD) {
+    cursor->row--;
   } else {
     settle(cursor, rows, unit_rows_next(rows, cursor->column, (uint32_t)cursor->row, cursor->hash));
   }

@@ -6,6 +6,7 @@
 #define DIFFUSE_QUERY_EVALUATOR_TABLES_H
 
 #include "query/policy_tables.h"
+#include "query/program.h"
 #include "query/unit_rows.h"
 
 /* A declared table that the question names. */
@@ -32,7 +33,18 @@ struct evaluator_tables {
   int stream_state;                      /* 1: has a row; 0: has ended; -1: has failed */
   int filters;                           /* how often this run has begun to read a table */
   int is_broken; /* the statement read a column that does not exist: a bug */
+  /* the question or a view may have an operator IN that xBestIndex cannot tell from an equality */
+  int hides_in;
 };
+
+/* Notes the text of the question or of a view, before SQLite compiles it. */
+void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql);
+
+/*
+** Notes the compiled program of the question. A column of the key of a table WITHOUT ROWID counts
+** as used if the program reads a column with its number from any table.
+*/
+void evaluator_tables_note_program(struct evaluator_tables *all, const struct program *program);
 
 #define EVALUATOR_MODULE "dp_unit_rows"
 

@@ -117,9 +117,21 @@ void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, si
 ** convert a text to a number, or a number to a text of 15 digits. It may also ignore case and
 ** trailing spaces. A number near a whole number, and a text that starts with such a number,
 ** therefore have the hash of the whole number. All other numbers, and texts that start with another
-** number, share one hash.
+** number, share one hash. But SQLite writes an infinite number as the text Inf or -Inf, so numbers
+** near infinity have the hash of this text.
 */
 #define OTHER_NUMBER 0x9e3779b9u
+
+static uint32_t hash_bytes(const unsigned char *bytes, int size, int fold) {
+  uint32_t hash = 2166136261u;
+  for (int i = 0; i < size; i++) {
+    unsigned char c = bytes[i];
+    if (fold && !c) break; /* NOCASE ignores the bytes after a zero byte */
+    if (fold && c >= 'A' && c <= 'Z') c = (unsigned char)(c + 32);
+    hash = (hash ^ c) * 16777619u;
+  }
+  return hash ^ hash >> 15;
+}
 
 static uint32_t hash_integer(int64_t x) {
   uint64_t mixed = (uint64_t)x * 0x9e3779b97f4a7c15u;
@@ -127,8 +139,10 @@ static uint32_t hash_integer(int64_t x) {
 }
 
 static uint32_t hash_real(double x) {
+  /* No usual number lies at these limits or those of `near`, where a rounding error matters. */
+  if (x > 1.2345e300) return hash_bytes((const unsigned char *)"inf", 3, 0);
+  if (x < -1.2345e300) return hash_bytes((const unsigned char *)"-inf", 4, 0);
   double whole = nearbyint(x);
-  /* No usual number lies at the limits of `near`, where a rounding error would change the hash. */
   double near = fmin(1.2345e-9 * (1 + fabs(whole)), 0.24371);
   if (!(fabs(x - whole) <= near) || !(fabs(whole) < 1e15)) return OTHER_NUMBER;
   return hash_integer((int64_t)whole);
@@ -172,17 +186,6 @@ static int number_at(const unsigned char *text, int size, double *number) {
   if (x > 0) x *= pow(10, scale); /* pow() may overflow */
   *number = negative ? -x : x;
   return 1;
-}
-
-static uint32_t hash_bytes(const unsigned char *bytes, int size, int fold) {
-  uint32_t hash = 2166136261u;
-  for (int i = 0; i < size; i++) {
-    unsigned char c = bytes[i];
-    if (fold && !c) break; /* NOCASE ignores the bytes after a zero byte */
-    if (fold && c >= 'A' && c <= 'Z') c = (unsigned char)(c + 32);
-    hash = (hash ^ c) * 16777619u;
-  }
-  return hash ^ hash >> 15;
 }
 
 static uint32_t hash_text(const unsigned char *text, int size) {

@@ -1,0 +1,107 @@
+/* in_operators.c: see in_operators.h. */
+#include "query/in_operators.h"
+
+#include <sqlite3ext.h>
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST_LEVELS 500 /* of parentheses. A deeper text counts as one with such an operator */
+
+enum token { TOKEN_END, TOKEN_NAME, TOKEN_WORD, TOKEN_OPEN, TOKEN_CLOSE, TOKEN_COMMA, TOKEN_OTHER };
+
+/* Returns whether a byte can be part of a word. Bytes above 127 are parts of names. */
+static int is_of_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || (unsigned char)c > 127;
+}
+
+/* Returns the place after white space and comments. */
+static const char *skip_space(const char *sql) {
+  for (;;) {
+    sql += strspn(sql, " \t\r\n\f");
+    if (strncmp(sql, "--", 2) == 0) {
+      sql += strcspn(sql, "\n");
+    } else if (strncmp(sql, "/*", 2) == 0) {
+      const char *end = strstr(sql + 2, "*/");
+      sql = end ? end + 2 : sql + strlen(sql);
+    } else {
+      return sql;
+    }
+  }
+}
+
+/*
+** Reads the next token. Sets *start and *end to its place. A TOKEN_WORD is a word that SQLite knows
+** as a keyword. A TOKEN_NAME is another word, or a text or name in quotes.
+*/
+static enum token next_token(const char **start, const char **end) {
+  static const char quotes[] = "''\"\"``[]";
+  const char *at = *start = skip_space(*end);
+  if (is_of_word(*at)) {
+    while (is_of_word(*at)) at++;
+    *end = at;
+    return sqlite3_keyword_check(*start, (int)(at - *start)) ? TOKEN_WORD : TOKEN_NAME;
+  }
+  for (int i = 0; *at && i < 8; i += 2) {
+    if (*at != quotes[i]) continue;
+    const char *close = strchr(at + 1, quotes[i + 1]);
+    *end = close ? close + 1 : at + strlen(at);
+    return TOKEN_NAME;
+  }
+  *end = at + (*at != 0);
+  return !*at          ? TOKEN_END
+         : *at == '('  ? TOKEN_OPEN
+         : *at == ')'  ? TOKEN_CLOSE
+         : *at == ','  ? TOKEN_COMMA
+                       : TOKEN_OTHER;
+}
+
+static int is_word(const char *word, const char *start, const char *end) {
+  size_t length = strlen(word);
+  return (size_t)(end - start) == length && sqlite3_strnicmp(start, word, (int)length) == 0;
+}
+
+/*
+** Parentheses may hold a row value if they do not follow the name of a function, and have a comma
+** or a SELECT directly inside, or parentheses of this kind. The function looks for them before IN
+** and NOT IN.
+*/
+int has_row_value_in(const char *sql) {
+  struct {
+    unsigned char is_call, is_row;
+  } levels[MOST_LEVELS] = {{0, 0}};
+  const char *start, *end = sql;
+  int depth = 0, is_row = 0; /* is_row: the last token closed a row value */
+  enum token last = TOKEN_END, token;
+  while ((token = next_token(&start, &end)) != TOKEN_END) {
+    int was_row = is_row;
+    is_row = 0;
+    if (token == TOKEN_OPEN) {
+      if (++depth == MOST_LEVELS) return 1;
+      levels[depth].is_call = last == TOKEN_NAME;
+      levels[depth].is_row = 0;
+    } else if (token == TOKEN_CLOSE && depth) {
+      is_row = !levels[depth].is_call && (levels[depth].is_row || was_row);
+      depth--;
+    } else if (token == TOKEN_COMMA) {
+      levels[depth].is_row = 1;
+    } else if (token == TOKEN_WORD) {
+      if (is_word("SELECT", start, end)) levels[depth].is_row = 1;
+      if (was_row && is_word("IN", start, end)) return 1;
+      is_row = was_row && is_word("NOT", start, end);
+    }
+    last = token;
+  }
+  return 0;
+}
+
+int has_in(const char *sql) {
+  const char *start, *end = sql;
+  enum token token;
+  while ((token = next_token(&start, &end)) != TOKEN_END)
+    if (token == TOKEN_WORD && (is_word("IN", start, end) || is_word("OR", start, end) ||
+                                is_word("EXISTS", start, end)))
+      return 1;
+  return 0;
+}
