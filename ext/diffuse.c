@@ -102,7 +102,7 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
   if (host_is_complete(db)) return SQLITE_OK;
   gsl_set_error_handler_off(); /* the default handler aborts the process */
   memory_limit(is_within_limit);
-  struct host *host = host_new(db);
+  struct host *host = host_new(db, amplify_register);
   if (!host) return SQLITE_NOMEM;
   int rc = register_all(db, host);
   host->complete = rc == SQLITE_OK;

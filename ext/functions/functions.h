@@ -42,4 +42,7 @@ int reporting_register(sqlite3 *db, struct host *host);
 int clippings_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
+/* Registers all tables of a guarded connection, except for the public tables. */
+int guest_tables_register(sqlite3 *db, struct host *host);
+
 #endif

@@ -47,19 +47,14 @@ static int take_name(void *context, const char *key, const char *type, sqlite3_v
 
 struct guard_options {
   char *ask;
-  int schema;
   struct error *error;
 };
 
 static int guard_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  (void)type;
   struct guard_options *options = context;
-  if (strcmp(key, "schema") == 0) {
-    options->schema = strcmp(type, "true") == 0;
-    return options->schema || strcmp(type, "false") == 0 ||
-           error_set(options->error, "schema must be true or false");
-  }
   if (strcmp(key, "ask") != 0)
-    return error_set(options->error, "unknown option (known options: ask, schema)");
+    return error_set(options->error, "unknown option (known options: ask)");
   const char *text = plain_text(value);
   if (!text || !*text)
     return error_set(options->error, "ask must be the name of a grant%s",
@@ -99,15 +94,7 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   const char *ask = options->ask;
   struct facts facts = {.tier_count = 0};
   struct names outward = {0, 0};
-  const char **names = 0;
-  int named = 0;
   int going = read_facts(&facts, ledger, tier, ask);
-  if (going) {
-    names = sqlite3_malloc64(sizeof *names * (sqlite3_uint64)(facts.policy.count + 1));
-    if (!names) going = error_set_memory(error);
-  }
-  for (int i = 0; going && i < facts.policy.count; i++)
-    if (facts.policy.list[i].role == POLICY_PUBLIC) names[named++] = facts.policy.list[i].table;
   if (going && facts.grant.diffuse &&
       !json_elements(ledger_json(ledger), facts.grant.diffuse, take_name, &outward))
     going = error_set(error, "cannot read the tiers of the grant");
@@ -116,37 +103,36 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
                                    .outward = (const char *const *)outward.list,
                                    .outward_count = outward.count,
                                    .pad = facts.grant.pad_ms,
-                                   .tables = names,
-                                   .table_count = named,
-                                   .schema = options->schema};
+                                   .policy = &facts.policy};
+  sqlite3 *db = host->collector.db;
   if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
-    host->guard = tier_guard_set(host->collector.db, &terms, error);
+    host->guard = tier_guard_set(db, ledger, &terms, error);
   if (!host->guard) {
     ledger_guest(ledger, 0);
     ledger_use_grant(ledger, 0);
+    going = 0;
+  } else if (guest_tables_register(db, host) != SQLITE_OK) {
+    going = error_set_memory(error); /* the connection is guarded, but lacks some tables */
   }
   ledger_policy_free(&facts.policy);
   ledger_tiers_free(facts.tiers, facts.tier_count);
   ledger_grant_clear(&facts.grant);
   names_clear(&outward);
-  sqlite3_free(names);
-  return host->guard != 0;
+  return going;
 }
 
 /*
 ** dp_guard(tier [, options]) -> TEXT, the tier
-** Hands this connection to the members of a tier until the connection is closed. The members may
-** read public tables. In the tables of this extension, they see only what members of the tier may
-** know. `options` is a JSON object. With `ask`, the name of a grant of this tier, the members may
-** also make releases at this tier, and the grant pays for them, even on a connection that opened
-** the database read-only. If `schema` is true (the default is false), the members may read the
-** schema of the database. Inside a transaction, or while another statement is running, dp_guard()
-** fails and does not set the guard.
+** Hands this connection to the members of a tier until the connection is closed. `main` then
+** contains only the public tables. In the tables of this extension, the members see only what
+** members of the tier may know. `options` is a JSON object. With `ask`, the name of a grant of this
+** tier, the members may also make releases at this tier, and the grant pays for them, even on a
+** connection that opened the database read-only.
 */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
-  struct guard_options options = {0, 0, error};
+  struct guard_options options = {0, error};
   const char *tier = argument_text(context, argv[0], "tier"), *json = 0;
   if (!tier || (argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL &&
                 !(json = argument_text(context, argv[1], "options"))))

@@ -18,11 +18,15 @@ struct host {
   struct host *next; /* the next host in the list of all hosts of this process */
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens the ledger */
+  int (*register_others)(sqlite3 *db);
   struct tier_guard *guard;   /* set by dp_guard(); null: the connection is the owner's */
 };
 
-/* Makes a host with one reference. Returns null when out of memory. */
-struct host *host_new(sqlite3 *db);
+/*
+** Makes a host with one reference. Returns null when out of memory. `register_others` registers the
+** virtual tables that need no host.
+*/
+struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db));
 
 /* Returns whether all functions and tables are registered on a connection. */
 int host_is_complete(sqlite3 *db);

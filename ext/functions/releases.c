@@ -87,7 +87,8 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
   const char *names;
   int by_unit = ledger_protects(host->session.ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(request->aggregate, by_unit, &names);
-  if (!question_open(&asked->question, &host->collector, host->session.ledger, request->aggregate,
+  struct collector *reader = host->guard ? tier_guard_reader(host->guard) : &host->collector;
+  if (!question_open(&asked->question, reader, host->session.ledger, request->aggregate,
                      request->sql, error))
     return 0;
   if (host->guard && !asked->question) /* never compile the members' SQL on a guarded connection */

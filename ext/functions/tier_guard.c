@@ -3,26 +3,20 @@
 
 #include <string.h>
 
-#include "functions/opened_tables.h"
+#include "functions/public_tables.h"
+#include "ledger/ledger.h"
 #include "os/clock.h"
 #include "query/allowed_functions.h"
+#include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
 
 struct tier_guard {
-  sqlite3 *db;
   char *tier, *grant;
-  char **tables; /* the public tables */
   char **outward;
-  int table_count;
   int pad;
-  int schema;      /* 1: the members may read the schema */
-  int inside;      /* greater than 0 while the extension runs SQL of its own, which is admitted */
-  char *addresses; /* the addresses of the virtual tables (functions/opened_tables.h) */
-  unsigned asked;  /* how often SQLite has called the authorizer */
-  unsigned traced; /* how often SQLite has reported that a statement starts */
-  int is_replaced; /* the host has set another authorizer or trace callback */
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
+  struct collector *reader; /* the private connection to the file */
   struct allowed_functions functions;
 };
 
@@ -94,25 +88,10 @@ static const struct {
                  {"dp_public", TO_OWNER},   {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER},
                  {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER}};
 
-/*
-** The virtual tables that the members may read: the tables of this extension, and SQLite's
-** json_each and json_tree. A virtual table has no root page.
-*/
-static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",      "dp_charge",
-                                     "dp_grant",   "dp_policy",  "dp_publication", "dp_rdp",
-                                     "dp_release", "dp_reserve", "dp_tier",        "dp_value",
-                                     "json_each",  "json_tree"};
-
-/*
-** What the option schema allows: the columns of sqlite_master, except for rootpage, and pragmas
-** that show the schema. A root page tells how many pages the file had when the table was created.
-*/
-static const char *const schema_tables[] = {"sqlite_master", "sqlite_schema"};
-static const char *const schema_columns[] = {"", "type", "name", "tbl_name", "sql"};
-static const char *const schema_pragmas[] = {"foreign_key_list", "index_info", "index_list",
-                                             "index_xinfo",      "table_info", "table_xinfo"};
-/* These pragmas show the schema without a value. With a value, schema_version writes. */
-static const char *const plain_pragmas[] = {"database_list", "schema_version"};
+/* Pragmas that show the schema of the tables in main, which are public. */
+static const char *const pragmas[] = {"database_list", "foreign_key_list", "index_info",
+                                      "index_list",    "index_xinfo",      "table_info",
+                                      "table_list",    "table_xinfo"};
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
@@ -130,87 +109,45 @@ static int function_admitted(const struct tier_guard *guard, const char *name) {
   */
   for (int i = 0; i < COUNT(of_ledger); i++)
     if (sqlite3_stricmp(of_ledger[i].name, name) == 0) return 1;
-  /* SQLite before 3.38 lists its own JSON functions as functions of the application. */
-  if (sqlite3_libversion_number() < 3038000 && sqlite3_strnicmp(name, "json", 4) == 0) return 0;
   return function_is_allowed(&guard->functions, name);
 }
 
-/*
-** If a statement uses no column of a table, SQLite passes an empty column name and no schema. The
-** name may then also be the name of a common table expression. Such a name passes only if it is in
-** one of the two lists, because a table with any other name could be created later.
-*/
-static int read_admitted(const struct tier_guard *guard, const char *table, const char *column,
-                         const char *schema) {
-  if (schema ? strcmp(schema, "main") != 0 : *column != 0) return 0;
-  return is_in(tables, COUNT(tables), table) ||
-         is_in((const char *const *)guard->tables, guard->table_count, table);
+/* main contains only public tables, so only some pragmas among the other tables are refused. */
+static int read_admitted(const char *table) {
+  return sqlite3_strnicmp(table, "pragma_", 7) != 0 || is_in(pragmas, COUNT(pragmas), table + 7);
 }
 
-/* Returns what SQLite shall do about a column of sqlite_master. */
-static int schema_column_admitted(const char *column, const char *schema) {
-  if (schema ? strcmp(schema, "main") != 0 : *column != 0) return SQLITE_DENY;
-  if (is_in(schema_columns, COUNT(schema_columns), column)) return SQLITE_OK;
-  return strcmp(column, "rootpage") == 0 ? SQLITE_IGNORE : SQLITE_DENY; /* reads as NULL */
-}
-
-static int pragma_admitted(const char *name, const char *value, const char *schema) {
-  if (schema && sqlite3_stricmp(schema, "main") != 0) return 0;
-  return value ? is_in(schema_pragmas, COUNT(schema_pragmas), name)
-               : is_in(plain_pragmas, COUNT(plain_pragmas), name);
-}
-
+/* The second line (tier_guard.h). What is secret is out of reach without it. */
 static int authorize(void *context, int action, const char *first, const char *second,
                      const char *schema, const char *inner) {
-  struct tier_guard *guard = context;
+  const struct tier_guard *guard = context;
   int admitted = 0;
+  (void)schema;
   (void)inner;
-  guard->asked++;
-  if (guard->inside) return SQLITE_OK;
   if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE) {
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
     admitted = second && function_admitted(guard, second);
-  } else if (action == SQLITE_READ && first && second) {
-    if (guard->schema && is_in(schema_tables, COUNT(schema_tables), first))
-      return schema_column_admitted(second, schema);
-    admitted = read_admitted(guard, first, second, schema);
+  } else if (action == SQLITE_READ) {
+    admitted = first && read_admitted(first);
   } else if (action == SQLITE_PRAGMA) {
-    admitted = guard->schema && first && pragma_admitted(first, second, schema);
+    admitted = first && is_in(pragmas, COUNT(pragmas), first);
+  } else if (action == SQLITE_INSERT || action == SQLITE_UPDATE) {
+    /* SQLite asks this and the next when it reads the columns and the key of a virtual table. */
+    admitted = first && strcmp(first, "sqlite_master") == 0;
+  } else if (action == SQLITE_CREATE_INDEX) {
+    admitted = 1; /* an index that is to be stored fails, because main is read-only */
   }
   return admitted ? SQLITE_OK : SQLITE_DENY;
-}
-
-/*
-** SQLite calls this function when a statement starts, before the statement reads a row. Interrupts
-** a statement that opens a table which the guard does not allow. The function reads the root pages
-** first, so that SQLite compiles the statement again on the current schema.
-*/
-static int check_started(unsigned event, void *context, void *statement, void *text) {
-  struct tier_guard *guard = context;
-  (void)event;
-  (void)text;
-  guard->traced++;
-  if (guard->inside) return 0;
-  guard->inside++;
-  char *pages =
-      root_pages(guard->db, (const char *const *)guard->tables, guard->table_count, guard->schema);
-  guard->inside--;
-  if (!pages || !opens_only(guard->db, sqlite3_sql(statement), pages, guard->addresses))
-    sqlite3_interrupt(guard->db);
-  sqlite3_free(pages);
-  return 0;
 }
 
 /* ---- setting the guard ----------------------------------------------------------------------- */
 
 void tier_guard_free(struct tier_guard *guard) {
   if (!guard) return;
-  for (int i = 0; guard->tables && guard->tables[i]; i++) sqlite3_free(guard->tables[i]);
   for (int i = 0; guard->outward && guard->outward[i]; i++) sqlite3_free(guard->outward[i]);
-  sqlite3_free(guard->tables);
   sqlite3_free(guard->outward);
-  sqlite3_free(guard->addresses);
+  private_collector_close(guard->reader);
   sqlite3_free(guard->tier);
   sqlite3_free(guard->grant);
   sqlite3_free(guard);
@@ -231,24 +168,48 @@ static char **copy(const char *const *list, int count) {
   return 0;
 }
 
-static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms) {
+static struct tier_guard *make(const struct tier_guard_terms *terms) {
   struct tier_guard *guard = sqlite3_malloc(sizeof *guard);
   if (!guard) return 0;
-  *guard = (struct tier_guard){.db = db, .pad = terms->pad, .schema = terms->schema};
+  *guard = (struct tier_guard){.pad = terms->pad};
   guard->tier = sqlite3_mprintf("%s", terms->tier);
   guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
-  guard->tables = copy(terms->tables, terms->table_count);
   guard->outward = copy(terms->outward, terms->outward_count);
-  guard->table_count = terms->table_count;
-  if (guard->tier && guard->tables && guard->outward && (guard->grant || !terms->grant))
-    return guard;
+  if (guard->tier && guard->outward && (guard->grant || !terms->grant)) return guard;
   tier_guard_free(guard);
   return 0;
 }
 
+/* Fails if this SQLite cannot replace a database or refuse a statement. */
+static int check_library(struct error *error) {
+#ifdef SQLITE_CORE
+  (void)error;
+  return 1;
+#else
+  if (sqlite3_libversion_number() < 3039000 || !sqlite3_api->serialize ||
+      !sqlite3_api->deserialize || !sqlite3_api->drop_modules)
+    return error_set(error, "this SQLite cannot replace a database (use SQLite 3.39 or newer, "
+                            "built without SQLITE_OMIT_DESERIALIZE)");
+  return sqlite3_api->set_authorizer ||
+         error_set(error, "this SQLite has no authorizers (use one built without "
+                          "SQLITE_OMIT_AUTHORIZATION)");
+#endif
+}
+
+/* Returns the first value of a statement as an integer, or -1. */
+static int integer_of(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *row = 0;
+  int number = -1;
+  if (sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK && row &&
+      sqlite3_step(row) == SQLITE_ROW)
+    number = sqlite3_column_int(row, 0);
+  sqlite3_finalize(row); /* after an error, the number is -1 */
+  return number;
+}
+
 /*
-** Fails if another statement is running, because this statement would continue to return rows
-** without the guard. Fails if a transaction is open, because a guarded connection cannot end it.
+** Fails if something uses `main`, or if the connection has other databases than `main` and an empty
+** `temp`.
 */
 static int check_idle(sqlite3 *db, struct error *error) {
   int busy = 0;
@@ -257,74 +218,90 @@ static int check_idle(sqlite3 *db, struct error *error) {
   if (busy > 1) /* one busy statement is the caller of dp_guard() */
     return error_set(error, "another statement of this connection is still running (finish or "
                             "reset it, and close blobs)");
-  return sqlite3_get_autocommit(db) ||
-         error_set(error, "this connection has an open transaction (commit it first: a guarded "
-                          "connection cannot)");
+  if (!sqlite3_get_autocommit(db))
+    return error_set(error, "this connection has an open transaction (commit it first: a guarded "
+                            "connection cannot)");
+  if (sqlite3_txn_state(db, "main") != SQLITE_TXN_NONE)
+    return error_set(error, "the statement that calls it reads a table (SELECT dp_guard('…') "
+                            "without a table)");
+  if (integer_of(db, "SELECT count(*) FROM pragma_database_list"
+                     " WHERE name NOT IN ('main', 'temp')") != 0)
+    return error_set(error, "this connection has attached a database (detach it first)");
+  return integer_of(db, "SELECT count(*) FROM sqlite_temp_master") == 0 ||
+         error_set(error, "this connection has temporary tables, views or triggers (drop them "
+                          "first)");
+}
+
+/* Fails if another connection cannot read what this one reads. */
+static int check_file(sqlite3 *db, struct error *error) {
+  const char *path = sqlite3_db_filename(db, "main");
+  sqlite3_vfs *vfs = 0;
+  int moved = 0;
+  if (!path || !*path ||
+      sqlite3_file_control(db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs ||
+      strcmp(vfs->zName, "memdb") == 0)
+    return error_set(error, "main is not a file (VACUUM INTO a file, and open the file)");
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+    return error_set(error, "the database file was moved or deleted (reconnect)");
+  return integer_of(db, "SELECT count(*) FROM pragma_locking_mode"
+                        " WHERE locking_mode = 'exclusive'") <= 0 ||
+         error_set(error, "this connection locks the file (PRAGMA locking_mode = normal)");
 }
 
 /*
-** Checks the tables and views of main or temp. Fails if one of them has the name of a virtual table
-** that the guard allows, or if one in temp has the name of a public table.
+** Opens the file once more, and checks that the connection can read it. `mutex` is
+** SQLITE_OPEN_NOMUTEX for a connection that only the thread of the caller uses.
 */
-static int check_names(const struct tier_guard *guard, const char *schema, const char *master,
-                       struct error *error) {
-  sqlite3_stmt *row = 0;
-  int is_main = strcmp(schema, "main") == 0;
-  char *sql =
-      sqlite3_mprintf("SELECT name FROM %s.%s WHERE type IN ('table', 'view')", schema, master);
-  if (!sql) return error_set_memory(error);
-  int rc = sqlite3_prepare_v2(guard->db, sql, -1, &row, 0);
-  sqlite3_free(sql);
-  while (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
-    const char *name = (const char *)sqlite3_column_text(row, 0);
-    if (name && (is_in(tables, COUNT(tables), name) ||
-                 (!is_main && is_in((const char *const *)guard->tables, guard->table_count, name))))
-      error_set(error,
-                "%s has a table or view with the name of a table that the guard allows (rename or "
-                "drop '%s')",
-                schema, name);
-  }
-  rc = rc == SQLITE_OK ? sqlite3_finalize(row) : rc;
-  if (rc != SQLITE_OK) error_set(error, "cannot read the schema: %s", sqlite3_errmsg(guard->db));
-  return !error_is_set(error);
+static sqlite3 *open_again(sqlite3 *db, int mutex, struct error *error) {
+  sqlite3 *opened;
+  int mode = sqlite3_db_readonly(db, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  int timeout = integer_of(db, "PRAGMA busy_timeout");
+  int threads = sqlite3_limit(db, SQLITE_LIMIT_WORKER_THREADS, -1);
+  if (!private_connection_open(&opened, db, mode | mutex, error)) return 0;
+  sqlite3_busy_timeout(opened, timeout);
+  sqlite3_limit(opened, SQLITE_LIMIT_WORKER_THREADS, threads);
+  if (integer_of(opened, "SELECT count(*) FROM main.sqlite_master") >= 0) return opened;
+  error_set(error, "cannot read the database on a second connection: %s", sqlite3_errmsg(opened));
+  sqlite3_close_v2(opened);
+  return 0;
 }
 
-static int has_authorizers(void) {
-#ifdef SQLITE_CORE
-  return 1;
-#else
-  return sqlite3_api->set_authorizer && sqlite3_api->trace_v2; /* null in an old SQLite */
-#endif
+/*
+** Takes away from the connection what SQL could use to open the file again, and all virtual tables.
+** SQLite would crash if a virtual table that has no entry in the schema was used before and after
+** its database is replaced.
+*/
+static void disarm(sqlite3 *db, struct tier_guard *guard) {
+  const char *kept[] = {PUBLIC_TABLE_MODULE, 0};
+  sqlite3_drop_modules(db, kept);
+  sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
+  sqlite3_set_authorizer(db, authorize, guard); /* statements are then compiled again */
 }
 
-struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *terms,
-                                  struct error *error) {
-  if (!has_authorizers()) {
-    error_set(error, "this SQLite was built without authorizers or trace callbacks "
-                     "(SQLITE_OMIT_AUTHORIZATION, SQLITE_OMIT_TRACE)");
-    return 0;
-  }
-  if (!check_idle(db, error)) return 0;
-  struct tier_guard *guard = make(db, terms);
-  if (!guard) {
-    error_set_memory(error);
-    return 0;
-  }
-  int going = check_names(guard, "main", "sqlite_master", error) &&
-              check_names(guard, "temp", "sqlite_temp_master", error);
+struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
+                                  const struct tier_guard_terms *terms, struct error *error) {
+  sqlite3 *file = 0;
+  if (!check_library(error) || !check_idle(db, error) || !check_file(db, error)) return 0;
+  struct tier_guard *guard = make(terms);
+  int going = guard ? 1 : error_set_memory(error);
   if (going && allowed_functions_read(&guard->functions, db) != SQLITE_OK)
     going = error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
-  if (going && !(guard->addresses = virtual_addresses(db, tables, COUNT(tables))))
-    going = error_set_memory(error);
-  if (going && sqlite3_set_authorizer(db, authorize, guard) != SQLITE_OK)
-    going = error_set(error, "cannot set an authorizer: %s", sqlite3_errmsg(db));
-  if (going && sqlite3_trace_v2(db, SQLITE_TRACE_STMT, check_started, guard) != SQLITE_OK) {
-    sqlite3_set_authorizer(db, 0, 0);
-    going = error_set(error, "cannot set a trace callback: %s", sqlite3_errmsg(db));
+  if (going) going = (file = open_again(db, SQLITE_OPEN_FULLMUTEX, error)) != 0;
+  if (going && !(guard->reader = private_collector_new(file))) going = error_set_memory(error);
+  if (going) going = (file = open_again(db, SQLITE_OPEN_NOMUTEX, error)) != 0;
+  if (going) going = public_tables_install(db, file, ledger, terms->policy, error);
+  if (!going) {
+    tier_guard_free(guard);
+    return 0;
   }
-  if (going) return guard;
-  tier_guard_free(guard);
-  return 0;
+  disarm(db, guard);
+  ledger_use_database(ledger, guard->reader->db);
+  return guard;
+}
+
+struct collector *tier_guard_reader(const struct tier_guard *guard) {
+  return guard->reader;
 }
 
 const char *tier_guard_tier(const struct tier_guard *guard) {
@@ -355,41 +332,23 @@ static int may_use(const struct tier_guard *guard, const char *name, enum use *u
 }
 
 int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *error) {
-  if (!guard) return 1;
-  unsigned before = guard->asked, traced = guard->traced;
-  sqlite3_stmt *probe = 0;
-  guard->inside++;
-  int rc =
-      guard->is_replaced ? SQLITE_OK : sqlite3_prepare_v2(guard->db, "SELECT 1", -1, &probe, 0);
-  if (probe) sqlite3_step(probe);
-  sqlite3_finalize(probe);
-  int may = rc == SQLITE_NOMEM ? error_set_memory(error) : 1;
-  if (may && (guard->asked == before || guard->traced == traced)) {
-    guard->is_replaced = 1;
-    may = error_set(
-        error, "another authorizer or trace callback has taken the place of the guard (close the "
-               "connection; an application that sets its own cannot use dp_guard)");
-  }
   enum use use = TO_ALL;
-  if (may && may_use(guard, name, &use, error)) {
-    if (guard->pad && use == TO_ASK) guard->entered = clock_milliseconds();
-    return 1;
-  }
-  guard->inside--;
-  return 0;
+  if (!guard) return 1;
+  if (!may_use(guard, name, &use, error)) return 0;
+  if (use == TO_ASK) guard->entered = clock_milliseconds();
+  return 1;
 }
 
-/* Waits until the time since the question began is a multiple of guard->pad milliseconds. */
+/* Waits until the time since the question began is 1, 2, 4, 8, ... times the pad. */
 static void wait(const struct tier_guard *guard) {
-  int64_t passed = clock_milliseconds() - guard->entered;
-  int64_t end = guard->entered + (passed / guard->pad + 1) * guard->pad, left;
-  while ((left = end - clock_milliseconds()) > 0)
+  int64_t length = guard->pad, left;
+  while (guard->entered + length < clock_milliseconds()) length *= 2;
+  while ((left = guard->entered + length - clock_milliseconds()) > 0)
     clock_sleep((unsigned)(left < 100 ? left : 100) * 1000);
 }
 
 void tier_guard_leave(struct tier_guard *guard) {
   if (!guard) return;
-  guard->inside--;
-  if (guard->entered) wait(guard);
+  if (guard->entered && guard->pad) wait(guard);
   guard->entered = 0;
 }

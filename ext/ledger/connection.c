@@ -42,7 +42,7 @@ struct ledger *ledger_new(sqlite3 *host, kind_is_positive *is_positive, struct e
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
-  ledger->host = host;
+  ledger->caller = ledger->host = host;
   ledger->is_positive = is_positive;
   ledger->error = error;
   ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
@@ -130,6 +130,18 @@ static int is_foreign(struct ledger *ledger) {
     return 0; /* an empty file is not foreign, because another process may be creating a ledger */
   return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
          APPLICATION_ID;
+}
+
+int ledger_version(const struct ledger *ledger, uint32_t *version) {
+  sqlite3_file *file = 0;
+  unsigned char counter[4];
+  if (!ledger->db || ledger_is_memory(ledger) || ledger_is_inherited(ledger) ||
+      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      !file->pMethods || file->pMethods->xRead(file, counter, sizeof counter, 24) != SQLITE_OK)
+    return 0;
+  *version = (uint32_t)counter[0] << 24 | (uint32_t)counter[1] << 16 | (uint32_t)counter[2] << 8 |
+             counter[3];
+  return 1;
 }
 
 void connection_close(struct ledger *ledger) {

@@ -85,6 +85,14 @@ int ledger_is_inherited(const struct ledger *ledger) {
   return ledger->db && !process_is_same(&ledger->process);
 }
 
+void ledger_use_database(struct ledger *ledger, sqlite3 *db) {
+  ledger->host = db;
+}
+
+sqlite3 *ledger_caller(const struct ledger *ledger) {
+  return ledger->caller;
+}
+
 const char *ledger_audience(const struct ledger *ledger) {
   return ledger->audience;
 }

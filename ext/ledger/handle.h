@@ -31,7 +31,8 @@ struct prepared {
 #define STATEMENT_SLOTS 256 /* more than there are statements */
 
 struct ledger {
-  sqlite3 *host;       /* the connection that loaded the extension */
+  sqlite3 *caller;     /* the connection that loaded the extension */
+  sqlite3 *host;       /* the connection to the database: `caller`, or a private connection */
   sqlite3 *db;         /* the private connection, or null */
   struct error *error; /* receives all errors; owned by the caller */
   struct json json;

@@ -27,7 +27,7 @@ static const char probe_sql[] =
 
 static int host_is_interrupted(struct ledger *ledger) {
   int rc = SQLITE_OK;
-  if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
+  if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->caller, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
   /*
@@ -38,14 +38,18 @@ static int host_is_interrupted(struct ledger *ledger) {
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
-int interrupt_check(struct ledger *ledger) {
-  if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
+int ledger_caller_interrupted(struct ledger *ledger) {
   int64_t now = clock_milliseconds();
   if (!ledger->looked) ledger->looked = now;
-  if (now - ledger->looked < LOOK) return 1;
+  if (now - ledger->looked < LOOK) return 0;
   int interrupted = host_is_interrupted(ledger);
   ledger->looked = clock_milliseconds();
-  return !interrupted || ledger_fail(ledger, "interrupted");
+  return interrupted;
+}
+
+int interrupt_check(struct ledger *ledger) {
+  if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
+  return !ledger_caller_interrupted(ledger) || ledger_fail(ledger, "interrupted");
 }
 
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient) {
@@ -57,6 +61,10 @@ void interrupt_end(struct ledger *ledger) {
   sqlite3_finalize(ledger->probe);
   ledger->probe = 0;
   ledger->looked = 0;
+}
+
+void ledger_caller_end(struct ledger *ledger) {
+  interrupt_end(ledger);
 }
 
 void wait_start(struct ledger *ledger) {

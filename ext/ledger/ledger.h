@@ -506,6 +506,27 @@ const char *ledger_audience(const struct ledger *ledger);
 */
 int ledger_use_grant(struct ledger *ledger, const char *grant);
 
+/*
+** Sets the connection through which the ledger reads the database that it belongs to. At first this
+** is the connection that loaded the extension, which ledger_caller() returns.
+*/
+void ledger_use_database(struct ledger *ledger, sqlite3 *db);
+sqlite3 *ledger_caller(const struct ledger *ledger);
+
+/*
+** Sets *version to a number that changes with every commit to the ledger's file, without taking a
+** lock. Returns 0 if the number cannot be read.
+*/
+int ledger_version(const struct ledger *ledger, uint32_t *version);
+
+/*
+** ledger_caller_interrupted() returns whether the caller's connection is interrupted. It looks at
+** most every 20 milliseconds, and returns 0 in between. Call ledger_caller_end() afterwards, so
+** that no statement stays open on the caller's connection.
+*/
+int ledger_caller_interrupted(struct ledger *ledger);
+void ledger_caller_end(struct ledger *ledger);
+
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
 /* A table that the host may see. */

@@ -107,16 +107,17 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   return 1;
 }
 
-static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row, int is_strict,
+static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
                       struct error *error) {
   struct table_column *grown =
       sqlite3_realloc64(facts->columns, sizeof *grown * (sqlite3_uint64)(facts->count + 1));
   if (!grown) return out_of_memory(error);
   facts->columns = grown;
   struct table_column *column = &grown[facts->count++];
-  *column = (struct table_column){.name = sqlite3_mprintf("%s", text_of(row, 1))};
-  if (!column->name) return out_of_memory(error);
-  column->affinity = affinity_of(text_of(row, 2), is_strict);
+  *column = (struct table_column){.name = sqlite3_mprintf("%s", text_of(row, 1)),
+                                  .type = sqlite3_mprintf("%s", text_of(row, 2))};
+  if (!column->name || !column->type) return out_of_memory(error);
+  column->affinity = affinity_of(column->type, facts->is_strict);
   column->is_virtual = sqlite3_column_int(row, 6) == 2;
   const char *collation = 0;
   if (sqlite3_table_column_metadata(db, "main", facts->name, column->name, 0, &collation, 0, 0,
@@ -155,10 +156,10 @@ static int is_strict_table(sqlite3 *db, const char *name) {
 
 static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
-  int is_strict = is_strict_table(db, facts->name);
+  facts->is_strict = is_strict_table(db, facts->name);
   int going = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name, error);
   while (going && sqlite3_step(row) == SQLITE_ROW)
-    going = add_column(facts, db, row, is_strict, error);
+    going = add_column(facts, db, row, error);
   going = finish(db, row, going, error);
   if (going && !facts->count)
     going = error_set(error, "cannot read the schema of '%s'", facts->name);
@@ -262,7 +263,10 @@ int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
 }
 
 void table_facts_clear(struct table_facts *facts) {
-  for (int i = 0; i < facts->count; i++) sqlite3_free(facts->columns[i].name);
+  for (int i = 0; i < facts->count; i++) {
+    sqlite3_free(facts->columns[i].name);
+    sqlite3_free(facts->columns[i].type);
+  }
   sqlite3_free(facts->columns);
   sqlite3_free(facts->key);
   sqlite3_free(facts->name);

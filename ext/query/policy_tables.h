@@ -16,7 +16,7 @@ enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER
 enum collation { COLLATION_BINARY, COLLATION_NOCASE, COLLATION_RTRIM };
 
 struct table_column {
-  char *name;
+  char *name, *type; /* the type as the schema declares it; '' if it declares none */
   enum affinity affinity;
   enum collation collation;
   int is_virtual; /* a generated column whose values SQLite computes whenever the column is read */
@@ -26,7 +26,7 @@ struct table_column {
 struct table_facts {
   char *name; /* the name as the schema spells it */
   int root;   /* the root page */
-  int without_rowid;
+  int without_rowid, is_strict;
   const char *rowid; /* a name of the rowid that no column has, or null */
   struct table_column *columns;
   int count;

@@ -117,7 +117,7 @@ static int prepare_helpers(struct question *question, struct error *error) {
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
       " SELECT count(*) FROM n";
   return unit_loop_prepare_helpers(&question->loop, error) &&
-         unit_loop_prepare(question->host->db, probe, 1, &question->probe, error);
+         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
 }
 
 int question_open(struct question **out, struct collector *host, struct ledger *ledger,

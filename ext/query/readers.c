@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
+#include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -65,55 +66,21 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-/* The collector of a further connection. The collector may outlive the readers. */
-struct own_collector {
-  struct collector collector;
-  int references;
-};
-
-static void retain_own(struct collector *collector) {
-  ((struct own_collector *)collector)->references++;
-}
-
-static void release_own(void *collector) {
-  struct own_collector *own = collector;
-  if (--own->references == 0) sqlite3_free(own);
-}
-
-static struct collector *new_collector(sqlite3 *db) {
-  struct own_collector *own = sqlite3_malloc(sizeof *own);
-  if (!own) return 0;
-  *own = (struct own_collector){{db, 0}, 1};
-  return &own->collector;
-}
-
 /*
 ** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
 ** because SQLite is then configured for one thread only.
 */
 static int connect(struct reader *reader, sqlite3 *host) {
+  struct error error = {0};
   sqlite3 *db = 0;
-  sqlite3_vfs *vfs = 0;
-  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READONLY;
-  if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
-    return 0;
-  int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
-  reader->host = db ? new_collector(db) : 0;
-  if (!reader->host) sqlite3_close_v2(db);
-  if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
+  int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX;
+  int opened = private_connection_open(&db, host, flags, &error);
+  error_clear(&error);
+  if (!opened) return 0;
+  reader->host = private_collector_new(db);
+  if (!reader->host || !sqlite3_db_mutex(db)) return 0;
   set_as(db, host);
-  return query_register(reader->host, retain_own, release_own) == SQLITE_OK;
-}
-
-/*
-** Closes a further connection. Uses sqlite3_close_v2(), because an extension that is loaded for
-** every connection may have left statements open.
-*/
-static void disconnect(const struct reader *reader) {
-  if (!reader->host) return;
-  sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
-  sqlite3_close_v2(reader->host->db);
-  release_own(reader->host);
+  return 1;
 }
 
 /*
@@ -144,7 +111,7 @@ void readers_close(struct readers *readers) {
   if (!readers) return;
   for (int i = 1; i < readers->count; i++) {
     rows_close(&readers->list[i].rows);
-    disconnect(&readers->list[i].reader);
+    private_collector_close(readers->list[i].reader.host);
   }
   free(readers->list);
   free(readers);

@@ -14,13 +14,16 @@ SCHEMA = """
     INSERT INTO visit SELECT i, i / 4, iif(i % 3, 'north', 'south'), i % 90, 10 + i % 50 FROM n;
 """
 
-RAW = ["visit", "main.visit", "secret", "main.secret", "visits", "sqlite_master", "sqlite_schema", "main.sqlite_master",
-       "sqlite_temp_master", "temp.sqlite_master", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4", "dp_ledger_id",
-       "sqlite_dbpage", "dbstat", "sqlite_stmt", "sqlite_memstat", "bytecode('SELECT 1')", "tables_used('SELECT 1')",
-       "pragma_table_info('visit')", "pragma_database_list", "pragma_table_list", "pragma_function_list",
-       "pragma_index_list('visit')", "pragma_foreign_key_list('visit')", "pragma_page_count", "pragma_freelist_count",
-       "pragma_data_version", "pragma_schema_version", "pragma_integrity_check", "pragma_stats", "generate_series(1, 3)",
-       "dp_path", "dp_seal", "dp_order", "dp_ledger", "other.thing", "fts3tokenize", "rtreecheck"]
+RAW = ["visit", "main.visit", "secret", "main.secret", "visits", "wards", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
+       "dp_ledger_id", "sqlite_dbpage", "dbstat", "sqlite_stmt", "sqlite_memstat", "bytecode('SELECT 1')",
+       "tables_used('SELECT 1')", "pragma_function_list", "pragma_page_count", "pragma_freelist_count", "pragma_data_version",
+       "pragma_schema_version", "pragma_integrity_check", "pragma_stats", "generate_series(1, 3)", "dp_path", "dp_seal", "dp_order",
+       "dp_ledger", "other.thing", "fts3tokenize", "rtreecheck", "dp_public_table", "dp_public_table('visit')"]
+
+# What describes the new main, which holds public tables only.
+SHOWN = ["sqlite_master", "sqlite_schema", "main.sqlite_master", "sqlite_temp_master", "temp.sqlite_master",
+         "pragma_table_info('visit')", "pragma_table_info('ward')", "pragma_database_list", "pragma_table_list",
+         "pragma_index_list('visit')", "pragma_foreign_key_list('visit')"]
 
 FROM = ["SELECT * FROM {}", "SELECT 1 FROM {}", "SELECT count(*) FROM {}", "SELECT rowid FROM {}",
         "SELECT (SELECT count(*) FROM {})", "SELECT EXISTS (SELECT 1 FROM {})", "SELECT 1 WHERE EXISTS (SELECT * FROM {})",
@@ -42,9 +45,9 @@ SHARED = ["SELECT w.minutes FROM w JOIN {} USING (minutes)", "SELECT w.minutes F
           "SELECT w.minutes IN (SELECT w.minutes FROM w JOIN {} USING (minutes)) FROM w"]
 USING = [f"WITH w(minutes, patient) AS (VALUES (10, 0), (11, 0)) {s.format(t)}" for s in SHARED for t in ("visit", "main.visit", "visits")] + [
     f"SELECT w.{c} FROM (SELECT {v} AS {c}) AS w {join}" for c, v, t in [
-        ("x", "'hidden'", "secret"), ("name", "'visit'", "sqlite_master"), ("rootpage", "2", "main.sqlite_schema"), ("day", "3", "visit"),
+        ("x", "'hidden'", "secret"), ("day", "3", "visit"),
         ("seq", "1", "sqlite_sequence"), ("x", "'host'", "other.thing"), ("name", "'visit'", "dbstat"), ("data", "1", "sqlite_dbpage"),
-        ("name", "'visit'", "pragma_table_list"), ("name", "'visit'", "pragma_table_info('ward')"), ("name", "'main'", "pragma_database_list")]
+        ("name", "'visit'", "pragma_stats")]
     for join in (f"JOIN {t} USING ({c})", f"NATURAL JOIN {t}")]
 
 NAMED = ["SELECT 1 IN visit", "SELECT 1 IN secret", "SELECT 1 IN main.secret", "SELECT name FROM ward WHERE beds IN secret",
@@ -54,9 +57,10 @@ NAMED = ["SELECT 1 IN visit", "SELECT 1 IN secret", "SELECT 1 IN main.secret", "
          "SELECT sum(minutes) FILTER (WHERE day > 3) FROM visit", "SELECT x FROM ward, secret"]
 
 JOIN_COLUMNS = {"visit": "id, patient, ward, day, minutes", "main.visit": "minutes", "visit AS ward": "day", "visit INDEXED BY visit_day": "day",
-           "secret": "id, x", "visits": "day", "sqlite_master": "type, name, tbl_name, rootpage, sql", "sqlite_schema": "rootpage",
-           "sqlite_temp_master": "name", "sqlite_sequence": "name", "other.thing": "x", "other.sqlite_master": "name",
-           "dp_ledger_id": "path", "dbstat": "name", "pragma_table_list": "name", "pragma_database_list": "name"}
+                "secret": "id, x", "visits": "day", "sqlite_sequence": "name", "other.thing": "x", "other.sqlite_master": "name",
+                "dp_ledger_id": "path", "dbstat": "name"}
+JOIN_SHOWN = {"sqlite_master": "type, name, tbl_name, rootpage, sql", "sqlite_schema": "rootpage", "sqlite_temp_master": "name",
+              "pragma_table_list": "name", "pragma_database_list": "name"}
 JOINS = ["WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a NATURAL JOIN {3}", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM {3} NATURAL JOIN a",
          "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a JOIN {3} USING ({0})", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM {3} LEFT JOIN a USING ({0})",
          "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a NATURAL FULL JOIN {3}", "WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a RIGHT JOIN {3} USING ({0})",
@@ -64,8 +68,12 @@ JOINS = ["WITH a({0}) AS (VALUES({1})) SELECT {2} FROM a NATURAL JOIN {3}", "WIT
          "WITH a({0}) AS (VALUES({1})) SELECT name FROM ward WHERE EXISTS (SELECT 1 FROM a NATURAL JOIN {3})",
          "WITH a({0}) AS (VALUES({1})) SELECT name FROM ward UNION ALL SELECT 1 FROM a NATURAL JOIN {3}",
          "WITH a({0}) AS (VALUES({1})) SELECT (SELECT count(*) FROM a NATURAL JOIN {3}) FROM json_each('[1]')"]
-JOINED = [form.format(columns, ",".join("1" for _ in columns.split(",")), select, table)
-          for table, columns in JOIN_COLUMNS.items() for select in ("*", "count(*)", "1") for form in JOINS]
+def joined(tables):
+    return [form.format(columns, ",".join("1" for _ in columns.split(",")), select, table)
+            for table, columns in tables.items() for select in ("*", "count(*)", "1") for form in JOINS]
+
+
+JOINED = joined(JOIN_COLUMNS)
 
 WRITES = ["INSERT INTO ward VALUES ('east', 1)", "INSERT OR IGNORE INTO ward VALUES ('north', 1)",
           "INSERT INTO ward VALUES ('east', 1) RETURNING *", "INSERT INTO ward SELECT * FROM ward", "REPLACE INTO ward VALUES ('a', 1)",
@@ -80,7 +88,7 @@ WRITES = ["INSERT INTO ward VALUES ('east', 1)", "INSERT OR IGNORE INTO ward VAL
           "CREATE VIRTUAL TABLE t USING fts5(x)", "CREATE VIRTUAL TABLE t USING fts5(x, content='visit')",
           "CREATE VIRTUAL TABLE temp.t USING dbstat(main)", "CREATE VIRTUAL TABLE t USING rtree(a, b, c)",
           "ALTER TABLE ward RENAME TO yard", "ALTER TABLE ward ADD COLUMN x", "ALTER TABLE ward DROP COLUMN beds",
-          "ALTER TABLE visit RENAME COLUMN day TO date", "REINDEX", "REINDEX visit_day", "ANALYZE", "ANALYZE ward", "VACUUM",
+          "ALTER TABLE visit RENAME COLUMN day TO date", "REINDEX visit_day", "ANALYZE", "ANALYZE ward", "VACUUM",
           "VACUUM INTO '/tmp/diffuse-guard-copy.db'", "ATTACH ':memory:' AS a", "ATTACH '' AS a", "DETACH main", "DETACH temp",
           "DETACH other", "BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "COMMIT", "END", "ROLLBACK", "SAVEPOINT s", "RELEASE s",
           "ROLLBACK TO s", "EXPLAIN INSERT INTO ward VALUES ('a', 1)", "EXPLAIN DELETE FROM visit", "PRAGMA writable_schema = 1"]
@@ -118,6 +126,7 @@ TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp 
 
 # Statements that together show everything that a guarded connection can show.
 READ = (["SELECT * FROM " + table for table in TABLES]
+        + [form.format(table) for form in FROM for table in SHOWN] + joined(JOIN_SHOWN)
         + [f"SELECT {call} FROM {table}" for table in TABLES for call in ("count(*)", "rowid", "typeof(rowid)")]
         + [f"EXPLAIN SELECT * FROM {table}" for table in TABLES] + [f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE rowid = 1" for table in TABLES]
         + ["SELECT * FROM dp_release WHERE id = 1", "SELECT * FROM dp_release WHERE id IS NULL", "SELECT * FROM dp_release WHERE name = 'inner'",

@@ -1,0 +1,166 @@
+/*
+** guest_tables.c: the tables of a guarded connection besides the public tables: those of this
+** extension, and SQLite's json_each and json_tree. dp_guard() removes all virtual tables from the
+** connection (tier_guard.c), and SQLite has no function to register its own tables again. These two
+** tables therefore read those of a private connection in memory.
+*/
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/host.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define COLUMNS "key, value, type, atom, id, parent, fullkey, path, json"
+#define JSON    8 /* the hidden columns: the arguments of the table */
+#define ROOT    9
+
+struct table {
+  sqlite3_vtab base;
+  sqlite3 *db; /* the private connection */
+  const char *name;
+};
+
+struct cursor {
+  sqlite3_vtab_cursor base;
+  sqlite3_stmt *row; /* null: no rows */
+  sqlite3_int64 number;
+};
+
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  (void)argc;
+  (void)argv;
+  (void)error;
+  int rc = sqlite3_declare_vtab(db, "CREATE TABLE x(key, value, type, atom, id, parent, fullkey,"
+                                    " path, json HIDDEN, root HIDDEN)");
+  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *table = (struct table){.name = aux};
+  *vtab = &table->base;
+  rc = sqlite3_open_v2(":memory:", &table->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
+  if (rc == SQLITE_OK) return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+  sqlite3_close_v2(table->db);
+  sqlite3_free(table);
+  *vtab = 0;
+  return rc;
+}
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  sqlite3_close_v2(((struct table *)vtab)->db);
+  sqlite3_free(vtab);
+  return SQLITE_OK;
+}
+
+/* Sets idxNum to the number of arguments. Without the first argument, the table has no rows. */
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  int place[] = {-1, -1}, missing = 0;
+  (void)vtab;
+  for (int i = 0; i < info->nConstraint; i++) {
+    int argument = info->aConstraint[i].iColumn - JSON;
+    if (argument < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
+    if (info->aConstraint[i].usable) {
+      place[argument] = i;
+    } else {
+      missing = 1;
+    }
+  }
+  if (missing) return SQLITE_CONSTRAINT; /* the argument is not known yet in this plan */
+  info->idxNum = place[0] < 0 ? 0 : place[1] < 0 ? 1 : 2;
+  for (int i = 0; i < info->idxNum; i++) {
+    info->aConstraintUsage[place[i]].argvIndex = i + 1;
+    info->aConstraintUsage[place[i]].omit = 1;
+  }
+  info->estimatedCost = info->idxNum ? 100 : 1e20;
+  info->estimatedRows = 100;
+  return SQLITE_OK;
+}
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  (void)vtab;
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  memset(cursor, 0, sizeof *cursor);
+  *base = &cursor->base;
+  return SQLITE_OK;
+}
+
+static void forget(struct cursor *cursor) {
+  sqlite3_finalize(cursor->row); /* the error of a step has been reported */
+  cursor->row = 0;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  forget((struct cursor *)base);
+  sqlite3_free(base);
+  return SQLITE_OK;
+}
+
+static int fail(struct cursor *cursor, int rc) {
+  struct table *table = (struct table *)cursor->base.pVtab;
+  sqlite3_free(table->base.zErrMsg);
+  table->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(table->db));
+  forget(cursor);
+  return rc;
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  int rc = sqlite3_step(cursor->row);
+  cursor->number++;
+  if (rc == SQLITE_DONE) forget(cursor);
+  return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor, rc);
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+                   sqlite3_value **argv) {
+  struct cursor *cursor = (struct cursor *)base;
+  struct table *table = (struct table *)base->pVtab;
+  (void)text;
+  forget(cursor);
+  cursor->number = -1;
+  if (!number) return SQLITE_OK;
+  char *sql = sqlite3_mprintf("SELECT " COLUMNS ", root FROM %s(?1%s)", table->name,
+                              number > 1 ? ", ?2" : "");
+  int rc = sql ? sqlite3_prepare_v2(table->db, sql, -1, &cursor->row, 0) : SQLITE_NOMEM;
+  sqlite3_free(sql);
+  for (int i = 0; i < argc && rc == SQLITE_OK; i++)
+    rc = sqlite3_bind_value(cursor->row, i + 1, argv[i]);
+  return rc == SQLITE_OK ? xNext(base) : fail(cursor, rc);
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  return !((struct cursor *)base)->row;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  struct cursor *cursor = (struct cursor *)base;
+  sqlite3_result_value(context, sqlite3_column_value(cursor->row, column));
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  *rowid = ((struct cursor *)base)->number;
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xConnect = xConnect,
+                                      .xBestIndex = xBestIndex,
+                                      .xDisconnect = xDisconnect,
+                                      .xDestroy = xDisconnect,
+                                      .xOpen = xOpen,
+                                      .xClose = xClose,
+                                      .xFilter = xFilter,
+                                      .xNext = xNext,
+                                      .xEof = xEof,
+                                      .xColumn = xColumn,
+                                      .xRowid = xRowid};
+
+int guest_tables_register(sqlite3 *db, struct host *host) {
+  static char each[] = "json_each", tree[] = "json_tree";
+  int rc = tables_register(db, host);
+  if (rc == SQLITE_OK) rc = answers_register(db, host);
+  if (rc == SQLITE_OK) rc = host->register_others(db);
+  if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, each, &module, each, 0);
+  return rc == SQLITE_OK ? sqlite3_create_module_v2(db, tree, &module, tree, 0) : rc;
+}

@@ -1,0 +1,723 @@
+/* public_tables.c: see public_tables.h. */
+#include "functions/public_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "os/process.h"
+#include "query/policy_tables.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST_COMPARED 30    /* the comparisons that a table hands on at most */
+#define ROWS          1e6   /* the number of rows that the planner assumes */
+#define TICKS         10000 /* SQLite's instructions between two checks for an interrupt */
+
+struct public_table {
+  struct table_facts facts;
+  int is_closed; /* the table has changed or is not public any more (P3) */
+};
+
+struct public_tables {
+  struct ledger *ledger;
+  sqlite3 *db;
+  struct process process;
+  struct public_table *list;
+  int count;
+  const char *admitted; /* the table that the private connection may read; null: only the schema */
+  int cursors;          /* the number of open cursors, which share one transaction (P2) */
+  sqlite3_stmt *begin, *schema_version, *commit;
+  int schema;       /* the version of the file's schema that `list` agrees with */
+  uint32_t version; /* the version of the ledger that `list` agrees with */
+  int has_version;
+};
+
+struct table {
+  sqlite3_vtab base;
+  struct public_tables *all;
+  struct public_table *here;
+  char *spare_key; /* the plan of a statement that a closed cursor has left, or null */
+  sqlite3_stmt *spare;
+  uint32_t spare_used;
+};
+
+struct cursor {
+  sqlite3_vtab_cursor base;
+  sqlite3_stmt *row;
+  char *key;              /* the plan (idxStr) of the statement */
+  uint32_t used;          /* the comparisons of the plan that the statement makes, one bit each */
+  sqlite3_uint64 columns; /* the columns that the statement reads, as in colUsed */
+  int places[64];         /* places[i]: where the statement has column i, or those from 63 on */
+  int has_row;
+};
+
+/* ---- the private connection ------------------------------------------------------------------ */
+
+static int authorize(void *context, int action, const char *first, const char *second,
+                     const char *schema, const char *inner) {
+  const struct public_tables *all = context;
+  (void)second;
+  (void)inner;
+  switch (action) {
+  case SQLITE_SELECT:
+  case SQLITE_TRANSACTION:
+  case SQLITE_FUNCTION: /* a generated column can call a function */ return SQLITE_OK;
+  case SQLITE_PRAGMA: return all->admitted ? SQLITE_DENY : SQLITE_OK;
+  case SQLITE_READ:
+    if (!schema || strcmp(schema, "main") != 0) return SQLITE_DENY;
+    return sqlite3_stricmp(first, all->admitted ? all->admitted : "sqlite_master") == 0
+               ? SQLITE_OK
+               : SQLITE_DENY;
+  default: return SQLITE_DENY;
+  }
+}
+
+static int must_stop(void *context) {
+  const struct public_tables *all = context;
+  return ledger_caller_interrupted(all->ledger);
+}
+
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **statement, struct error *error) {
+  return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, 0) == SQLITE_OK ||
+         error_set(error, "cannot read the database: %s", sqlite3_errmsg(db));
+}
+
+/* Returns the result of a statement that gives one integer, or -1 with the error set. */
+static int read_integer(struct public_tables *all, sqlite3_stmt *row, struct error *error) {
+  int number = -1;
+  if (sqlite3_step(row) == SQLITE_ROW) number = sqlite3_column_int(row, 0);
+  if (sqlite3_reset(row) != SQLITE_OK || number < 0)
+    error_set(error, "cannot read the database: %s", sqlite3_errmsg(all->db));
+  return error_is_set(error) ? -1 : number;
+}
+
+static int is_same_table(const struct table_facts *a, const struct table_facts *b) {
+  if (!b->name || a->count != b->count || a->without_rowid != b->without_rowid ||
+      a->is_strict != b->is_strict || a->key_count != b->key_count)
+    return 0;
+  for (int i = 0; i < a->key_count; i++)
+    if (a->key[i] != b->key[i]) return 0;
+  for (int i = 0; i < a->count; i++)
+    if (strcmp(a->columns[i].name, b->columns[i].name) != 0 ||
+        strcmp(a->columns[i].type, b->columns[i].type) != 0 ||
+        a->columns[i].collation != b->columns[i].collation)
+      return 0;
+  return 1;
+}
+
+/* Reads the ledger's policy. The caller calls ledger_policy_free() also after a failure. */
+static int read_policy(struct public_tables *all, struct ledger_policy *policy,
+                       struct error *error) {
+  struct ledger *ledger = all->ledger;
+  int read =
+      ledger_ready(ledger) && ledger_begin_reading(ledger) && ledger_policy_read(ledger, policy);
+  ledger_rollback(ledger);
+  return read || error_set(error, "%s", error_text(ledger_error(ledger)));
+}
+
+/* Finds out which tables are still public and have not changed (P3). */
+static int look_again(struct public_tables *all, struct error *error) {
+  struct ledger_policy policy = {0};
+  int going = read_policy(all, &policy, error);
+  all->admitted = 0;
+  for (int i = 0; i < all->count && going; i++) {
+    struct public_table *table = &all->list[i];
+    struct error missing = {0};
+    struct table_facts now;
+    int found = table_facts_read(&now, all->db, table->facts.name, &missing);
+    const struct ledger_declaration *declared = ledger_policy_find(&policy, table->facts.name);
+    table->is_closed = !found || !declared || declared->role != POLICY_PUBLIC ||
+                       !is_same_table(&table->facts, &now);
+    going = !error_is_memory(&missing) || error_set_memory(error);
+    error_clear(&missing);
+    table_facts_clear(&now);
+  }
+  ledger_policy_free(&policy);
+  return going;
+}
+
+/* Looks at the tables again if the schema of the file or the ledger has changed. */
+static int check_tables(struct public_tables *all, struct error *error) {
+  uint32_t version = 0;
+  int has_version = ledger_version(all->ledger, &version);
+  int schema = read_integer(all, all->schema_version, error);
+  if (schema < 0) return 0;
+  if (schema == all->schema && has_version && all->has_version && version == all->version) return 1;
+  all->has_version = 0;
+  if (!look_again(all, error)) return 0;
+  all->schema = schema;
+  all->version = version;
+  all->has_version = has_version;
+  return 1;
+}
+
+static void end_reading(struct public_tables *all) {
+  if (--all->cursors > 0) return;
+  sqlite3_step(all->commit);
+  sqlite3_reset(all->commit); /* a transaction that only reads ends in any case */
+  ledger_caller_end(all->ledger);
+}
+
+static int begin_reading(struct public_tables *all, struct error *error) {
+  if (!process_is_same(&all->process))
+    return error_set(error, "the database was opened before fork() (reconnect)");
+  if (all->cursors++ == 0) {
+    all->admitted = 0;
+    sqlite3_step(all->begin);
+    if (sqlite3_reset(all->begin) != SQLITE_OK)
+      error_set(error, "cannot read the database: %s", sqlite3_errmsg(all->db));
+    if (!error_is_set(error)) check_tables(all, error);
+  }
+  if (error_is_set(error)) end_reading(all);
+  return !error_is_set(error);
+}
+
+/* ---- the virtual tables ---------------------------------------------------------------------- */
+
+static int fail(sqlite3_vtab *vtab, int rc, const char *message) {
+  sqlite3_free(vtab->zErrMsg);
+  vtab->zErrMsg = sqlite3_mprintf("%s: %s", ((struct table *)vtab)->here->facts.name, message);
+  return rc;
+}
+
+/*
+** Appends the type of a column. A type with the word HIDDEN would hide the column, so a type of the
+** same affinity takes its place.
+*/
+static void append_type(sqlite3_str *sql, const struct table_column *column) {
+  char *lower = sqlite3_mprintf("%s", column->type);
+  for (char *c = lower; c && *c; c++) *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+  if (lower && strstr(lower, "hidden")) {
+    sqlite3_str_appendf(sql, " %s", affinity_type(column->affinity));
+  } else if (*column->type) {
+    sqlite3_str_appendf(sql, " \"%w\"", column->type);
+  }
+  sqlite3_free(lower);
+}
+
+static char *definition_of(const struct table_facts *facts) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "CREATE TABLE x(");
+  for (int i = 0; i < facts->count; i++) {
+    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : "", facts->columns[i].name);
+    append_type(sql, &facts->columns[i]);
+    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(facts->columns[i].collation));
+  }
+  for (int i = 0; i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
+                        facts->columns[facts->key[i]].name);
+  sqlite3_str_appendall(sql, facts->key_count ? "))" : ")");
+  if (facts->without_rowid) sqlite3_str_appendall(sql, " WITHOUT ROWID");
+  if (facts->is_strict) sqlite3_str_appendall(sql, facts->without_rowid ? ", STRICT" : " STRICT");
+  return sqlite3_str_finish(sql);
+}
+
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  struct public_tables *all = aux;
+  struct public_table *here = 0;
+  for (int i = 0; i < all->count; i++)
+    if (argc > 2 && sqlite3_stricmp(all->list[i].facts.name, argv[2]) == 0) here = &all->list[i];
+  if (!here) {
+    *error = sqlite3_mprintf("no public table has this name");
+    return SQLITE_ERROR;
+  }
+  char *definition = definition_of(&here->facts);
+  int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
+  sqlite3_free(definition);
+  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *table = (struct table){.all = all, .here = here};
+  *vtab = &table->base;
+  return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+}
+
+/*
+** This function must differ from xConnect. If both were the same, SQLite would treat the name of
+** the module as a table.
+*/
+static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                   char **error) {
+  return xConnect(db, aux, argc, argv, vtab, error);
+}
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  struct table *table = (struct table *)vtab;
+  sqlite3_finalize(table->spare); /* the statement is not running */
+  sqlite3_free(table->spare_key);
+  sqlite3_free(table);
+  return SQLITE_OK;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/*
+** A plan is the text idxStr. It lists the comparisons, such as "0=" for an equality of column 0
+** (column -1 is the rowid), then the columns of the order after a colon, such as "2+" or "2-", and
+** then the mask of the columns that the statement reads after another colon. This function reads
+** one entry, and sets *at behind it.
+*/
+static int next_entry(const char **at, int *column, char *sign) {
+  char *end;
+  if (**at == ':') return 0;
+  *column = (int)strtol(*at, &end, 10);
+  *sign = *end;
+  *at = end + 1;
+  return 1;
+}
+
+static const char *name_of(const struct table_facts *facts, int column) {
+  return column < 0 ? facts->rowid : facts->columns[column].name;
+}
+
+static int reads(sqlite3_uint64 columns, int column) {
+  return (int)(columns >> (column < 63 ? column : 63) & 1);
+}
+
+static sqlite3_uint64 columns_of(const char *plan) {
+  return strtoull(strrchr(plan, ':') + 1, 0, 16);
+}
+
+/* Returns the SELECT of a plan that makes the comparisons in `used`. */
+static char *text_of(const struct table_facts *facts, const char *plan, uint32_t used) {
+  static const char *const signs[] = {"<=", ">="};
+  const char *order = strchr(plan, ':') + 1, *at = plan;
+  int column, number = 0, any = 0;
+  char sign;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_uint64 columns = columns_of(plan);
+  sqlite3_str_appendf(sql, "SELECT %s", facts->rowid ? facts->rowid : "NULL");
+  for (int i = 0; i < facts->count; i++)
+    if (reads(columns, i)) sqlite3_str_appendf(sql, ", \"%w\"", facts->columns[i].name);
+  sqlite3_str_appendf(sql, " FROM main.\"%w\"", facts->name);
+  for (; next_entry(&at, &column, &sign); number++) {
+    char single[] = {sign, 0};
+    if (!(used >> number & 1)) continue;
+    sqlite3_str_appendf(sql, "%s\"%w\" %s ?%d", any++ ? " AND " : " WHERE ", name_of(facts, column),
+                        sign == 'l'   ? signs[0]
+                        : sign == 'g' ? signs[1]
+                                      : single,
+                        number + 1);
+  }
+  for (any = 0; next_entry(&order, &column, &sign); any = 1)
+    sqlite3_str_appendf(sql, "%s\"%w\"%s", any ? ", " : " ORDER BY ", name_of(facts, column),
+                        sign == '-' ? " DESC" : "");
+  return sqlite3_str_finish(sql);
+}
+
+/* What SQLite would do on the private connection. */
+struct strategy {
+  int searches;   /* 1: it searches an index or the rowid */
+  int equalities; /* the number of equalities that it uses for this */
+  int is_rowid;   /* 1: it searches one rowid */
+  int sorts;      /* 1: it sorts the rows itself */
+};
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  while ((text = strstr(text, part)) != 0) count++, text++;
+  return count;
+}
+
+/* Asks SQLite for its strategy. Returns an SQLite result code. */
+static int explain(struct table *table, const char *plan, uint32_t used,
+                   struct strategy *strategy) {
+  sqlite3_stmt *row = 0;
+  char *sql = text_of(&table->here->facts, plan, used);
+  char *explain = sql ? sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql) : 0;
+  *strategy = (struct strategy){0, 0, 0, 0};
+  table->all->admitted = table->here->facts.name;
+  int rc = explain ? sqlite3_prepare_v2(table->all->db, explain, -1, &row, 0) : SQLITE_NOMEM;
+  while (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
+    const char *text = (const char *)sqlite3_column_text(row, 3);
+    if (!text) continue;
+    if (strncmp(text, "SEARCH ", 7) == 0) {
+      strategy->searches = 1;
+      strategy->equalities = count_of(text, "=?");
+      strategy->is_rowid = strstr(text, "(rowid=?)") != 0;
+    }
+    strategy->sorts |= strncmp(text, "USE TEMP B-TREE", 15) == 0;
+  }
+  sqlite3_finalize(row); /* without a strategy, the plan counts as a scan */
+  sqlite3_free(explain);
+  sqlite3_free(sql);
+  return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
+}
+
+static int is_numeric(const struct table_facts *facts, int column) {
+  return column < 0 || facts->columns[column].affinity >= AFFINITY_NUMERIC;
+}
+
+/*
+** Returns the sign of a comparison that the table can hand on, or 0 (P1).
+**
+** On a column with a numeric affinity, the file compares as SQLite does for the virtual table,
+** because this affinity always wins. On other columns, SQLite compares in another way if the other
+** side is a column with a numeric affinity: the value '012' then equals 12, and is less than any
+** text. The file does not know the other side. It therefore gets only comparisons whose rows
+** include those of both ways: `=`, `>` and `>=` with a text or blob, which xFilter checks, and `<`
+** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
+*/
+static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i) {
+  const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+  int column = constraint->iColumn;
+  sqlite3_value *literal = 0;
+  char sign = 0;
+  if (!constraint->usable || (column < 0 && !facts->rowid) ||
+      (column >= 0 && sqlite3_stricmp(sqlite3_vtab_collation(info, i),
+                                      collation_name(facts->columns[column].collation)) != 0))
+    return 0;
+  switch (constraint->op) {
+  case SQLITE_INDEX_CONSTRAINT_EQ:
+    /* SQLite would compare each value of an IN list in another way than the list. */
+    return sqlite3_vtab_in(info, i, -1) ? 0 : '=';
+  case SQLITE_INDEX_CONSTRAINT_GT: return '>';
+  case SQLITE_INDEX_CONSTRAINT_GE: return 'g';
+  case SQLITE_INDEX_CONSTRAINT_LT: sign = '<'; break;
+  case SQLITE_INDEX_CONSTRAINT_LE: sign = 'l'; break;
+  default: return 0;
+  }
+  if (is_numeric(facts, column)) return sign;
+  if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
+  int type = sqlite3_value_type(literal);
+  return type == SQLITE_TEXT || type == SQLITE_BLOB ? sign : 0;
+}
+
+/* Returns whether a comparison that the plan contains can use this value (P1). */
+static int is_comparable(const struct table_facts *facts, int column, sqlite3_value *value) {
+  int type = sqlite3_value_type(value);
+  return is_numeric(facts, column) || (type != SQLITE_INTEGER && type != SQLITE_FLOAT);
+}
+
+/* Returns the text of a plan. Sets *used to one bit for each comparison. */
+static char *make_plan(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
+                       uint32_t *used) {
+  sqlite3_str *plan = sqlite3_str_new(0);
+  int count = 0;
+  for (int i = 0; i < info->nConstraint && count < MOST_COMPARED; i++) {
+    char sign = comparison(facts, info, i);
+    if (!sign) continue;
+    sqlite3_str_appendf(plan, "%d%c", info->aConstraint[i].iColumn, sign);
+    info->aConstraintUsage[i].argvIndex = ++count; /* SQLite compares again */
+  }
+  *used = ((uint32_t)1 << count) - 1;
+  sqlite3_str_appendall(plan, ":");
+  for (int i = 0; i < info->nOrderBy && with_order; i++)
+    sqlite3_str_appendf(plan, "%d%c", info->aOrderBy[i].iColumn,
+                        info->aOrderBy[i].desc ? '-' : '+');
+  sqlite3_str_appendf(plan, ":%llx", info->colUsed);
+  return sqlite3_str_finish(plan);
+}
+
+/* Returns whether the file can sort by all columns of the order. */
+static int can_order(const struct table_facts *facts, const sqlite3_index_info *info) {
+  int can = info->nOrderBy > 0;
+  for (int i = 0; i < info->nOrderBy; i++) can &= info->aOrderBy[i].iColumn >= 0 || facts->rowid;
+  return can;
+}
+
+/*
+** Hands the comparisons on. Hands the order on if the file gives the rows in this order without
+** sorting them.
+*/
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  struct table *table = (struct table *)vtab;
+  const struct table_facts *facts = &table->here->facts;
+  struct strategy strategy = {.sorts = 1};
+  uint32_t used;
+  char *plan = 0;
+  int rc = SQLITE_OK;
+  if (can_order(facts, info)) {
+    plan = make_plan(facts, info, 1, &used);
+    rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
+  }
+  info->orderByConsumed = !strategy.sorts;
+  if (strategy.sorts && rc == SQLITE_OK) {
+    sqlite3_free(plan);
+    plan = make_plan(facts, info, 0, &used);
+    rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
+  }
+  if (rc != SQLITE_OK) {
+    sqlite3_free(plan);
+    return rc;
+  }
+  info->idxStr = plan;
+  info->needToFreeIdxStr = 1;
+  double rows = strategy.is_rowid     ? 1
+                : strategy.equalities ? 10
+                : strategy.searches   ? ROWS / 4
+                                      : ROWS;
+  info->estimatedRows = (sqlite3_int64)rows;
+  info->estimatedCost = strategy.searches ? 10 + 2 * rows : 2 * rows;
+  return SQLITE_OK;
+}
+
+/* ---- cursors --------------------------------------------------------------------------------- */
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  struct table *table = (struct table *)vtab;
+  struct error error = {0};
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  *cursor = (struct cursor){0};
+  int going = begin_reading(table->all, &error);
+  if (going && table->here->is_closed) {
+    error_set(&error, "the table has changed since dp_guard, or is not public any more "
+                      "(reconnect)");
+    end_reading(table->all);
+    going = 0;
+  }
+  if (going) {
+    *base = &cursor->base;
+    return SQLITE_OK;
+  }
+  sqlite3_free(cursor);
+  int rc = fail(vtab, error_is_memory(&error) ? SQLITE_NOMEM : SQLITE_ERROR, error_text(&error));
+  error_clear(&error);
+  return rc;
+}
+
+/* Keeps the statement of a cursor for the next cursor. */
+static void leave_statement(struct table *table, struct cursor *cursor) {
+  if (!cursor->row) return;
+  sqlite3_reset(cursor->row);
+  sqlite3_finalize(table->spare);
+  sqlite3_free(table->spare_key);
+  table->spare = cursor->row;
+  table->spare_key = cursor->key;
+  table->spare_used = cursor->used;
+  cursor->row = 0;
+  cursor->key = 0;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  struct table *table = (struct table *)base->pVtab;
+  leave_statement(table, cursor);
+  end_reading(table->all);
+  sqlite3_free(cursor);
+  return SQLITE_OK;
+}
+
+/* Prepares the statement of a plan, unless the cursor or the table has it. */
+static int take_statement(struct table *table, struct cursor *cursor, const char *plan,
+                          uint32_t used) {
+  if (cursor->row && cursor->used == used && strcmp(cursor->key, plan) == 0)
+    return sqlite3_reset(cursor->row), SQLITE_OK;
+  if (cursor->row || !table->spare || table->spare_used != used ||
+      strcmp(table->spare_key, plan) != 0) {
+    leave_statement(table, cursor);
+    char *sql = text_of(&table->here->facts, plan, used);
+    cursor->key = sqlite3_mprintf("%s", plan);
+    int rc = sql && cursor->key ? sqlite3_prepare_v3(table->all->db, sql, -1,
+                                                     SQLITE_PREPARE_PERSISTENT, &cursor->row, 0)
+                                : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc != SQLITE_OK) {
+      sqlite3_free(cursor->key);
+      cursor->key = 0;
+      return rc;
+    }
+  } else {
+    cursor->row = table->spare;
+    cursor->key = table->spare_key;
+    table->spare = 0;
+    table->spare_key = 0;
+  }
+  cursor->columns = columns_of(plan);
+  for (int i = 0, place = 1; i < 64; i++) {
+    cursor->places[i] = place;
+    place += reads(cursor->columns, i);
+  }
+  cursor->used = used;
+  return SQLITE_OK;
+}
+
+static int advance(struct cursor *cursor) {
+  struct table *table = (struct table *)cursor->base.pVtab;
+  int rc = sqlite3_step(cursor->row);
+  cursor->has_row = rc == SQLITE_ROW;
+  if (rc == SQLITE_ROW || rc == SQLITE_DONE) return SQLITE_OK;
+  return fail(&table->base, rc, sqlite3_errmsg(table->all->db));
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
+                   sqlite3_value **argv) {
+  struct cursor *cursor = (struct cursor *)base;
+  struct table *table = (struct table *)base->pVtab;
+  const char *at = plan;
+  uint32_t used = 0;
+  int column;
+  char sign;
+  (void)number;
+  for (int i = 0; i < argc && next_entry(&at, &column, &sign); i++)
+    if (is_comparable(&table->here->facts, column, argv[i])) used |= (uint32_t)1 << i;
+  cursor->has_row = 0;
+  table->all->admitted = table->here->facts.name;
+  int rc = take_statement(table, cursor, plan, used);
+  for (int i = 0; i < argc && rc == SQLITE_OK; i++)
+    if (used >> i & 1) rc = sqlite3_bind_value(cursor->row, i + 1, argv[i]);
+  return rc == SQLITE_OK ? advance(cursor) : fail(base->pVtab, rc, sqlite3_errmsg(table->all->db));
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  return advance((struct cursor *)base);
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  return !((struct cursor *)base)->has_row;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  const struct cursor *cursor = (struct cursor *)base;
+  if (!reads(cursor->columns, column)) return SQLITE_INTERNAL; /* colUsed was wrong */
+  int place = column < 63 ? cursor->places[column] : cursor->places[63] + column - 63;
+  sqlite3_result_value(context, sqlite3_column_value(cursor->row, place));
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  *rowid = sqlite3_column_int64(((struct cursor *)base)->row, 0);
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xCreate = xCreate,
+                                      .xConnect = xConnect,
+                                      .xBestIndex = xBestIndex,
+                                      .xDisconnect = xDisconnect,
+                                      .xDestroy = xDisconnect,
+                                      .xOpen = xOpen,
+                                      .xClose = xClose,
+                                      .xFilter = xFilter,
+                                      .xNext = xNext,
+                                      .xEof = xEof,
+                                      .xColumn = xColumn,
+                                      .xRowid = xRowid};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void release(void *pointer) {
+  struct public_tables *tables = pointer;
+  for (int i = 0; i < tables->count; i++) table_facts_clear(&tables->list[i].facts);
+  sqlite3_free(tables->list);
+  sqlite3_finalize(tables->begin);
+  sqlite3_finalize(tables->schema_version);
+  sqlite3_finalize(tables->commit);
+  sqlite3_close_v2(tables->db);
+  process_forget(&tables->process);
+  sqlite3_free(tables);
+}
+
+/* Adds a table, unless the file has no such table. */
+static int add_table(struct public_tables *all, const char *name, struct error *error) {
+  struct error missing = {0};
+  struct public_table *grown =
+      sqlite3_realloc64(all->list, sizeof *grown * (sqlite3_uint64)(all->count + 1));
+  if (!grown) return error_set_memory(error);
+  all->list = grown;
+  grown[all->count] = (struct public_table){.is_closed = 0};
+  int found = table_facts_read(&grown[all->count].facts, all->db, name, &missing);
+  int going = !error_is_memory(&missing) || error_set_memory(error);
+  if (found) {
+    all->count++;
+  } else {
+    table_facts_clear(&grown[all->count].facts);
+  }
+  error_clear(&missing);
+  return going;
+}
+
+static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
+                                  const struct ledger_policy *policy, struct error *error) {
+  struct public_tables *all = sqlite3_malloc(sizeof *all);
+  if (!all) {
+    sqlite3_close_v2(file);
+    error_set_memory(error);
+    return 0;
+  }
+  *all = (struct public_tables){.ledger = ledger, .db = file};
+  process_remember(&all->process);
+  sqlite3_set_authorizer(file, authorize, all);
+  sqlite3_progress_handler(file, TICKS, must_stop, all);
+  int going = prepare(file, "BEGIN", &all->begin, error) &&
+              prepare(file, "COMMIT", &all->commit, error) &&
+              prepare(file, "PRAGMA main.schema_version", &all->schema_version, error);
+  if (going) going = (all->schema = read_integer(all, all->schema_version, error)) >= 0;
+  for (int i = 0; i < policy->count && going; i++)
+    if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, policy->list[i].table, error);
+  if (going) return all;
+  release(all);
+  return 0;
+}
+
+/* ---- the new main ---------------------------------------------------------------------------- */
+
+static int run(sqlite3 *db, struct error *error, char *sql) {
+  if (!sql) return error_set_memory(error);
+  char *message = 0;
+  if (sqlite3_exec(db, sql, 0, 0, &message) != SQLITE_OK)
+    error_set(error, "cannot make the new main: %s", message ? message : sqlite3_errmsg(db));
+  sqlite3_free(message);
+  sqlite3_free(sql);
+  return !error_is_set(error);
+}
+
+/* Returns the encoding of a database, such as "UTF-8". The caller frees the text. */
+static char *encoding_of(sqlite3 *db) {
+  sqlite3_stmt *row = 0;
+  char *encoding = 0;
+  if (sqlite3_prepare_v2(db, "PRAGMA main.encoding", -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    encoding = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  return encoding;
+}
+
+/* Makes the database in memory on a connection of its own, and returns its bytes. */
+static unsigned char *make_image(struct public_tables *all, sqlite3_int64 *size,
+                                 struct error *error) {
+  sqlite3 *db = 0;
+  unsigned char *image = 0;
+  all->admitted = 0;
+  char *encoding = encoding_of(all->db);
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  int going = (encoding && sqlite3_open_v2(":memory:", &db, flags, 0) == SQLITE_OK &&
+               sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, &module, all, 0) == SQLITE_OK) ||
+              error_set_memory(error);
+  if (going) going = run(db, error, sqlite3_mprintf("PRAGMA encoding = %Q", encoding));
+  for (int i = 0; i < all->count && going; i++)
+    going = run(db, error,
+                sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING " PUBLIC_TABLE_MODULE,
+                                all->list[i].facts.name));
+  /* A database without a table would have no bytes. */
+  if (going) going = run(db, error, sqlite3_mprintf("PRAGMA user_version = 1"));
+  if (going && !(image = sqlite3_serialize(db, "main", size, 0))) error_set_memory(error);
+  sqlite3_close_v2(db);
+  sqlite3_free(encoding);
+  return image;
+}
+
+int public_tables_install(sqlite3 *db, sqlite3 *file, struct ledger *ledger,
+                          const struct ledger_policy *policy, struct error *error) {
+  struct public_tables *tables = make(file, ledger, policy, error);
+  sqlite3_int64 size = 0;
+  unsigned char *image = tables ? make_image(tables, &size, error) : 0;
+  if (!image) {
+    if (tables) release(tables);
+    return 0;
+  }
+  /* If the registration fails, SQLite calls release(). */
+  if (sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, &module, tables, release) != SQLITE_OK) {
+    sqlite3_free(image);
+    return error_set_memory(error);
+  }
+  /* SQLite frees the image, also after a failure. */
+  if (sqlite3_deserialize(db, "main", image, size, size,
+                          SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) ==
+      SQLITE_OK)
+    return 1;
+  error_set(error, "SQLite cannot replace main: %s", sqlite3_errmsg(db));
+  sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, 0, 0, 0);
+  return 0;
+}

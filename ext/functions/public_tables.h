@@ -1,0 +1,30 @@
+/*
+** public_tables.h: the public tables on a guarded connection. dp_guard() replaces the database
+** `main` of the connection by a read-only database in memory. This database contains one virtual
+** table for each public table, and nothing else. The virtual table reads the file on a private
+** connection, whose authorizer admits only the table that is being read.
+**
+**   P1  A virtual table hands a comparison on to the file only if no row that fulfils the
+**       comparison can get lost. SQLite checks every comparison again, with its own rules of
+**       affinity.
+**   P2  All public tables that a statement reads come from the same state of the file.
+**   P3  A table that is no longer public, or no longer has the same columns, cannot be read.
+*/
+#ifndef DIFFUSE_FUNCTIONS_PUBLIC_TABLES_H
+#define DIFFUSE_FUNCTIONS_PUBLIC_TABLES_H
+
+#include "ledger/policy.h"
+
+/* The name of the module in the text of the virtual tables. */
+#define PUBLIC_TABLE_MODULE "dp_public_table"
+
+/*
+** Replaces the database `main` of a guarded connection by one that contains the public tables of
+** the policy, as far as they exist in the file. `file` is a private connection to the file, which
+** the function closes at the latest when the guarded connection is closed. Returns 1, or 0 with the
+** error set and the connection as it was.
+*/
+int public_tables_install(sqlite3 *db, sqlite3 *file, struct ledger *ledger,
+                          const struct ledger_policy *policy, struct error *error);
+
+#endif
