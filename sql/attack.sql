@@ -6,6 +6,5 @@ SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
 .echo on
 SELECT avg(reading) FROM star WHERE student_id = 61977;
 SELECT count(*) FROM star;
-SELECT * FROM sqlite_master;
 SELECT dp_diffuse('by class', 'public');
 SELECT dp_release('school', 'count', 'SELECT reading FROM star', '{"name":"inner"}');
