@@ -35,11 +35,11 @@ static sqlite3 *collect(struct session *session) {
   struct ledger *ledger = session->ledger;
   char *verified = session_verify(session), *certificate = 0;
   sqlite3 *facts = 0;
-  if (verified && strcmp(verified, "ok") != 0)
-    error_set(&session->error,
-              ledger_audience(ledger) ? "%s"
-                                      : "the ledger does not verify: %s (restore it from a backup)",
-              verified);
+  if (verified && strcmp(verified, "ok") != 0) {
+    int is_advised = verified[strlen(verified) - 1] == ')';
+    error_set(&session->error, ledger_audience(ledger) ? "%s" : "the ledger does not verify: %s%s",
+              verified, is_advised ? "" : " (restore it from a backup)");
+  }
   if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
   if (certificate) facts = facts_open(ledger, certificate, &session->error);
   if (facts) clippings_add(facts, ledger, &session->error);

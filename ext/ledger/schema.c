@@ -80,10 +80,17 @@ static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite
     int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
     if (!more && !is_there) return 0;
     if (more && is_there && same_object(wanted, found)) continue;
-    int missing = !is_there || (more && strcmp(column_text(wanted, 1), column_text(found, 1)) < 0);
-    return ledger_discrepancy(
-        ledger, "schema: %s '%s' is %s", column_text(missing ? wanted : found, 0),
-        column_text(missing ? wanted : found, 1), missing ? "missing" : "not that of the format");
+    int order = !more ? 1 : !is_there ? -1 : strcmp(column_text(wanted, 0), column_text(found, 0));
+    if (!order) order = strcmp(column_text(wanted, 1), column_text(found, 1));
+    const char *type = column_text(order < 0 ? wanted : found, 0);
+    const char *name = column_text(order < 0 ? wanted : found, 1);
+    if (order <= 0)
+      return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
+                                order ? "missing" : "not that of the format");
+    return ledger_discrepancy(ledger,
+                              "schema: another program has put the %s '%s' into the ledger file "
+                              "(drop it there, which loses no charge)",
+                              type, name);
   }
 }
 

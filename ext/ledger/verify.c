@@ -136,8 +136,8 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
   if (strcmp(charge.hash, hash) != 0)
     return ledger_discrepancy(
         ledger,
-        "dp_charge: row %lld does not match its hash (or its release, tier or terms "
-        "were changed)",
+        "dp_charge: row %lld does not match its hash, or its release, tier or terms "
+        "were changed",
         (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);

@@ -230,6 +230,52 @@ def test_what_sqlite_adds_by_itself_is_no_edit(ledgers, tmp_path):
     assert verdict(path) == "ok"
 
 
+def test_every_flipped_bit_that_sqlite_notices_is_noticed(ledgers, tmp_path):
+    """Bits of the pages of indices are flipped. SQLite's integrity check on a plain connection says which flips matter. A
+    statement that dp_verify() runs may read the table alone, so dp_verify() needs the check, too."""
+    rng, flips, unseen = random.Random(3), 0, []
+    path = copy_of(ledgers, "units", tmp_path)
+    file = pathlib.Path(f"{path}-ledger")
+    good = file.read_bytes()
+    ledger = ledger_of(path)
+    size = one(ledger, "PRAGMA page_size")
+    starts = [(page - 1) * size for (page,) in ledger.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'")]
+    ledger.close()
+    starts = [at for at in starts if good[at + 3:at + 5] != b"\0\0"]  # pages with cells
+    for _ in range(200):
+        page = rng.choice(starts)
+        cells = page + int.from_bytes(good[page + 5:page + 7], "big")  # the first byte of the page's cells
+        at, bit = rng.randrange(cells, page + size), 1 << rng.randrange(8)
+        file.write_bytes(good[:at] + bytes([good[at] ^ bit]) + good[at + 1:])
+        ledger = ledger_of(path)
+        try:
+            matters = ledger.execute("PRAGMA integrity_check").fetchall() != [("ok",)]
+        except sqlite3.DatabaseError:
+            matters = True
+        ledger.close()
+        flips += matters
+        if matters and verdict(path) == "ok":
+            unseen.append((at, bit))
+    assert flips > 50 and not unseen
+
+
+@pytest.mark.parametrize("made,named", [
+    ("CREATE TABLE _litestream_seq(id INTEGER PRIMARY KEY, seq INTEGER); CREATE TABLE _litestream_lock(id INTEGER)", "table '_litestream_lock'"),
+    ("CREATE VIEW mine AS SELECT count(*) FROM dp_charge", "view 'mine'"),
+    ("CREATE TRIGGER aim AFTER INSERT ON dp_charge BEGIN SELECT 1; END", "trigger 'aim'")])
+def test_objects_of_other_programs_are_named_and_the_advice_loses_nothing(db, path, made, named):
+    one(db, SUM, "a")
+    ledger = ledger_of(path)
+    charges = ledger.execute("SELECT * FROM dp_charge").fetchall()
+    ledger.executescript(made)
+    said = f"schema: another program has put the {named} into the ledger file (drop it there, which loses no charge)"
+    assert one(db, "SELECT dp_verify()") == said
+    assert refused(db, "SELECT dp_report()") == "dp_report: the ledger does not verify: " + said
+    while (found := one(db, "SELECT dp_verify()")) != "ok":  # the advice
+        ledger.execute("DROP {} {}".format(*found.split("put the ")[1].split(" into")[0].split(" ")))
+    assert one(db, "SELECT dp_report()") and ledger.execute("SELECT * FROM dp_charge").fetchall() == charges
+
+
 # ---- the digests are what the schema says -----------------------------------------------------------
 
 
