@@ -202,7 +202,9 @@ int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
   ledger->unsynced = 0;
   /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
-  return pragma(ledger, "PRAGMA synchronous = FULL") && statements_prepare(ledger);
+  /* On macOS, fsync() alone leaves the data in the cache of the disk. */
+  return pragma(ledger, "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON") &&
+         statements_prepare(ledger);
 }
 
 void connection_use_copy(struct ledger *ledger, sqlite3 *copy) {

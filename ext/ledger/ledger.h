@@ -304,8 +304,8 @@ char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 /*
 ** The last part of dp_verify(). Checks the states of releases, their names in all tables and the
 ** types of columns. Compares all sealed rows with their seals, and the schema with sql/ledger.sql.
-** Then runs SQLite's own integrity check. Returns the first discrepancy. Returns null if there is no discrepancy, or on error. The caller
-** calls sqlite3_free().
+** Then runs SQLite's own integrity check. Returns the first discrepancy. Returns null if there is
+** no discrepancy, or on error. The caller calls sqlite3_free().
 */
 char *ledger_verify_seals(struct ledger *ledger);
 

@@ -147,8 +147,8 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
   if (rc == SQLITE_DONE)
     ledger_fail(ledger,
                 "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "
-                "from a backup; where the ledger is beside the database, DROP TABLE dp_ledger_id "
-                "and SELECT dp_init() find it again)",
+                "from a backup, or DROP TABLE dp_ledger_id and name the file of its ledger: "
+                "dp_init('{\"path\":\"...\"}'))",
                 schema);
   if (rc != SQLITE_ROW) return rc;
   if (!error_is_set(ledger->error)) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
@@ -220,13 +220,43 @@ static void check_written(struct ledger *ledger, const char *id, const char *wha
   }
 }
 
-int marker_write(struct ledger *ledger, const char *id, const char *path) {
-  static const char what[] = "leave the marker dp_ledger_id in the database";
+/*
+** Returns the integer that a pragma of the host shows. If the pragma shows none, for example
+** because an authorizer ignores it, sets the error and returns -1.
+*/
+static int host_pragma(struct ledger *ledger, const char *sql, const char *what) {
+  sqlite3_stmt *pragma = 0;
+  int value = -1;
+  if (sqlite3_prepare_v2(ledger->host, sql, -1, &pragma, 0) == SQLITE_OK &&
+      sqlite3_step(pragma) == SQLITE_ROW)
+    value = sqlite3_column_int(pragma, 0);
+  if (sqlite3_finalize(pragma) != SQLITE_OK) fail_host(ledger, what);
+  if (value < 0 && !error_is_set(ledger->error)) fail_ignored(ledger, what);
+  return value;
+}
+
+/* How the host's commits reach the disk. */
+struct durability {
+  int synchronous, fullfsync;
+};
+
+/* Sets how commits reach the disk, outside a transaction. */
+static int set_durability(struct ledger *ledger, struct durability durability, const char *what) {
+  char sql[80];
+  sqlite3_snprintf(sizeof sql, sql, "PRAGMA main.synchronous = %d; PRAGMA fullfsync = %d",
+                   durability.synchronous, durability.fullfsync);
+  return host_run(ledger, sql, what);
+}
+
+/* Writes the marker in a transaction of its own. */
+static void commit_marker(struct ledger *ledger, const char *id, const char *path,
+                          const char *what) {
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
   sqlite3_stmt *rollback = 0; /* prepared now, because memory may run out later */
   if (!insert || sqlite3_prepare_v2(ledger->host, "ROLLBACK", -1, &rollback, 0) != SQLITE_OK) {
     sqlite3_free(insert);
-    return ledger_fail(ledger, "out of memory");
+    ledger_fail(ledger, "out of memory");
+    return;
   }
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
     if (sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
@@ -243,6 +273,24 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
   if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
   sqlite3_free(insert);
+}
+
+/*
+** The commit must reach the disk before the ledger is committed. If a loss of power took the marker
+** back, nothing would lead to a ledger at a path of its own, and dp_init() would start a second
+** budget. A WAL database with synchronous = NORMAL, for example, does not sync its commits.
+*/
+int marker_write(struct ledger *ledger, const char *id, const char *path) {
+  static const char what[] = "leave the marker dp_ledger_id in the database";
+  static const struct durability durable = {3, 1}; /* EXTRA, and the disk's own cache on macOS */
+  struct durability before;
+  before.synchronous = host_pragma(ledger, "PRAGMA main.synchronous", what);
+  before.fullfsync = host_pragma(ledger, "PRAGMA fullfsync", what);
+  if (error_is_set(ledger->error)) return 0;
+  if (set_durability(ledger, durable, what)) commit_marker(ledger, id, path, what);
+  struct error error = error_take(ledger->error);
+  set_durability(ledger, before, what);
+  error_restore(ledger->error, error);
   return !error_is_set(ledger->error);
 }
 

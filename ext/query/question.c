@@ -60,6 +60,31 @@ static int begin(struct question *question, struct error *error) {
 }
 
 /*
+** Reads each table once. In the shared-cache mode, another connection may have locked a table. The
+** question then fails here, before the charge. Otherwise this connection keeps its own locks on the
+** tables until the question ends, because question->begun keeps the transaction open.
+*/
+static int lock_tables(struct question *question, struct error *error) {
+  sqlite3 *db = question->host->db;
+  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
+    const struct route *route = &evaluator_table(question->evaluator, i)->route;
+    for (int j = 0; j < route->count; j++) {
+      char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
+      sqlite3_stmt *row = 0;
+      int going = sql ? unit_loop_prepare(db, sql, 1, &row, error) : out_of_memory(error);
+      sqlite3_free(sql);
+      if (going) sqlite3_step(row);
+      if (sqlite3_finalize(row) != SQLITE_OK)
+        going =
+            error_set(error, "cannot read for the question: %s (nothing was charged; try again)",
+                      sqlite3_errmsg(db));
+      if (!going) return 0;
+    }
+  }
+  return 1;
+}
+
+/*
 ** Checks that the unit columns of all tables have the same affinity and collation. dp_protect() has
 ** checked the same, but the schema may have changed since.
 */
@@ -140,6 +165,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   if (going)
     going = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
                            question->loop.columns ? question->loop.columns : -1, names, error);
+  if (going) going = lock_tables(question, error);
   if (going) going = find_streams(question, error);
   if (going) going = prepare_streams(question, error);
   if (going) going = prepare_helpers(question, error);

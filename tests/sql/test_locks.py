@@ -9,7 +9,9 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from conftest import connect, INIT, one  # noqa: F401
+import pytest
+
+from conftest import connect, INIT, one, refused
 
 PROCESSES, THREADS, RELEASES = 3, 4, 12
 
@@ -76,3 +78,25 @@ def test_threads_of_several_processes_lose_nothing(path):
     assert one(db, "SELECT count(*) FROM dp_charge") == releases
     assert one(db, "SELECT dp_verify()") == "ok"
     assert sqlite3.connect(f"{path}-ledger").execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@pytest.mark.parametrize("locked", ["visit", "patient", "ward"])
+def test_a_table_that_is_locked_in_the_shared_cache_costs_nothing(path, locked):
+    """In the shared-cache mode, a writer on another connection locks its tables. A question that reads one of them fails before the
+    charge, and the same call succeeds afterwards."""
+    writer = sqlite3.connect(f"file:{path}?cache=shared", uri=True, isolation_level=None)
+    db = connect(f"file:{path}?cache=shared", uri=True)
+    db.executescript("""
+        CREATE TABLE patient(id INTEGER PRIMARY KEY); CREATE TABLE ward(id INTEGER PRIMARY KEY);
+        CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INTEGER, ward INTEGER);
+        INSERT INTO patient VALUES (1), (2); INSERT INTO ward VALUES (1); INSERT INTO visit VALUES (1, 1, 1), (2, 2, 1);
+        SELECT dp_init('{"unit":"patient"}'), dp_protect('patient', 'id'), dp_protect('visit', 'patient', 'patient'), dp_public('ward'),
+               dp_tier('inner', 0.1, 10, 1e-6);""")
+    ask = """SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit JOIN ward ON ward = ward.id', '{"clip":1,"name":"r"}')"""
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute(f"INSERT INTO {locked}(id) VALUES (77)")
+    assert refused(db, ask) == (f"dp_release: cannot read for the question: database table is locked: {locked}"
+                                " (nothing was charged; try again)")
+    writer.execute("COMMIT")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")
+    assert isinstance(one(db, ask), float) and one(db, "SELECT count(*) FROM dp_charge") == 1

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import run
+from conftest import connect, one, run
 
 COMMIT = 5
 ROWS = "SELECT minutes, patient FROM visits"
@@ -34,12 +34,16 @@ def batch(*names, diffuse=()):
                                               "diffuse": list(diffuse)} for name in names]) + "')"
 
 
+def library(folder, source):
+    path = folder / "library.so"
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, os.path.join(os.path.dirname(__file__), source),
+                    "-ldl"], check=True)
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def counter(tmp_path_factory):
-    library = tmp_path_factory.mktemp("sync") / "sync.so"
-    source = os.path.join(os.path.dirname(__file__), "../../bench/sync.c")
-    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return str(library)
+    return library(tmp_path_factory.mktemp("sync"), "../../bench/sync.c")
 
 
 @pytest.mark.plain  # a sanitizer must be the first library that is loaded
@@ -63,3 +67,37 @@ def test_every_commit_syncs_five_times_and_nothing_else_syncs(tmp_path, monkeypa
         "SELECT dp_discard('a')": 1}
     found = run(COUNT, tmp_path / "a.db", *commits).split()
     assert dict(zip(commits, map(int, found))) == {sql: COMMIT * count for sql, count in commits.items()}
+
+
+INIT_AND_STOP = """
+    db = connect(sys.argv[1])
+    one(db, f"PRAGMA journal_mode = {sys.argv[3]}")
+    db.execute("CREATE TABLE visit(patient)")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("INSERT INTO visit VALUES (1)")  # the database itself is on the disk
+    db.execute(f"PRAGMA synchronous = {sys.argv[4]}")
+    one(db, "SELECT dp_init(?)", '{"path":"%s"}' % sys.argv[2])
+    print(one(db, "PRAGMA synchronous"), one(db, "PRAGMA fullfsync"), flush=True)
+    os._exit(0)
+    """
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded by LD_PRELOAD")
+@pytest.mark.parametrize("mode,level", [("WAL", 1), ("WAL", 0), ("DELETE", 1), ("DELETE", 0), ("WAL", 2)])
+def test_a_loss_of_power_after_dp_init_leaves_the_marker(tmp_path, monkeypatch, mode, level):
+    """The ledger is at a path of its own, so only the marker leads to it. The files after the loss of power hold what was synced."""
+    path, ledger = tmp_path / "a.db", tmp_path / "elsewhere" / "books"
+    ledger.parent.mkdir()
+    monkeypatch.setenv("LD_PRELOAD", library(tmp_path, "durable.c"))
+    assert run(INIT_AND_STOP, path, ledger, mode, level).split() == [str(level), "0"]  # the settings of the host stay
+    monkeypatch.delenv("LD_PRELOAD")
+    for file in [*tmp_path.glob("a.db*"), *ledger.parent.glob("books*")]:
+        if file.suffix != ".durable":
+            file.unlink()
+    for file in [*tmp_path.glob("*.durable"), *ledger.parent.glob("*.durable")]:
+        if not file.name.startswith("a.db-journal"):
+            file.rename(file.with_suffix(""))
+    db = connect(path)
+    assert one(db, "SELECT path FROM dp_ledger_id") == str(ledger)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
