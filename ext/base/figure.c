@@ -111,9 +111,8 @@ static int last_place(double x) {
 ** Returns the text of a value whose interval is a single point. Values on a grid are rounded to it,
 ** so the number before rounding may be half a step away, and the text shows half a step after ±.
 */
-static char *figure_certain(double value, const struct figure_grid *grid) {
-  int place = value != 0 ? last_place(value) : 0,
-      step_place = grid ? last_place(grid->step / 2) : 0;
+static char *figure_certain(double value, double step) {
+  int place = value != 0 ? last_place(value) : 0, step_place = step > 0 ? last_place(step / 2) : 0;
   int first = value != 0 ? exponent_of(fabs(value)) : 0;
   if (place > first && value != 0) first = place; /* a carry: 9.999... has become 10 */
   int scale = first >= LARGE || first < SMALL ? first : 0;
@@ -123,15 +122,39 @@ static char *figure_certain(double value, const struct figure_grid *grid) {
   sqlite3_str *text = sqlite3_str_new(0);
   append_number(text, value != 0 ? rounded(value, place, NEAREST) : 0, place - scale);
   if (scale) sqlite3_str_appendf(text, " × 10^%d", scale);
-  if (grid && !scale && step_place >= SMALL && grid->step < 1e15) {
+  if (step > 0 && !scale && step_place >= SMALL && step < 1e15) {
     sqlite3_str_appendall(text, " ± ");
-    append_number(text, rounded(grid->step / 2, step_place, NEAREST), step_place);
+    append_number(text, rounded(step / 2, step_place, NEAREST), step_place);
   }
   return sqlite3_str_finish(text);
 }
 
-char *figure_with_interval(double value, double low, double high, int not_negative,
-                           const struct figure_grid *grid) {
+/*
+** Returns -1 if n * 10^place is below an end of a range, 1 if it is above, and 0 if it is equal. An
+** end with far more digits than n is far from n.
+*/
+static int compare(int64_t n, int place, double end) {
+  if (isinf(end) || (end != 0 && exponent_of(fabs(end)) - place > PRECISION))
+    return end > 0 ? -1 : 1;
+  if (n < rounded(end, place, UP)) return -1;
+  return n > rounded(end, place, DOWN);
+}
+
+/* Appends n * 10^place, or the nearer end of the range if this number is outside. */
+static void append_inside(sqlite3_str *text, int64_t n, int place, int scale,
+                          const struct figure_terms *terms) {
+  double end = compare(n, place, terms->least) < 0 ? terms->least : terms->most;
+  if (compare(n, place, terms->least) >= 0 && compare(n, place, terms->most) <= 0) {
+    append_number(text, n, place - scale);
+  } else {
+    int last = end == 0 ? place : last_place(end);
+    if (last > place) last = place;
+    append_number(text, rounded(end, last, NEAREST), last - scale);
+  }
+}
+
+char *figure_with_interval(double value, double low, double high,
+                           const struct figure_terms *terms) {
   /*
   ** The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
   ** 1 - 1e-6 keeps this excess from changing a digit of the text.
@@ -139,33 +162,34 @@ char *figure_with_interval(double value, double low, double high, int not_negati
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;
-  if (!(half > 0)) return figure_certain(not_negative ? fmax(value, 0) : value, grid);
+  if (!(half > 0)) return figure_certain(fmin(fmax(value, terms->least), terms->most), terms->step);
   int place = place_of(half), finest = first - PRECISION + 1;
-  int step = grid ? last_place(grid->step) : finest,
-      origin = grid ? last_place(grid->origin) : step;
+  int step = terms->step > 0 ? last_place(terms->step) : finest,
+      origin = terms->step > 0 ? last_place(terms->origin) : step;
   int possible = step < origin ? step : origin; /* the last place of a possible value */
+  if (terms->leaf > 0) possible = exponent_of(terms->leaf);
   if (finest < possible) finest = possible;
   if (place < finest) place = finest;
   int scale = first >= LARGE || place < SMALL ? first : 0;
   int64_t shown = rounded(value, place, NEAREST);
   int64_t minus = rounded(below, place, UP), plus = rounded(above, place, UP);
-  if (not_negative && shown < 0) shown = 0;
+  int has_ends = isfinite(terms->least) && isfinite(terms->most);
+  int fits = !has_ends || (compare(shown - minus, place, terms->least) >= 0 &&
+                           compare(shown + plus, place, terms->most) <= 0);
   sqlite3_str *text = sqlite3_str_new(0);
   if (scale) sqlite3_str_appendall(text, "(");
-  append_number(text, shown, place - scale);
-  if (minus == plus) {
+  append_inside(text, shown, place, scale, terms);
+  if (minus == plus && fits) {
     sqlite3_str_appendall(text, " ± ");
     append_number(text, plus, place - scale);
   } else {
     /* An end that equals the value is shown as the value: outward, 12.7 might become 12.69. */
     int64_t from = minus ? rounded(value - below, place, DOWN) : shown;
     int64_t to = plus ? rounded(value + above, place, UP) : shown;
-    if (not_negative && from < 0) from = 0;
-    if (not_negative && to < 0) to = 0;
     sqlite3_str_appendall(text, " (");
-    append_number(text, from, place - scale);
+    append_inside(text, from, place, scale, terms);
     sqlite3_str_appendall(text, " to ");
-    append_number(text, to, place - scale);
+    append_inside(text, to, place, scale, terms);
     sqlite3_str_appendall(text, ")");
   }
   if (scale) sqlite3_str_appendf(text, ") × 10^%d", scale);

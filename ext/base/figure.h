@@ -8,9 +8,15 @@
 #ifndef DIFFUSE_BASE_FIGURE_H
 #define DIFFUSE_BASE_FIGURE_H
 
-/* The possible values of a figure: origin + k * step, for all integers k. */
-struct figure_grid {
+/*
+** What is known about a figure. If step > 0, its possible values are origin + k * step for all
+** integers k. If leaf > 0, digits below the first digit of `leaf` mean nothing. The figure lies in
+** [least, most], whose ends may be infinite.
+*/
+struct figure_terms {
+  double least, most;
   double origin, step;
+  double leaf;
 };
 
 /*
@@ -18,15 +24,17 @@ struct figure_grid {
 ** Returns null if memory runs out. If the ends have different distances from the value, the text
 ** has the form "29 (27 to 34)", and both ends are rounded outward. For numbers from 1e15 on, and
 ** for numbers that would need more than nine decimal places, the text has the form "(1.23 ± 0.04)
-** × 10^20". If `not_negative` is 1, a negative value or lower end is shown as 0. All three numbers
-** are finite, and low <= value <= high.
+** × 10^20". All three numbers are finite, and low <= value <= high.
 **
-** `grid` may be null. With a grid, the text shows no more decimals than the possible values have.
-** If low = high, the number after ± is half a step of the grid, because numbers up to half a step
-** away are rounded to the value. If low = high and there is no grid, the text has the value alone.
+** A number that would be shown outside [least, most] is shown as the nearer end, with all digits of
+** this end. If both ends are finite, the text has the form with ± only if value ± half-width is
+** inside.
+**
+** With a grid, the text shows no more decimals than the possible values have. If low = high, the
+** number after ± is half a step of the grid, because numbers up to half a step away are rounded to
+** the value. If low = high and there is no grid, the text has the value alone.
 */
-char *figure_with_interval(double value, double low, double high, int not_negative,
-                           const struct figure_grid *grid);
+char *figure_with_interval(double value, double low, double high, const struct figure_terms *terms);
 
 /*
 ** Returns the text of a value whose noise is not known, with four significant digits. The caller

@@ -61,14 +61,16 @@ static int send(const struct publication *publication, const struct markov_kerne
   const char *missing = missing_group(publication, channel);
   if (missing) return error_set(ledger_error(ledger), "the kernel has no row for x '%s'", missing);
   struct chain chain = {0};
-  struct view view = definition_view(publication);
+  struct reading reading = {.view = definition_view(publication),
+                            .confidence = numbers->confidence,
+                            .shrink = numbers->shrink};
   double *weights = sqlite3_malloc64(sizeof *weights * (sqlite3_uint64)count);
   struct estimate *sent = sqlite3_malloc64(sizeof *sent * (sqlite3_uint64)symbols);
   numbers->sent = copy_symbols(channel);
   int going = weights && sent && numbers->sent && chain_pass(&chain, channel, keys, count);
   for (int y = 0; y < symbols && going; y++) {
     for (int x = 0; x < count; x++) weights[x] = chain.high[(size_t)x * chain.columns + (size_t)y];
-    sent[y] = estimate_mixed(&view, numbers->estimates, count, weights, y);
+    sent[y] = estimate_mixed(&reading, numbers->estimates, count, weights, y);
   }
   chain_clear(&chain);
   sqlite3_free(weights);

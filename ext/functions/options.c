@@ -151,7 +151,7 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-#define MOST_QUANTILES 1000
+#define MOST_QUANTILES LAYOUT_MAX_QUANTILES
 
 /* Reads a number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {

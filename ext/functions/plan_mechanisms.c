@@ -22,7 +22,7 @@ double plan_half_width(struct publication *publication, double rows, double rate
   release->granularity = design.granularity;
   release->shift = design.shift;
   publication->position.clock = noise->clock(design.sensitivity, rate);
-  double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
+  double half_width = numbers_half_width(publication, rows);
   return isnan(half_width) ? plan_statistic_half_width(publication, numbers_stddev(publication))
                            : half_width;
 }
@@ -30,8 +30,8 @@ double plan_half_width(struct publication *publication, double rows, double rate
 double plan_statistic_half_width(const struct publication *publication, double stddev) {
   const struct noise_law *noise = publication->definition.mechanism->noise;
   return publication->definition.aggregate->family->is_linear
-             ? noise->half_width(stddev, PLAN_CONFIDENCE)
-             : mixed_half_width(noise, stddev, PLAN_CONFIDENCE);
+             ? noise->half_width(stddev, NUMBERS_CONFIDENCE)
+             : mixed_half_width(noise, stddev, NUMBERS_CONFIDENCE);
 }
 
 /* The two publications that a plan compares, and the tier that pays for them. */

@@ -6,8 +6,6 @@
 
 #include <sqlite3ext.h>
 
-#define PLAN_CONFIDENCE 0.95
-
 /*
 ** Returns the half-width of the planned statistic at a rate, with the noise of the publication. The
 ** half-width is in the unit of the value if `rows` is a guess of the number of rows, and in the

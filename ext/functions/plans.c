@@ -23,6 +23,7 @@
 #include "base/sql_text.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
+#include "release/interval.h"
 #include "release/numbers.h"
 #include "release/parameters.h"
 #include "release/pending.h"
@@ -209,11 +210,12 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
            clock = publication->position.clock;
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
-  double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
+  double half_width = numbers_half_width(publication, rows);
   double of_total = plan_statistic_half_width(publication, stddev);
+  int is_linear = publication->definition.aggregate->family->is_linear;
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
-  if (isfinite(half_width) && half_width != of_total)
+  if (isfinite(half_width) && !is_linear && half_width != of_total)
     stddev = half_width / plan_statistic_half_width(publication, 1);
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
@@ -390,22 +392,6 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
 /*
-** Returns the mechanism of a stored release, or the Gaussian mechanism if this version does not
-** know the kind or the mechanism.
-*/
-static const struct mechanism *mechanism_of(const struct ledger_release *release) {
-  const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
-  return mechanism ? mechanism : &gaussian_mechanism;
-}
-
-/* Returns whether a stored release is a pair of bounds. */
-static int finds_bounds(const struct ledger_release *release) {
-  const struct aggregate *aggregate = aggregate_find(release->kind);
-  return aggregate && aggregate->family->by_exponent;
-}
-
-/*
 ** A published value, identified by the release, the tier, and the key and component of the value.
 */
 struct wanted {
@@ -414,62 +400,62 @@ struct wanted {
   double confidence;
 };
 
-/*
-** Returns the half-width of the noise of a value. The noise is one draw from the mechanism's law if
-** the statistic is linear and no kernel of dp_mix() made the value. Otherwise the noise depends on
-** several draws.
-*/
-static double interval_half_width(struct ledger *ledger, const struct mechanism *mechanism,
-                                  const struct ledger_release *release, const struct wanted *wanted,
-                                  double stddev) {
+/* Reports that a release has no intervals of noise, or returns 1. */
+static int has_interval(struct ledger *ledger, const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  char *kernel = 0;
-  int mixed = ledger_kernel_find(ledger, release->id, wanted->tier, &kernel) && kernel;
-  sqlite3_free(kernel);
-  return !mixed && aggregate && aggregate->family->is_linear
-             ? mechanism->noise->half_width(stddev, wanted->confidence)
-             : mixed_half_width(mechanism->noise, stddev, wanted->confidence);
+  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  struct error *error = ledger_error(ledger);
+  if (strcmp(release->state, "released") != 0)
+    return error_set(error, "release '%s' is %s", release->name, release->state);
+  if (!mechanism) return 1; /* interval_read() says what is unknown */
+  if (mechanism->statistics == STATISTIC_REPORTS)
+    return error_set(error, "release '%s' is made of reports, whose 95%% interval is in dp_value",
+                     release->name);
+  if (!mechanism->noise)
+    return error_set(error, "release '%s' is a symbol, not a number with noise around it",
+                     release->name);
+  return !aggregate->family->by_exponent ||
+         error_set(error, "release '%s' is a pair of bounds, not a number with noise around it",
+                   release->name);
 }
 
-static int interval(struct ledger *ledger, const struct wanted *wanted, double *value,
-                    double *half_width) {
-  const char *name = wanted->name, *tier = wanted->tier, *key = wanted->key;
-  double stddev;
-  struct ledger_release release;
-  struct ledger_tier *tiers;
-  int count, found = 0;
-  if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
-  ledger_tiers_free(tiers, count);
-  if (!ledger_release_find(ledger, name, &release))
-    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
-  const struct mechanism *mechanism = mechanism_of(&release);
-  if (strcmp(release.state, "released") != 0) {
-    error_set(ledger_error(ledger), "release '%s' is %s", name, release.state);
-  } else if (mechanism->statistics == STATISTIC_REPORTS) {
-    error_set(ledger_error(ledger),
-              "release '%s' is made of reports, whose 95%% interval is in dp_value", name);
-  } else if (!mechanism->noise) {
-    error_set(ledger_error(ledger), "release '%s' is a symbol, not a number with noise around it",
-              name);
-  } else if (finds_bounds(&release)) {
-    error_set(ledger_error(ledger),
-              "release '%s' is a pair of bounds, not a number with noise around it", name);
+static int interval_of(struct host *host, const struct wanted *wanted,
+                       struct publication *publication, double *low, double *high) {
+  struct ledger *ledger = host->session.ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  double value, stddev;
+  return has_interval(ledger, release) &&
+         (ledger_value_find(ledger, release->id, wanted->tier, wanted->key, wanted->component,
+                            &value, &stddev) ||
+          error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", wanted->name,
+                    *wanted->key ? "for this key " : "", wanted->tier)) &&
+         interval_read(publication, wanted->key, wanted->component, wanted->confidence, low, high);
+}
+
+static int interval(struct host *host, const struct wanted *wanted, double *low, double *high) {
+  struct ledger *ledger = host->session.ledger;
+  struct publication publication = {.session = &host->session};
+  struct position *position = &publication.position;
+  int found = 0;
+  if (ledger_tiers(ledger, &position->tiers, &position->count))
+    position->at = ledger_tier_find(ledger, position->tiers, position->count, wanted->tier);
+  if (!ledger_release_find(ledger, wanted->name, &publication.definition.release)) {
+    error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
   } else {
-    found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
-            error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", name,
-                      *key ? "for this key " : "", tier);
-    if (found) *half_width = interval_half_width(ledger, mechanism, &release, wanted, stddev);
+    if (!error_is_set(ledger_error(ledger)))
+      found = interval_of(host, wanted, &publication, low, high);
+    ledger_release_clear(&publication.definition.release);
   }
-  ledger_release_clear(&release);
+  ledger_tiers_free(position->tiers, position->count);
   return found;
 }
 
 /*
-** dp_interval(name, tier, key, confidence [, component]) -> TEXT, a JSON array [low, high]
-** Returns the central interval around a published value that covers the noise of the value with
-** this confidence, in (0, 1). Both ends are rounded outward. `key` is NULL for a release of one
-** number, the index of a component (from 0) for an array, and the text of a key for groups. For
-** groups of arrays, `component` is the index in the array of the key (default 0).
+** dp_interval(name, tier, key, confidence [, component]) -> TEXT, a JSON array [low, high] Returns
+** the interval of a published value for another confidence, in (0, 1): the one that dp_value would
+** have if its confidence were not 95%. `key` is NULL for a release of one number, the index of a
+** component (from 0) for an array, and the text of a key for groups. For groups of arrays,
+** `component` is the index in the array of the key (default 0).
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -482,7 +468,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
-  double confidence, value = 0, half_width = 0;
+  double confidence, low = 0, high = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
     function_error(context, "key must be a text, the number of a component, or NULL%s",
@@ -495,15 +481,14 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   }
   if (ledger_ready(ledger) && pending_begin_reading(&host_of(context)->session)) {
     struct wanted wanted = {name, tier, key, component, confidence};
-    interval(ledger, &wanted, &value, &half_width);
+    interval(host_of(context), &wanted, &low, &high);
     ledger_rollback(ledger);
   }
   if (error_is_set(ledger_error(ledger))) {
     function_error(context, "%s", error_text(ledger_error(ledger)));
     return;
   }
-  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", nextafter(value - half_width, -INFINITY),
-                               nextafter(value + half_width, INFINITY));
+  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", low, high);
   if (json) {
     sqlite3_result_text(context, json, -1, sqlite3_free);
   } else {

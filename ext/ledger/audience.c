@@ -135,7 +135,8 @@ static const struct audience_table audience_tables[] = {
       {"key", "v.key"},
       {"component", "v.component"},
       {"value", "v.value"},
-      {"display", "(SELECT display(r.kind, r.lo, r.grid, v.key, v.stddev, v.value,"
+      {"display", "(SELECT display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, v.key,"
+                  " v.stddev, v.value,"
                   " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
                   " FROM dp_release r WHERE r.id = v.release_id)"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},

@@ -11,19 +11,35 @@
 
 SQLITE_EXTENSION_INIT3
 
-enum { KIND, LO, GRID, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
+enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
+}
+
+static double number_or_nan(sqlite3_value *value) {
+  return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
+}
+
+/* Returns the text of a number with its interval. The caller calls sqlite3_free(). */
+static char *display_interval(sqlite3_value **argv, const struct kind_display *display) {
+  double lo = number_or_nan(argv[LO]), size = sqlite3_value_double(argv[SIZE]);
+  struct figure_terms terms = {.least = display->least, .most = display->most};
+  if (is_finite(argv[GRID])) {
+    terms.origin = lo;
+    terms.step = sqlite3_value_double(argv[GRID]);
+  } else if (display->has_leaves && size > 0) {
+    terms.leaf = (sqlite3_value_double(argv[HI]) / 2 - lo / 2) / size * 2;
+  }
+  return figure_with_interval(sqlite3_value_double(argv[VALUE]), sqlite3_value_double(argv[LOW]),
+                              sqlite3_value_double(argv[HIGH]), &terms);
 }
 
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
   const char *kind = (const char *)sqlite3_value_text(argv[KIND]);
-  double lo = sqlite3_value_type(argv[LO]) == SQLITE_NULL ? NAN : sqlite3_value_double(argv[LO]);
   double value = sqlite3_value_double(argv[VALUE]);
-  struct figure_grid grid = {lo, sqlite3_value_double(argv[GRID])};
   if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
     /* a symbol, or an end of bounds */
     char *end = kind && strcmp(kind, "bounds") == 0 ? sqlite3_mprintf("%.15g", value) : 0;
@@ -35,11 +51,16 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH])
-                   ? figure_with_interval(
-                         value, sqlite3_value_double(argv[LOW]), sqlite3_value_double(argv[HIGH]),
-                         ledger->is_positive(kind, lo), is_finite(argv[GRID]) ? &grid : 0)
-                   : figure_alone(value);
+  struct kind_display known = ledger->displayed(kind, number_or_nan(argv[LO]),
+                                                number_or_nan(argv[HI]), number_or_nan(argv[CLIP]));
+  char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
+                                                             : figure_alone(value);
+  if (text && known.shrinks) {
+    char *shrunk =
+        sqlite3_mprintf("%s, shrunk towards %.15g", text, sqlite3_value_double(argv[CENTRE]));
+    sqlite3_free(text);
+    text = shrunk;
+  }
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {

@@ -5,8 +5,9 @@
 #include "ledger/handle.h"
 
 /*
-** Registers the SQL function display(kind, lo, grid, key, stddev, value, low, high) on a private
-** connection. stddev is NULL for the ends of bounds and for a symbol, which is in `key`.
+** Registers the SQL function display(kind, lo, hi, clip, size, grid, centre, key, stddev, value,
+** low, high) on a private connection. stddev is NULL for the ends of bounds and for a symbol, which
+** is in `key`.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 

@@ -36,7 +36,7 @@ struct ledger {
   sqlite3 *db;         /* the private connection, or null */
   struct error *error; /* receives all errors; owned by the caller */
   struct json json;
-  kind_is_positive *is_positive;
+  describe_display *displayed;
   char *path;              /* path of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */

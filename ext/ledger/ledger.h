@@ -98,13 +98,22 @@ struct ledger_path {
 /* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
 
 /*
-** Returns whether the numbers of a release cannot be negative. This is so for counts, and for
-** numbers that are computed from values in [lo, hi] with lo >= 0. `lo` is NaN if the kind has no
-** range. The caller provides this function, because the ledger itself knows no kinds.
+** What the column dp_value.display shows of the numbers of a kind: no number outside [least, most],
+** no digit below the width of a leaf if the kind has leaves, and the centre of a kind that shrinks
+** its values.
 */
-typedef int kind_is_positive(const char *kind, double lo);
+struct kind_display {
+  double least, most;
+  int has_leaves, shrinks;
+};
 
-struct ledger *ledger_new(sqlite3 *host, kind_is_positive *is_positive, struct error *error);
+/*
+** Returns how the numbers of a release are shown. `lo`, `hi` and `clip` are NaN for kinds without
+** them. The caller provides this function, because the ledger itself knows no kinds.
+*/
+typedef struct kind_display describe_display(const char *kind, double lo, double hi, double clip);
+
+struct ledger *ledger_new(sqlite3 *host, describe_display *displayed, struct error *error);
 void ledger_free(struct ledger *ledger);
 
 /*

@@ -19,8 +19,8 @@ SQLITE_EXTENSION_INIT3
   " AND r.state IN ('failed', 'discarded'))"
 
 #define DISPLAY                                                                                    \
-  "(SELECT display(r.kind, r.lo, r.grid, key, stddev, value, low, high) FROM dp_release r"         \
-  " WHERE r.id = release_id)"
+  "(SELECT display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, key, stddev, value, low," \
+  " high) FROM dp_release r WHERE r.id = release_id)"
 
 const struct ledger_table ledger_tables[] = {
     {&columns_tier, "dropped_at IS NULL", "rate DESC", 0, 0}, /* the innermost tier first */

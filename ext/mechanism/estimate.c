@@ -6,9 +6,8 @@
 
 #include "math/diffusion.h"
 #include "math/rounding.h"
+#include "sums/decimal.h"
 #include "sums/tree.h"
-
-#define CONFIDENCE 0.95
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
@@ -39,6 +38,10 @@ static double coordinate(const struct reading *reading, const int64_t *values, i
   return ldexp((double)steps, reading->view.granularity);
 }
 
+static double clamp(double x, double low, double high) {
+  return x > low ? fmin(x, high) : low;
+}
+
 static struct estimate with_interval(int cell, int component, double value, double noise,
                                      double half_width) {
   return (struct estimate){cell,
@@ -50,41 +53,50 @@ static struct estimate with_interval(int cell, int component, double value, doub
 }
 
 /*
-** Returns an estimate that is one coordinate of the point, scaled. Its noise comes from one draw.
+** Returns an estimate that is one coordinate of the point. Its noise comes from one draw.
 */
-static struct estimate drawn(const struct view *view, int cell, int component, double value,
+static struct estimate drawn(const struct reading *reading, int cell, int component, double value,
                              double stddev) {
   double noise = published_up(stddev);
-  return with_interval(cell, component, value, noise, view->noise->half_width(noise, CONFIDENCE));
+  return with_interval(cell, component, value, noise,
+                       reading->view.noise->half_width(noise, reading->confidence));
 }
 
 /* Returns an estimate that is computed from several coordinates. */
-static struct estimate estimate(const struct view *view, int cell, int component, double value,
-                                double stddev) {
+static struct estimate estimate(const struct reading *reading, int cell, int component,
+                                double value, double stddev) {
   double noise = published_up(stddev);
   return with_interval(cell, component, value, noise,
-                       mixed_half_width(view->noise, noise, CONFIDENCE));
+                       mixed_half_width(reading->view.noise, noise, reading->confidence));
 }
 
-struct estimate estimate_of_draws(const struct view *view, int component, double value,
+struct estimate estimate_of_draws(const struct reading *reading, int component, double value,
                                   double stddev) {
-  return estimate(view, 0, component, value, stddev);
+  return estimate(reading, 0, component, value, stddev);
 }
 
 /*
 ** Returns the half-width of the interval of an estimate that is computed from several coordinates
 ** and has a standard deviation of 1.
 */
-static double mixed_width(const struct view *view) {
-  return mixed_half_width(view->noise, 1, CONFIDENCE);
+static double mixed_width(const struct reading *reading) {
+  return mixed_half_width(reading->view.noise, 1, reading->confidence);
 }
 
-struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
-                               const double *weights, int cell) {
-  double value = 0, variance = 0, largest = 0;
+/* Widens the interval of an estimate so that it contains the value `value`, which it gets. */
+static void move(struct estimate *estimate, double value) {
+  estimate->low = fmin(estimate->low, value);
+  estimate->high = fmax(estimate->high, value);
+  estimate->value = value;
+}
+
+struct estimate estimate_mixed(const struct reading *reading, const struct estimate *from,
+                               int count, const double *weights, int cell) {
+  double value = 0, variance = 0, largest = 0, all = 0;
   int terms = 0;
   for (int i = 0; i < count; i++) {
     largest = fmax(largest, weights[i] * from[i].stddev);
+    all += weights[i];
     terms += weights[i] > 0;
   }
   for (int i = 0; i < count; i++) {
@@ -92,12 +104,13 @@ struct estimate estimate_mixed(const struct view *view, const struct estimate *f
     value += weights[i] * from[i].value;
     variance += part * part;
   }
-  double noise = largest * sqrt(variance);
-  return terms > 1 ? estimate(view, cell, 0, value, noise) : drawn(view, cell, 0, value, noise);
-}
-
-static double clamp(double x, double low, double high) {
-  return x > low ? fmin(x, high) : low;
+  double noise = largest * sqrt(variance), shrink = reading->view.is_ou ? reading->shrink : 1;
+  double x = all * reading->view.centre * (1 - 1 / shrink) + value / shrink; /* not shrunk */
+  struct estimate mixed = terms > 1 ? estimate(reading, cell, 0, x, noise / shrink)
+                                    : drawn(reading, cell, 0, x, noise / shrink);
+  if (shrink != 1) move(&mixed, value);
+  mixed.stddev = published_up(noise);
+  return mixed;
 }
 
 /* Returns the noisy number of rows in a cell. */
@@ -114,12 +127,20 @@ static double rows_of(const struct reading *reading, const int64_t *values, int 
 
 /* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
 
+/*
+** Returns the estimate of a sum. OU noise shrinks the value towards the centre. The interval is
+** that of the coordinate before it shrinks, because the interval holds the true sum.
+*/
 static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
                                  int component, int number) {
   const struct view *view = &reading->view;
   double x = coordinate(reading, values, cell, component);
-  double value = view->centre + reading->shrink * (x - view->centre);
-  return drawn(view, cell, number, value, reading->shrink * noise_of(view));
+  struct estimate found = drawn(reading, cell, number, x, noise_of(view));
+  if (view->is_ou) {
+    move(&found, view->centre + reading->shrink * (x - view->centre));
+    found.stddev = published_up(reading->shrink * noise_of(view));
+  }
+  return found;
 }
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
@@ -193,8 +214,8 @@ static struct estimate mean_of(const struct reading *reading, int cell, int comp
   double mean = clamp(ratio->sum / rows, -limit, limit);
   double stddev = ratio->noise / rows * hypot(1, mean / ratio->factor);
   double value = clamp(axis->middle + axis->half * mean, axis->least, axis->most);
-  struct estimate found = estimate(&reading->view, cell, component, value, axis->half * stddev);
-  double z = mixed_width(&reading->view), low = mean - z * stddev, high = mean + z * stddev;
+  struct estimate found = estimate(reading, cell, component, value, axis->half * stddev);
+  double z = mixed_width(reading), low = mean - z * stddev, high = mean + z * stddev;
   double first_low = low, first_high = high;
   fieller(ratio, z, mean, &low, &high);
   if (low != first_low || high != first_high) {
@@ -253,21 +274,165 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 /* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
-** Returns the spread of a cell: the variance or the standard deviation of x. The arguments are the
-** variance of u (x mapped to [-1, 1]) and the standard deviation of the noise in this variance. For
-** a standard deviation, the interval runs between the roots of the ends of the variance's interval,
-** because the root is not linear near 0.
+** A variance as a function of the sums of a cell. y holds the three sums, whose noises are
+** independent and have the same variance. Sets *rows to the number of rows of y, and returns the
+** variance of u, which is x mapped to [-1, 1]. The variance depends on the ratios of the sums only.
 */
-static struct estimate spread(const struct reading *reading, int cell, double variance,
-                              double noise) {
-  double half = reading->question->high / 2 - reading->question->low / 2;
+typedef double variance_of_sums(const double y[3], double *rows);
+
+/* From the number of rows, the sum of u and the sum of 2 u^2 - 1. */
+static double variance_of_curve(const double y[3], double *rows) {
+  double a = y[1] / y[0];
+  *rows = y[0];
+  return (y[2] / y[0] + 1) / 2 - a * a;
+}
+
+/* From the sums of (1 - w)^2, 2 w (1 - w) and w^2, where u = 2 w - 1. The mean of w is m. */
+static double variance_of_triple(const double y[3], double *rows) {
+  double n = y[0] + y[1] + y[2], c = y[2] / n, m = y[1] / (2 * n) + c;
+  *rows = n;
+  return 4 * (c - m * m);
+}
+
+static double length_of(const double y[3]) {
+  return hypot(hypot(y[0], y[1]), y[2]);
+}
+
+/* Sets e and f to two vectors of length 1 that are at right angles to y and to each other. */
+static void right_angles(const double y[3], double e[3], double f[3]) {
+  int least = 0;
+  for (int i = 1; i < 3; i++) least = fabs(y[i]) < fabs(y[least]) ? i : least;
+  int i = (least + 1) % 3, j = (least + 2) % 3;
+  double flat = hypot(y[i], y[j]), length = length_of(y);
+  e[least] = 0;
+  e[i] = -y[j] / flat;
+  e[j] = y[i] / flat;
+  for (int k = 0; k < 3; k++) {
+    int l = (k + 1) % 3, m = (k + 2) % 3;
+    f[k] = (y[l] * e[m] - y[m] * e[l]) / length;
+  }
+}
+
+/* A circle of points: middle + e cos a + f sin a, for all angles a. */
+struct circle {
+  variance_of_sums *variance;
+  double middle[3], e[3], f[3];
+};
+
+static double variance_at(const struct circle *circle, double angle, double *rows) {
+  double y[3], c = cos(angle), s = sin(angle);
+  for (int i = 0; i < 3; i++) y[i] = circle->middle[i] + circle->e[i] * c + circle->f[i] * s;
+  return circle->variance(y, rows);
+}
+
+#define ANGLES 32
+
+/*
+** Returns the least (sign 1) or the largest (sign -1) variance on the circle, by golden-section
+** search around the best of ANGLES points, whose variances are in `found`.
+*/
+static double extreme_of(const struct circle *circle, const double *found, double sign) {
+  const double step = 2 * M_PI / ANGLES, part = (sqrt(5) - 1) / 2;
+  int best = 0;
+  for (int i = 1; i < ANGLES; i++) best = sign * found[i] < sign * found[best] ? i : best;
+  double from = (best - 1) * step, to = (best + 1) * step, rows;
+  double left = to - part * (to - from), right = from + part * (to - from);
+  double at_left = sign * variance_at(circle, left, &rows);
+  double at_right = sign * variance_at(circle, right, &rows);
+  while (to - from > 1e-5) {
+    if (at_left < at_right) {
+      to = right;
+      right = left;
+      at_right = at_left;
+      at_left = sign * variance_at(circle, left = to - part * (to - from), &rows);
+    } else {
+      from = left;
+      left = right;
+      at_left = at_right;
+      at_right = sign * variance_at(circle, right = from + part * (to - from), &rows);
+    }
+  }
+  return sign * fmin(at_left, at_right);
+}
+
+/*
+** Sets [*low, *high] to the variances of all y' near y, as Fieller's interval does for a mean. The
+** true sums and all their multiples have the same variance, and form a line. The noise moves y away
+** from this line at right angles, in two dimensions. So the variance of some y' within the distance
+** `radius` of y is the true one unless this noise, of two dimensions, is longer than the radius.
+** The y' within the radius have the directions inside a cone around y. The gradient of the variance
+** is nowhere 0, so the extremes are on the surface of the cone. If the cone holds points without
+** rows, every variance is possible.
+*/
+static void variances_near(variance_of_sums *variance, const double y[3], double radius,
+                           double *low, double *high) {
+  double length = length_of(y);
+  struct circle circle = {.variance = variance};
+  *low = 0;
+  *high = 1;
+  if (!(length > radius)) return;
+  double along = sqrt((1 - radius / length) * (1 + radius / length));
+  right_angles(y, circle.e, circle.f);
+  for (int i = 0; i < 3; i++) {
+    circle.middle[i] = y[i] * along * along;
+    circle.e[i] *= radius * along;
+    circle.f[i] *= radius * along;
+  }
+  double found[ANGLES], rows;
+  for (int i = 0; i < ANGLES; i++) {
+    found[i] = variance_at(&circle, i * 2 * M_PI / ANGLES, &rows);
+    /* Between two of the angles the number of rows changes by less than the margin. */
+    if (!(rows > 0.1 * radius)) return;
+  }
+  *low = clamp(extreme_of(&circle, found, 1), 0, 1);
+  *high = clamp(extreme_of(&circle, found, -1), 0, 1);
+}
+
+/*
+** Returns the radius that noise of two dimensions exceeds as rarely as the confidence allows, for
+** coordinates with noise of standard deviation 1.
+*/
+static double radius_of(const struct reading *reading) {
+  double normal = sqrt(-2 * log1p(-reading->confidence));
+  return mixed_half_width(reading->view.noise, 1, erf(normal * M_SQRT1_2));
+}
+
+/*
+** Returns the spread of a cell: the variance or the standard deviation of x. `y` holds the sums of
+** the cell, `value` is the estimated variance of u, and `slope` is the length of the variance's
+** gradient with respect to the sums. Where the noise is small beside the number of rows, the
+** variance is nearly linear, and only the noise in the direction of its gradient matters. The
+** interval of a standard deviation runs between the roots of the ends of the variance's interval.
+*/
+static struct estimate spread(const struct reading *reading, int cell, variance_of_sums *variance,
+                              const double y[3], double value, double slope) {
+  double half = reading->question->high / 2 - reading->question->low / 2, rows;
+  double noise = noise_of(&reading->view), z = mixed_width(reading), stddev = slope * noise;
+  double low = clamp(value - z * stddev, 0, 1), high = clamp(value + z * stddev, 0, 1);
+  double first = sqrt(high) - sqrt(low);
+  variance(y, &rows);
+  double radius = z * noise <= LINEAR_PART * rows ? z : radius_of(reading);
+  variances_near(variance, y, radius * noise, &low, &high);
+  low = fmin(low, value);
+  high = fmax(high, value);
   if (!reading->root)
-    return estimate(&reading->view, cell, 0, half * half * variance, half * half * noise);
-  double z = mixed_width(&reading->view);
-  double low = half * sqrt(fmax(variance - z * noise, 0));
-  double high = half * sqrt(variance + z * noise);
-  return (struct estimate){cell, 0,   half * sqrt(variance), published_up((high - low) / (2 * z)),
-                           low,  high};
+    return (struct estimate){cell,
+                             0,
+                             half * half * value,
+                             published_up(half * half * stddev),
+                             nextafter(half * half * low, -INFINITY),
+                             nextafter(half * half * high, INFINITY)};
+  return (struct estimate){cell,
+                           0,
+                           half * sqrt(value),
+                           published_up(half * first / (2 * z)),
+                           nextafter(half * sqrt(low), -INFINITY),
+                           nextafter(half * sqrt(high), INFINITY)};
+}
+
+/* Copies the three sums of a cell. */
+static void sums_of(const struct reading *reading, const int64_t *values, int cell, double y[3]) {
+  for (int j = 0; j < 3; j++) y[j] = coordinate(reading, values, cell, j);
 }
 
 /*
@@ -279,12 +444,12 @@ static struct estimate spread(const struct reading *reading, int cell, double va
 */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   for (int cell = 0; cell < reading->cells; cell++) {
-    double n = rows_of(reading, values, cell);
-    double a = clamp(coordinate(reading, values, cell, 1) / n, -1, 1);
-    double b = clamp(coordinate(reading, values, cell, 2) / n, -1, 1);
+    double y[3], n = rows_of(reading, values, cell);
+    sums_of(reading, values, cell, y);
+    double a = clamp(y[1] / n, -1, 1), b = clamp(y[2] / n, -1, 1);
     double variance = clamp((b + 1) / 2 - a * a, 0, 1);
     double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
-    estimates[cell] = spread(reading, cell, variance, slope * noise_of(&reading->view));
+    estimates[cell] = spread(reading, cell, variance_of_curve, y, variance, slope);
   }
   return reading->cells;
 }
@@ -298,12 +463,12 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
 int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
                              struct estimate *estimates) {
   for (int cell = 0; cell < reading->cells; cell++) {
-    double n = rows_of(reading, values, cell);
-    double c = clamp(coordinate(reading, values, cell, 2) / n, 0, 1);
-    double m = clamp(coordinate(reading, values, cell, 1) / (2 * n) + c, 0, 1);
+    double y[3], n = rows_of(reading, values, cell);
+    sums_of(reading, values, cell, y);
+    double c = clamp(y[2] / n, 0, 1), m = clamp(y[1] / (2 * n) + c, 0, 1);
     double first = 2 * m * m - c, slope = hypot(hypot(first, first - m), first + 1 - 2 * m);
     double variance = clamp(4 * (c - m * m), 0, 1);
-    estimates[cell] = spread(reading, cell, variance, 4 * slope / n * noise_of(&reading->view));
+    estimates[cell] = spread(reading, cell, variance_of_triple, y, variance, 4 * slope / n);
   }
   return reading->cells;
 }
@@ -351,7 +516,7 @@ static double value_at(const struct ranks *ranks, double place) {
 static double grid_value(const struct ranks *ranks, double k) {
   const struct contribution *question = ranks->reading->question;
   double last = rint(ranks->end * ranks->share) - 1;
-  return fmin(question->low + clamp(k, 0, last) * question->grid, question->high);
+  return fmin(decimal_step(question->low, clamp(k, 0, last), question->grid), question->high);
 }
 
 /*
@@ -364,35 +529,46 @@ static double bound_at(const struct ranks *ranks, double rank) {
   return tree_place(ranks->totals, ranks->count, rank);
 }
 
+/* Returns the index of the leaf that ends at a place or contains it. */
+static double leaf_at(const struct ranks *ranks, double place) {
+  return clamp(ceil(place) - 1, 0, ranks->count - 1);
+}
+
 /*
-** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. On
-** a grid, each leaf holds `share` values, and value k covers the places from k/share to (k +
-** 1)/share. The interval consists of whole leaves, because counts do not say where in a leaf its
-** rows are. stddev is the standard deviation before the answer is moved to a grid value.
+** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. The
+** interval consists of whole leaves, because counts do not say where in a leaf its rows are. On a
+** grid, each leaf holds `share` values, and value k covers the places from k/share to (k +
+** 1)/share. stddev is the standard deviation of the noise alone, before the answer is moved to a
+** grid value.
 */
 static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
                                    double first, double last, double z) {
   const struct contribution *question = ranks->reading->question;
-  double share = ranks->share;
-  double value = value_at(ranks, place), low = value_at(ranks, first), high = value_at(ranks, last);
-  double stddev = (high - low) / (2 * z);
+  double share = ranks->share, from = leaf_at(ranks, first), to = leaf_at(ranks, last) + 1;
+  double value, low, high, stddev;
   if (share > 0) {
     stddev = (last - first) * share * question->grid / (2 * z);
     value = grid_value(ranks, ceil(place * share) - 1);
-    low = grid_value(ranks, (ceil(first) - 1) * share);
-    high = grid_value(ranks, ceil(last) * share - 1);
+    low = grid_value(ranks, from * share);
+    high = grid_value(ranks, to * share - 1);
+  } else {
+    double leaf = (question->high / 2 - question->low / 2) / ranks->count * 2;
+    stddev = (last - first) * leaf / (2 * z);
+    value = value_at(ranks, place);
+    low = value_at(ranks, from);
+    high = value_at(ranks, to);
   }
   return (struct estimate){
       0, component, value, published_up(stddev), fmin(low, value), fmax(high, value)};
 }
 
 /*
-** Computes the quantiles and returns their number, or -1 after a failure. If the noisy number of
-** rows is 0, the function answers as if the rows were spread evenly over the range.
+** Computes the quantiles and returns their number. If the noisy number of rows is 0, the function
+** answers as if the rows were spread evenly over the range.
 */
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
-  double z = mixed_width(&reading->view), all = ranks->totals[ranks->count];
+  double z = mixed_width(reading), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->end;
@@ -402,9 +578,7 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
     */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
-    double error = tree_rank_stddev(reading->shape->tree, share, inside);
-    if (!(error >= 0)) return -1;
-    error *= noise_of(&reading->view);
+    double error = tree_rank_stddev(reading->shape->tree, share, inside) * noise_of(&reading->view);
     double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
     estimates[i] = quantile_at(ranks, i, place, low, high, z);
   }
@@ -491,9 +665,19 @@ double estimate_tripled_spread_stddev(const struct reading *reading) {
   return published_up(half * half * TRIPLE_SLOPE * noise_of(&reading->view));
 }
 
+/*
+** Nobody knows beforehand where in the tree a quantile lies. The result is the root mean square
+** over all places, or the standard deviation at the place of evenly spread rows if that is larger,
+** for the quantile with the largest result.
+*/
 double estimate_rank_stddev(const struct reading *reading) {
   struct tree tree = reading->shape->tree;
-  return published_up(noise_of(&reading->view) * tree_rank_stddev(tree, 0.5, 1 << (tree.bits - 1)));
+  double most = 0;
+  for (int i = 0; i < reading->quantile_count; i++) {
+    double q = reading->quantiles[i], even = tree_rank_stddev(tree, q, ldexp(q, tree.bits));
+    most = fmax(most, fmax(even, tree_typical_stddev(tree, q)));
+  }
+  return published_up(noise_of(&reading->view) * most);
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -513,19 +697,15 @@ static double root_half_width(double half, double width) {
   return (sqrt(variance + width) - sqrt(fmax(variance - width, 0))) / 2;
 }
 
-double estimate_half_width(const struct reading *reading, double rows, double confidence) {
+double estimate_half_width(const struct reading *reading, double rows) {
   const struct family *family = reading->shape->family;
+  if (family->is_linear) /* the interval of an OU release does not shrink */
+    return reading->view.noise->half_width(noise_of(&reading->view), reading->confidence);
   double stddev = estimate_total_stddev(reading), half = half_range(reading);
   if (family->is_ratio || family->shares || family->is_tree) stddev /= rows;
-  double width = family->is_linear ? reading->view.noise->half_width(stddev, confidence)
-                                   : mixed_half_width(reading->view.noise, stddev, confidence);
-  if (family->is_tree) width *= 2 * half;
-  if (reading->root) width = published_up(root_half_width(half, width));
-  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* theta shrinks noise */
-    double noise = width / reading->view.noise->half_width(1, confidence);
-    width *= estimate_shrink(&reading->view, noise * noise);
-  }
-  return width;
+  double width = mixed_half_width(reading->view.noise, stddev, reading->confidence);
+  if (family->is_tree) return 2 * half * (width + 0.5 / reading->shape->bins);
+  return reading->root ? published_up(root_half_width(half, width)) : width;
 }
 
 int estimate_room(const struct reading *reading) {
@@ -543,16 +723,85 @@ double estimate_threshold(const struct reading *reading) {
   return ceil((reach + noise) * (1 + 0x1p-40)) + 2 * shape->counted;
 }
 
-/*
-** Moves an estimate to a value. The interval moves together with the estimate, and its width is
-** multiplied by `factor`.
-*/
-static void move(struct estimate *estimate, double value, double factor) {
-  estimate->low = value - factor * (estimate->value - estimate->low);
-  estimate->high = value + factor * (estimate->high - estimate->value);
-  if (factor < 1) estimate->stddev = published_up(factor * estimate->stddev);
-  estimate->value = value;
+/* ---- private keys ---------------------------------------------------------------------------- */
+
+/* Returns the noisy count that selects a private key, in lattice steps. */
+static double selecting_count(const struct layout *shape, const int64_t *values, int cell) {
+  double count = 0;
+  for (int j = 0; j < shape->counted; j++)
+    count += (double)values[(int64_t)cell * shape->width + j];
+  return count;
 }
+
+/*
+** Returns the least true count for which a noisy count of at least `count` is not too rare among
+** the noisy counts that reach the threshold. Let Q be the probability that the noise of a count
+** exceeds a number. The probability is R = Q(count - true) / Q(threshold - true), which grows with
+** the true count, and the result is where R is (1 - confidence)/2. It is not below 0.
+*/
+static double least_count(const struct reading *reading, double count, double threshold) {
+  double sigma = sqrt((double)reading->view.clock), rare = log((1 - reading->confidence) / 2);
+  double low = 0, high = count;
+  for (int i = 0; i < 100 && high - low > 1e-9 * sigma; i++) {
+    double middle = low / 2 + high / 2;
+    double ratio = reading->view.noise->log_tail((count - middle) / sigma) -
+                   reading->view.noise->log_tail((threshold - middle) / sigma);
+    if (ratio < rare) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+/*
+** A private key is published because its noisy count reached the threshold. Given this, the noise
+** of the count is no longer centred at 0: it has raised small counts. This function makes the
+** interval of a number that depends on this count hold its confidence among published keys.
+**
+** If the number is the count, the low end comes from the truncated distribution (least_count()).
+** The high end stays, because selection makes it err less often.
+**
+** For an average or a spread, let z be the half-width of the noise of the count. If the noisy count
+** is less than z above the threshold, noise may have lifted a much smaller count, and the interval
+** becomes the whole range. If the true count is at or below the threshold, a published count is z
+** above the threshold with at most the probability 1 - confidence. If it is above the threshold,
+** the key is mostly published anyway.
+**
+** Numbers whose count is another coordinate, with noise of its own (layout.h, `selects`), stay.
+*/
+static void condition_on_selection(const struct reading *reading, struct estimate *estimate,
+                                   double count, double threshold) {
+  const struct layout *shape = reading->shape;
+  if (shape->family->is_linear) {
+    double low = ldexp(least_count(reading, count, threshold), reading->view.granularity);
+    estimate->low = fmin(estimate->low, nextafter(low, -INFINITY));
+  } else {
+    double noise = sqrt(shape->counted * (double)reading->view.clock);
+    if (count - threshold >= mixed_width(reading) * noise) return;
+    estimate->low = -INFINITY;
+    estimate->high = INFINITY;
+  }
+}
+
+/* Drops private keys below the threshold, and returns the number of the other estimates. */
+static int select_keys(const struct reading *reading, const int64_t *values,
+                       struct estimate *estimates, int used) {
+  const struct layout *shape = reading->shape;
+  double threshold = estimate_threshold(reading);
+  int kept = 0;
+  for (int i = 0; i < used; i++) {
+    double count = selecting_count(shape, values, estimates[i].cell);
+    if (count < threshold) continue;
+    estimates[kept] = estimates[i];
+    if (!shape->selects) condition_on_selection(reading, &estimates[kept], count, threshold);
+    kept++;
+  }
+  return kept;
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
 
 /*
 ** Moves the estimates of an OU release towards its centre. This function is for kinds that are not
@@ -567,6 +816,9 @@ static void move(struct estimate *estimate, double value, double factor) {
 ** If theta is given, the function shrinks each value towards the centre. It uses the shrink factor
 ** that the process has when its noise has the same variance as the noise of the value (to first
 ** order).
+**
+** The intervals keep their ends, because they hold the true values. They grow where a value leaves
+** them.
 */
 static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
                                 int count) {
@@ -578,28 +830,49 @@ static void move_towards_centre(const struct reading *reading, struct estimate *
     double x = estimates[i].value, noise = estimates[i].stddev;
     if (view->theta == view->theta) {
       double shrink = estimate_shrink(view, noise * noise);
-      move(&estimates[i], centre + shrink * (x - centre), shrink);
+      move(&estimates[i], centre + shrink * (x - centre));
+      estimates[i].stddev = published_up(shrink * noise);
     } else if (is_vector) {
-      if (norm > view->radius) move(&estimates[i], centre + view->radius / norm * (x - centre), 1);
+      if (norm > view->radius) move(&estimates[i], centre + view->radius / norm * (x - centre));
     } else {
-      move(&estimates[i], clamp(x, centre - view->radius, centre + view->radius), 1);
+      move(&estimates[i], clamp(x, centre - view->radius, centre + view->radius));
     }
+  }
+}
+
+/* Moves the values and the ends of their intervals into the range of the numbers. */
+static void keep_in_range(const struct reading *reading, struct estimate *estimates, int count) {
+  if (!reading->shape->family->range) return;
+  struct range range = reading->shape->family->range(reading->question, reading->root);
+  for (int i = 0; i < count; i++) {
+    estimates[i].value = clamp(estimates[i].value, range.least, range.most);
+    estimates[i].low = clamp(estimates[i].low, range.least, range.most);
+    estimates[i].high = clamp(estimates[i].high, range.least, range.most);
   }
 }
 
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
-  int used = shape->family->estimate(reading, values, estimates), kept = 0;
+  int used = shape->family->estimate(reading, values, estimates);
   if (reading->view.is_ou && !shape->family->is_linear)
     move_towards_centre(reading, estimates, used);
-  if (!shape->max_groups) return used;
-  double threshold = estimate_threshold(reading);
-  for (int i = 0; i < used; i++) {
-    const int64_t *cell = &values[(int64_t)estimates[i].cell * shape->width];
-    double count = 0;
-    for (int j = 0; j < shape->counted; j++) count += (double)cell[j];
-    if (count >= threshold) estimates[kept++] = estimates[i];
-  }
-  return kept;
+  if (shape->max_groups) used = select_keys(reading, values, estimates, used);
+  keep_in_range(reading, estimates, used);
+  return used;
+}
+
+struct range range_of_x(const struct contribution *question, int root) {
+  (void)root;
+  return (struct range){question->low, question->high};
+}
+
+struct range range_of_spreads(const struct contribution *question, int root) {
+  double half = question->high / 2 - question->low / 2;
+  return (struct range){0, root ? half : half * half};
+}
+
+struct range range_of_components(const struct contribution *question, int root) {
+  (void)root;
+  return (struct range){-question->clip, question->clip};
 }

@@ -3,9 +3,9 @@
 ** floating point is safe here.
 **
 ** Each family has its own estimator (sums/family.h). The estimators return each value with the
-** standard deviation of its noise and a 95% interval; only estimate_bounds() returns neither.
-** Averages, spreads and quantiles are not linear in the point. Their standard deviations and
-** intervals are first-order approximations at the estimate.
+** standard deviation of its noise and an interval; only estimate_bounds() returns neither.
+** Averages, spreads and quantiles are not linear in the point. Their standard deviations are
+** first-order approximations at the estimate.
 */
 #ifndef DIFFUSE_MECHANISM_ESTIMATE_H
 #define DIFFUSE_MECHANISM_ESTIMATE_H
@@ -54,15 +54,22 @@ struct reading;
 double estimate_total_stddev(const struct reading *reading);
 
 /*
-** Returns the half-width of the central interval that contains the noise of a published number with
-** probability `confidence`. `rows` is a public guess of the number of rows. The result is in the
-** unit of the published number and rounded up. For an average and a variance the result is an upper
-** bound. For a standard deviation and a quantile, the function assumes that the rows are spread
-** evenly over [low, high] and that the quantile is the median.
+** Returns the half-width of the interval of a published number. `rows` is a public guess of the
+** number of rows. The result is in the unit of the published number and rounded up. For an average
+** and a variance the result is an upper bound. For a standard deviation and a quantile, the
+** function assumes that the rows are spread evenly over [low, high]. The half-width of a quantile
+** includes half a leaf.
 */
-double estimate_half_width(const struct reading *reading, double rows, double confidence);
+double estimate_half_width(const struct reading *reading, double rows);
 
-/* One published number. */
+/*
+** One published number, the standard deviation of its noise, and the interval [low, high], which
+** contains the true number with at least the confidence of the reading, or nearly: averages and
+** spreads of many rows and quantiles have first-order intervals. The true number is the one that
+** the clipped rows have. low <= value <= high, and no number leaves the range of its family. The
+** interval of an OU release is that before the value moves towards the centre. The interval of a
+** private key has its confidence among the releases that publish the key.
+*/
 struct estimate {
   int cell, component;
   double value, stddev, low, high;
@@ -74,6 +81,7 @@ struct reading {
   const struct layout *shape;
   struct view view;
   int cells;               /* the number of cells of the point */
+  double confidence;       /* of the intervals, in (0, 1) */
   int root;                /* for a spread: show the standard deviation, not the variance */
   const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
   int quantile_count;
@@ -97,21 +105,24 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
 estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
     estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
 
+/* The ranges of averages and quantiles, of spreads, and of averages of vectors (sums/family.h). */
+value_range range_of_x, range_of_spreads, range_of_components;
+
 /* The functions that estimate_total_stddev() calls, one for each sort of family. */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
     estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
     estimate_rank_stddev;
 
 /* Returns an estimate without a cell that depends on several draws with this standard deviation. */
-struct estimate estimate_of_draws(const struct view *view, int component, double value,
+struct estimate estimate_of_draws(const struct reading *reading, int component, double value,
                                   double stddev);
 
 /*
 ** Returns the weighted sum of `count` independent estimates of the same component, as an estimate
 ** for the cell `cell`.
 */
-struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
-                               const double *weights, int cell);
+struct estimate estimate_mixed(const struct reading *reading, const struct estimate *from,
+                               int count, const double *weights, int cell);
 
 /*
 ** Returns the smallest noisy count, in lattice steps, for which a private key is shown. One unit

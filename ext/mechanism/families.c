@@ -39,7 +39,8 @@ const struct family family_sum = {.statistic = STATISTIC_NUMBER,
 
 /* ---- means and spreads ----------------------------------------------------------------------- */
 
-#define MEAN .statistic = STATISTIC_VECTOR, .components = 2, .shrinks_average = 1
+#define MEAN                                                                                       \
+  .statistic = STATISTIC_VECTOR, .components = 2, .shrinks_average = 1, .range = range_of_x
 #define MEAN_L2                                                                                    \
   MEAN, RATIO, .count_factor = HALF, .row_norm = SLANT, .spread = MEAN_SPREAD,                     \
                .add = vector_sum_add_centred, .estimate = estimate_means,                          \
@@ -47,7 +48,9 @@ const struct family family_sum = {.statistic = STATISTIC_NUMBER,
 #define MEAN_L1                                                                                    \
   MEAN, L1, .shares = 2, .count_factor = 1, .add = vector_sum_add_pair,                            \
             .estimate = estimate_paired_means, .stddev = estimate_paired_mean_stddev
-#define SPREAD .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1, .has_states = 1
+#define SPREAD                                                                                     \
+  .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1, .has_states = 1,              \
+  .range = range_of_spreads
 
 static const struct family family_mean_l1 = {MEAN_L1, .has_states = 1};
 const struct family family_mean = {MEAN_L2, .has_states = 1, .l1 = &family_mean_l1};
@@ -67,7 +70,7 @@ const struct family family_spread = {SPREAD_L2, .spread = CURVE_SPREAD, .l1 = &f
 #define VECTOR .statistic = STATISTIC_VECTOR, .has_vector = 1, .has_states = 1
 #define VECTOR_MEAN                                                                                \
   VECTOR, .components = 1, RATIO, .count_in_clips = 1, .estimate = estimate_vector_means,          \
-          .stddev = estimate_vector_mean_stddev
+          .stddev = estimate_vector_mean_stddev, .range = range_of_components
 
 static const struct family family_vector_l1 = {VECTOR, L1, LINEAR};
 const struct family family_vector = {VECTOR, .row_norm = 1, .spread = 2, LINEAR,
@@ -83,8 +86,10 @@ const struct family family_vector_mean = {VECTOR_MEAN, .count_factor = HALF, .ro
 #define CELLS                                                                                      \
   .statistic = STATISTIC_VECTOR, .has_bins = 1, .components = 1, .add = vector_sum_add_bin,        \
   .has_states = 1
-#define BINS     CELLS, LINEAR
-#define TREE     CELLS, .is_tree = 1, .estimate = estimate_quantiles, .stddev = estimate_rank_stddev
+#define BINS CELLS, LINEAR
+#define TREE                                                                                       \
+  CELLS, .is_tree = 1, .estimate = estimate_quantiles, .stddev = estimate_rank_stddev,             \
+         .range = range_of_x
 #define L2_COUNT .row_norm = 1, .spread = COUNT_SPREAD
 
 /* With private keys, a further coordinate of each key counts units (layout.h). */

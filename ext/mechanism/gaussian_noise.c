@@ -1,6 +1,7 @@
 /* gaussian_noise.c: discrete Gaussian noise. */
 #include <float.h>
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sf_erf.h>
 #include <math.h>
 
 #include "math/gaussian.h"
@@ -84,6 +85,10 @@ static double gaussian_tail(uint64_t clock, int terms, double probability) {
   return sqrt((double)clock * terms) * gsl_cdf_ugaussian_Qinv(probability);
 }
 
+static double gaussian_log_tail(double x) {
+  return gsl_sf_log_erfc(x * M_SQRT1_2) - M_LN2;
+}
+
 const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .most = 1e6,
                                          .refines = 1,
@@ -101,4 +106,5 @@ const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .step_slack = gaussian_step_slack,
                                          .between_slack = gaussian_between_slack,
                                          .half_width = gaussian_half_width,
-                                         .tail = gaussian_tail};
+                                         .tail = gaussian_tail,
+                                         .log_tail = gaussian_log_tail};

@@ -107,6 +107,10 @@ static double laplace_tail(uint64_t clock, int terms, double probability) {
   return (double)laplace_scale(clock) * laplace_sum_quantile(terms, probability);
 }
 
+static double laplace_log_tail(double x) {
+  return x < 0 ? log1p(-exp(M_SQRT2 * x) / 2) : -M_SQRT2 * x - M_LN2;
+}
+
 const struct noise_law laplace_noise = {.name = "Laplace",
                                         .most = 1e3,
                                         .in_sum_norm = 1,
@@ -123,7 +127,8 @@ const struct noise_law laplace_noise = {.name = "Laplace",
                                         .step_slack = no_step_slack,
                                         .between_slack = no_between_slack,
                                         .half_width = laplace_half_width,
-                                        .tail = laplace_tail};
+                                        .tail = laplace_tail,
+                                        .log_tail = laplace_log_tail};
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 

@@ -85,6 +85,11 @@ struct noise_law {
   ** 1/2.
   */
   double (*tail)(uint64_t clock, int terms, double probability);
+  /*
+  ** Returns the logarithm of the probability that one draw exceeds x standard deviations, for the
+  ** continuous distribution.
+  */
+  double (*log_tail)(double x);
 };
 
 /*

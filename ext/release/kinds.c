@@ -4,6 +4,7 @@
 ** statistic.
 */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #include <sqlite3ext.h>
 #include "mechanism/families.h"
+#include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -255,10 +257,22 @@ const struct aggregate *aggregate_find(const char *kind) {
   return 0;
 }
 
-int kind_is_not_negative(const char *kind, double lo) {
+struct kind_display kind_display(const char *kind, double lo, double hi, double clip) {
   const struct aggregate *aggregate = aggregate_find(kind);
-  int is_count = aggregate && aggregate->counts && aggregate->family->is_linear;
-  return is_count || (aggregate && lo >= 0);
+  struct kind_display display = {-INFINITY, INFINITY, 0, 0};
+  if (!aggregate) return display;
+  const struct family *family = aggregate->family;
+  struct contribution question = {.clip = clip, .low = lo, .high = hi};
+  if (family->range) {
+    struct range range = family->range(&question, aggregate->root);
+    display.least = range.least;
+    display.most = range.most;
+  } else if (aggregate->counts && family->is_linear) {
+    display.least = 0;
+  }
+  display.has_leaves = family->is_tree;
+  display.shrinks = aggregate->is_ou;
+  return display;
 }
 
 /* ---- mechanisms ------------------------------------------------------------------------------ */

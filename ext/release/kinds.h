@@ -7,7 +7,7 @@
 #define DIFFUSE_RELEASE_KINDS_H
 
 #include "base/error.h"
-
+#include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
 
 /* Arguments and options that set a parameter of a kind. */
@@ -106,11 +106,8 @@ void mechanisms_add(const struct mechanism *const *mechanisms);
 
 #define MAX_ARGUMENTS 9
 
-/*
-** Returns whether the numbers of a kind cannot be negative. This holds for counts, and for numbers
-** that are computed from x in [lo, hi] with lo >= 0. lo is NaN for kinds without a range.
-*/
-int kind_is_not_negative(const char *kind, double lo);
+/* Tells the ledger how the numbers of a kind are shown. Counts are not below 0. */
+describe_display kind_display;
 
 /* Returns the aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);

@@ -2,7 +2,6 @@
 #include "release/numbers.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/vector_text.h"
 #include "math/rounding.h"
@@ -11,16 +10,26 @@
 
 SQLITE_EXTENSION_INIT3
 
-static struct reading reading_of(const struct publication *publication, double delta) {
+/* Room for the quantiles of a release. */
+struct quantiles {
+  double list[LAYOUT_MAX_QUANTILES];
+};
+
+static struct reading reading_of(const struct publication *publication, double delta,
+                                 double confidence, struct quantiles *quantiles) {
+  const char *text = publication->definition.release.quantiles;
   int keyed = publication->definition.contribution.keys != 0;
-  return (struct reading){.question = &publication->definition.contribution,
-                          .shape = &publication->definition.layout,
-                          .view = definition_view(publication),
-                          .cells = keyed ? publication->grid.cells
-                                         : publication->definition.layout.cells,
-                          .root = publication->definition.aggregate->root,
-                          .selection_delta = delta,
-                          .details = publication->definition.details};
+  return (struct reading){
+      .question = &publication->definition.contribution,
+      .shape = &publication->definition.layout,
+      .view = definition_view(publication),
+      .cells = keyed ? publication->grid.cells : publication->definition.layout.cells,
+      .root = publication->definition.aggregate->root,
+      .confidence = confidence,
+      .quantiles = quantiles->list,
+      .quantile_count = text ? vector_text_list(text, quantiles->list, LAYOUT_MAX_QUANTILES) : 0,
+      .selection_delta = delta,
+      .details = publication->definition.details};
 }
 
 void numbers_clear(struct numbers *numbers) {
@@ -28,22 +37,17 @@ void numbers_clear(struct numbers *numbers) {
   sqlite3_free(numbers->sent);
 }
 
-int numbers_read(const struct publication *publication, double delta, const int64_t *values,
-                 struct numbers *numbers) {
-  struct reading reading = reading_of(publication, delta);
-  const char *text = publication->definition.release.quantiles;
-  double *quantiles = text ? sqlite3_malloc64(sizeof *quantiles * strlen(text)) : 0;
-  if (quantiles) reading.quantile_count = vector_text_list(text, quantiles, (int)strlen(text));
-  reading.quantiles = quantiles;
+int numbers_read(const struct publication *publication, double delta, double confidence,
+                 const int64_t *values, struct numbers *numbers) {
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, delta, confidence, &quantiles);
   size_t room = (size_t)estimate_room(&reading) + 1;
   numbers->sent = 0;
   numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
-  numbers->count = -1;
-  if (numbers->estimates && (quantiles || !text))
-    numbers->count = estimate_point(&reading, values, numbers->estimates);
+  numbers->count = numbers->estimates ? estimate_point(&reading, values, numbers->estimates) : -1;
   numbers->shrink = reading.shrink;
   numbers->keys = publication->grid.keys;
-  sqlite3_free(quantiles);
+  numbers->confidence = confidence;
   return numbers->count >= 0 ||
          error_set(ledger_error(publication->session->ledger), "out of memory");
 }
@@ -69,11 +73,7 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
                                estimate->high};
 }
 
-/*
-** Returns the part of the tier's delta_keys that the selection of private keys may use. Each
-** publication of the release uses this part anew.
-*/
-static double selection_delta(const struct publication *publication) {
+double numbers_selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   double share = release->key_share * (1 - 0x1p-40); /* ten shares of 0.1 add up to at most 1 */
   return release->max_groups
@@ -82,7 +82,9 @@ static double selection_delta(const struct publication *publication) {
 }
 
 double numbers_threshold(const struct publication *publication) {
-  struct reading reading = reading_of(publication, selection_delta(publication));
+  struct quantiles quantiles;
+  struct reading reading =
+      reading_of(publication, numbers_selection_delta(publication), NUMBERS_CONFIDENCE, &quantiles);
   double steps = publication->definition.layout.family->by_exponent
                      ? estimate_bounds_threshold(&reading)
                      : estimate_threshold(&reading);
@@ -91,11 +93,13 @@ double numbers_threshold(const struct publication *publication) {
 }
 
 double numbers_stddev(const struct publication *publication) {
-  struct reading reading = reading_of(publication, 0);
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   return estimate_total_stddev(&reading);
 }
 
-double numbers_half_width(const struct publication *publication, double rows, double confidence) {
-  struct reading reading = reading_of(publication, 0);
-  return estimate_half_width(&reading, rows, confidence);
+double numbers_half_width(const struct publication *publication, double rows) {
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  return estimate_half_width(&reading, rows);
 }

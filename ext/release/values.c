@@ -12,7 +12,7 @@ int values_store(struct publication *publication, const struct cost *cost, const
   const struct mixing *mixing = publication->position.mixing;
   struct numbers numbers;
   int stored =
-      numbers_read(publication, cost->delta, values, &numbers) &&
+      numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers) &&
       (!mixing || mixing->send(publication, mixing, &numbers)) &&
       ledger_publication_insert(ledger, &publication->definition.release, tier,
                                 publication->position.clock, cost, numbers.shrink,

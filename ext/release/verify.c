@@ -62,7 +62,8 @@ static char *compare_values(struct publication *publication,
   struct comparison comparison = {{0}, 0, 1};
   char *found = 0;
   publication->position.clock = point->clock;
-  if (numbers_read(publication, published->delta, point->values, &comparison.numbers) &&
+  if (numbers_read(publication, published->delta, NUMBERS_CONFIDENCE, point->values,
+                   &comparison.numbers) &&
       rooms_resend(publication, tier, &comparison.numbers)) {
     ledger_values(ledger, publication->definition.release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||

@@ -50,6 +50,16 @@ typedef int estimate_values(struct reading *reading, const int64_t *values,
 */
 typedef double total_stddev(const struct reading *reading);
 
+/*
+** Returns the range in which the numbers of the family lie, whatever the rows are. `root`: the
+** numbers are standard deviations, not variances.
+*/
+struct contribution;
+struct range {
+  double least, most;
+};
+typedef struct range value_range(const struct contribution *question, int root);
+
 struct family {
   enum statistic statistic;
 
@@ -109,6 +119,7 @@ struct family {
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */
   total_stddev *stddev;
+  value_range *range; /* null: every number is possible */
 };
 
 #endif

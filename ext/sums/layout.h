@@ -51,16 +51,17 @@ struct contribution {
 ** Bounds on parameters. Outside these bounds the lattice would exceed the range of doubles, or the
 ** release would need too much memory.
 */
-#define LAYOUT_MAX_RANGE  1e100 /* limit of |low| and |high|, whose squares must be finite */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip, where clip is a number of rows */
-#define LAYOUT_MAX_ROWS   1e9
-#define LAYOUT_MIN_CLIP   1e-150
-#define LAYOUT_MAX_CLIP   1e150
-#define LAYOUT_MAX_SIZE   4096   /* dimension of a vector */
-#define LAYOUT_MAX_BINS   65536  /* bins of a histogram, or leaves of a tree */
-#define LAYOUT_MAX_GRID   0x1p40 /* most values of a grid; doubles up to 2^40 are exact to 2^-12 */
-#define LAYOUT_MAX_GROUPS 1024   /* largest number of private keys of a unit */
-#define LAYOUT_MAX_KEYS   (1 << 20)
+#define LAYOUT_MAX_RANGE     1e100 /* limit of |low| and |high|, whose squares must be finite */
+#define LAYOUT_MIN_ROWS      0.01  /* least clip, where clip is a number of rows */
+#define LAYOUT_MAX_ROWS      1e9
+#define LAYOUT_MIN_CLIP      1e-150
+#define LAYOUT_MAX_CLIP      1e150
+#define LAYOUT_MAX_SIZE      4096  /* dimension of a vector */
+#define LAYOUT_MAX_BINS      65536 /* bins of a histogram, or leaves of a tree */
+#define LAYOUT_MAX_GRID      0x1p40 /* most values of a grid; such doubles are exact to 2^-12 */
+#define LAYOUT_MAX_QUANTILES 1000
+#define LAYOUT_MAX_GROUPS    1024 /* largest number of private keys of a unit */
+#define LAYOUT_MAX_KEYS      (1 << 20)
 /* Limit of the number of coordinates: those of all public keys, or of one unit's private keys. */
 #define LAYOUT_MAX_COORDINATES (1 << 22)
 

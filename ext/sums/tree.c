@@ -75,26 +75,43 @@ int tree_leaves(const double *nodes, struct tree tree, double *leaves) {
 }
 
 /*
-** Let A be the matrix that maps the counts of leaves to the counts of nodes. For noisy counts y of
-** nodes of variance 1, the consistent leaves are x = (A'A)^-1 A' y, and the variance of c'x is c'
-** (A'A)^-1 c. The function computes this without a matrix. If y is c at the leaves and 0 at all
-** other nodes, then A' y = c, so the consistent leaves of this y are (A'A)^-1 c.
+** Sets below[level] to the variance of the best estimate of a node of this level that follows from
+** the counts of the node and of all nodes below it (see pass_upward()).
+*/
+static void variances_below(struct tree tree, double *below) {
+  below[tree.levels] = 1;
+  for (int level = tree.levels - 1; level >= 1; level--)
+    below[level] = 1 / (1 + 1 / (children_of(tree, level) * below[level + 1]));
+}
+
+/*
+** Let a node with c children contain `place`, let k of its children lie left of `place`, and let f
+** be the part of the next child that does. The consistent count of a child is T/c + e - m, where T
+** is the count of the node, e has the variance v = below[], and m is the mean of e over the c
+** children. The differences e - m are independent of T. The rows of the node left of `place` are
+** therefore T (k + f)/c, plus noise of variance v (k + f^2 - (k + f)^2/c), plus the noise inside
+** the child that contains `place`. All rows together have the variance c v of the root's children.
 */
 double tree_rank_stddev(struct tree tree, double q, double place) {
-  int count = 1 << tree.bits;
-  double *nodes = calloc((size_t)tree_level(tree, tree.levels + 1), sizeof *nodes);
-  double *leaves = malloc(sizeof *leaves * (size_t)count);
-  double variance = NAN;
-  if (nodes && leaves) {
-    double *c = nodes + tree_level(tree, tree.levels);
-    for (int i = 0; i < count; i++) c[i] = fmin(fmax(place - i, 0), 1) - q;
-    if (tree_leaves(nodes, tree, leaves)) {
-      variance = 0;
-      for (int i = 0; i < count; i++) variance += c[i] * leaves[i];
-    }
+  double below[TREE_MOST_LEVELS + 1], part = place / (1 << tree.bits);
+  variances_below(tree, below);
+  double variance = (part - q) * (part - q) * children_of(tree, 0) * below[1];
+  for (int level = 0; level < tree.levels; level++) {
+    int many = children_of(tree, level);
+    double at = part * many, left = fmin(floor(at), many - 1), inside = at - left;
+    variance += below[level + 1] * (left + inside * inside - at * at / many);
+    part = inside;
   }
-  free(nodes);
-  free(leaves);
+  return sqrt(fmax(variance, 0));
+}
+
+/* The mean of the variance of tree_rank_stddev() over k = 0 to c - 1 and f in [0, 1]. */
+double tree_typical_stddev(struct tree tree, double q) {
+  double below[TREE_MOST_LEVELS + 1];
+  variances_below(tree, below);
+  double variance = (1.0 / 3 - q + q * q) * children_of(tree, 0) * below[1];
+  for (int level = 0; level < tree.levels; level++)
+    variance += below[level + 1] * (children_of(tree, level) - 1) / 6;
   return sqrt(variance);
 }
 

@@ -13,9 +13,11 @@
 #ifndef DIFFUSE_SUMS_TREE_H
 #define DIFFUSE_SUMS_TREE_H
 
+#define TREE_MOST_LEVELS 16
+
 /*
-** The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= 16. If levels is 0, there is no
-** tree.
+** The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= TREE_MOST_LEVELS. If levels is 0,
+** there is no tree.
 */
 struct tree {
   int bits, levels;
@@ -52,9 +54,12 @@ int tree_leaves(const double *nodes, struct tree tree, double *leaves);
 ** the nodes have variance 1. This is the standard deviation of
 **     (1 - q) * (count left of `place`) - q * (count right of `place`),
 ** where both counts come from the consistent counts. If `place` is inside a leaf, a proportional
-** part of the leaf counts as left of `place`. Returns NaN if memory runs out.
+** part of the leaf counts as left of `place`.
 */
 double tree_rank_stddev(struct tree tree, double q, double place);
+
+/* Returns the root mean square of tree_rank_stddev() over all places from 0 to 2^bits. */
+double tree_typical_stddev(struct tree tree, double q);
 
 /*
 ** Sets `totals` to running totals of the leaves that never decrease and are never negative: the

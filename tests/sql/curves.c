@@ -57,16 +57,16 @@ static int charge(struct ledger *ledger, const char *tier, const struct cost *co
   return charged;
 }
 
-static int is_positive(const char *kind, double lo) {
-  (void)kind;
-  return lo >= 0;
+static struct kind_display displayed(const char *kind, double lo, double hi, double clip) {
+  (void)kind, (void)lo, (void)hi, (void)clip;
+  return (struct kind_display){0, 0, 0, 0};
 }
 
 int main(int argc, char **argv) {
   sqlite3 *db;
   if (argc < 2 || sqlite3_open(argv[1], &db)) return 1;
   struct error error = {0};
-  struct ledger *ledger = ledger_new(db, is_positive, &error);
+  struct ledger *ledger = ledger_new(db, displayed, &error);
   for (int i = 2; i + 4 < argc; i += 5) {
     struct laplace parameters = {atof(argv[i + 2]), atof(argv[i + 3])};
     struct cost cost = {0, atof(argv[i + 4]), laplace, &parameters};

@@ -41,28 +41,39 @@ def last_digit(x):
     return decimal.Decimal(f"{x:.14e}").normalize().as_tuple().exponent if x else math.inf
 
 
-def display(value, low, high, not_negative, lo=0.0, grid=None):
+def limited(n, place, scale, least, most):
+    """Writes n * 10^place, or the nearer end of the range with all its digits."""
+    x, step = fractions.Fraction(n) * fractions.Fraction(10) ** place, fractions.Fraction(10)
+    for end, outside in ((least, x < least), (most, x > most)):
+        if outside:
+            last = min(place, last_digit(end))
+            return written(round(fractions.Fraction(end) / step**last), last - scale)
+    return written(n, place - scale)
+
+
+def display(value, low, high, least=-math.inf, most=math.inf, lo=0.0, grid=None, leaf=None):
     below, above = (value - low) * (1 - 1e-6), (high - value) * (1 - 1e-6)
     half = below / 2 + above / 2
     if not half:
-        return certain(max(value, 0) if not_negative else value, grid)
+        return certain(min(max(value, least), most), grid)
     first = first_digit(max(abs(value), half)) if value or half else 0
     place = first - 14
     lead = first_digit(half)
     place = max(place, lead - 1 if rounded(half, lead - 1, "up") < 30 else lead)
     if grid:
         place = max(place, min(last_digit(lo), last_digit(grid)))
+    if leaf:
+        place = max(place, first_digit(leaf))
     scale = first if first >= 15 or place < -9 else 0
     shown, minus, plus = rounded(value, place, "nearest"), rounded(below, place, "up"), rounded(above, place, "up")
-    if not_negative:
-        shown = max(shown, 0)
-    if minus == plus:
-        text = f"{written(shown, place - scale)} ± {written(plus, place - scale)}"
+    unit = fractions.Fraction(10) ** place
+    fits = math.inf in (-least, most) or (shown - minus) * unit >= least and (shown + plus) * unit <= most
+    if minus == plus and fits:
+        text = f"{limited(shown, place, scale, least, most)} ± {written(plus, place - scale)}"
     else:
         ends = rounded(value - below, place, "down") if minus else shown, rounded(value + above, place, "up") if plus else shown
-        if not_negative:
-            ends = tuple(max(end, 0) for end in ends)
-        text = f"{written(shown, place - scale)} ({written(ends[0], place - scale)} to {written(ends[1], place - scale)})"
+        first_end, last_end = (limited(end, place, scale, least, most) for end in ends)
+        text = f"{limited(shown, place, scale, least, most)} ({first_end} to {last_end})"
     return f"({text}) × 10^{scale}" if scale else text
 
 
@@ -84,8 +95,8 @@ def certain(value, grid):
     (1200, 1200, 1200, 100, "1,200 ± 50"), (200, 200, 200, 40, "200 ± 20")])
 def test_examples_of_the_rules_for_a_grid(book, value, low, high, grid, text):
     """Compares the extension and the reference with examples that were computed by hand."""
-    assert display(value, low, high, True, 0.0, grid) == text
-    assert shown_by_ledger(book, "median", [(float(value), float(low), float(high))], 0.0, grid) == [text]
+    assert display(value, low, high, 0, math.inf, 0.0, grid) == text
+    assert shown_by_ledger(book, "median", [(float(value), float(low), float(high))], 0.0, math.inf, grid) == [text]
 
 
 @pytest.mark.parametrize("value,low,high,positive,text", [
@@ -98,17 +109,42 @@ def test_examples_of_the_rules_for_a_grid(book, value, low, high, grid, text):
     (0.35, 0.05, 0.65, False, "0.3 ± 0.3")])
 def test_examples_of_the_rules(value, low, high, positive, text):
     """Compares the reference above with examples that were computed by hand."""
-    assert display(value, low, high, positive) == text
+    assert display(value, low, high, 0 if positive else -math.inf) == text
+
+
+@pytest.mark.parametrize("kind,lo,hi,value,low,high,text", [
+    ("avg", 0, 20, 20, 0, 20, "20 (0 to 20)"), ("avg", 1, 10, 1.02, 1, 4.97, "1.0 (1.0 to 5.0)"), ("avg", 0.25, 10, 0.27, 0.25, 4.1, "0.3 (0.25 to 4.1)"),
+    ("avg", 0.25, 10, 0.25, 0.25, 4.1, "0.25 (0.25 to 4.1)"), ("avg", -10, -1, -1.02, -5, -1, "-1.0 (-5.0 to -1.0)"),
+    ("avg", 0, 800, 795, 780, 800, "795 (780 to 800)"), ("avg", 0, 20, 19.906, 19.8061, 20, "19.91 (19.80 to 20.00)"), ("var", 0, 2, 0.9, 0.2, 1, "0.9 (0.2 to 1.0)"),
+    ("stddev", 0, 2, 0.96, 0.2, 1, "1.0 (0.2 to 1.0)"), ("group_avg", 0, 3.5, 3.4, 1.1, 3.5, "3.4 (1.1 to 3.5)"), ("count", None, None, 2, -4, 12, "2 (0 to 12)")])
+def test_no_number_is_shown_outside_a_public_range(book, kind, lo, hi, value, low, high, text):
+    row = (float(value), float(low), float(high))
+    assert shown_by_ledger(book, kind, [row], lo, hi) == [text]
+
+
+@pytest.mark.parametrize("value,low,high,lo,hi,leaves,text", [
+    (50.0491, 50, 50.09765625, 0, 100, 1024, "50.05 ± 0.05"), (65230.64, 58593.75, 68359.375, 0, 1e7, 1024, "65,000 (58,000 to 69,000)"),
+    (50.0131, 50, 50.0244140625, 0, 100, 4096, "50.01 ± 0.02"), (3.5, 3, 4, 0, 16, 16, "4 ± 1")])
+def test_no_digit_is_below_the_width_of_a_leaf(book, value, low, high, lo, hi, leaves, text):
+    assert display(value, low, high, lo, hi, leaf=(hi - lo) / leaves) == text
+    assert shown_by_ledger(book, "median", [(value, low, high)], lo, hi, size=leaves) == [text]
+
+
+def test_numbers_of_ou_kinds_say_where_they_move(book):
+    with contextlib.closing(ledger_of(book)) as ledger:
+        ledger.execute("UPDATE dp_release SET centre = 12.5")
+    assert shown_by_ledger(book, "ou_sum", [(3.0, -2.0, 9.0)]) == ["3 (-2 to 9), shrunk towards 12.5"]
+    assert shown_by_ledger(book, "sum", [(3.0, -2.0, 9.0)]) == ["3 (-2 to 9)"]
 
 
 # ---- the extension -----------------------------------------------------------------------------------
 
 
-def shown_by_ledger(path, kind, rows, lo=None, grid=None):
+def shown_by_ledger(path, kind, rows, lo=None, hi=None, grid=None, size=None):
     """Edits the ledger: replaces the values of a release of this kind by rows (value, low, high). Returns dp_value.display of
     these rows."""
     with contextlib.closing(ledger_of(path)) as ledger:
-        ledger.execute("UPDATE dp_release SET kind = ?, lo = ?, grid = ?", (kind, lo, grid))
+        ledger.execute("UPDATE dp_release SET kind = ?, lo = ?, hi = ?, grid = ?, size = ?", (kind, lo, hi, grid, size))
         ledger.execute("BEGIN")
         ledger.execute("DELETE FROM dp_value")
         ledger.executemany("INSERT INTO dp_value SELECT id, name, 'clinic', '', ?, ?, 1.0, ?, ? FROM dp_release",
@@ -143,11 +179,11 @@ def random_rows(seed, count):
 
 @pytest.mark.parametrize("kind,lo,positive", [
     ("count", None, True), ("group_count", None, True), ("histogram", -5.0, True), ("response_count", None, True),
-    ("sum", None, False), ("avg", -1.0, False), ("avg", 0.0, True), ("median", -2.0, False), ("ou_count", None, True)])
+    ("sum", None, False), ("avg", -math.inf, False), ("avg", 0.0, True), ("median", -math.inf, False)])
 def test_display_follows_the_rules(book, kind, lo, positive):
     rows = random_rows(kind, 1500)
-    for row, got in zip(rows, shown_by_ledger(book, kind, rows, lo), strict=True):
-        assert got == display(*row, positive), (row, got)
+    for row, got in zip(rows, shown_by_ledger(book, kind, rows, lo, math.inf), strict=True):
+        assert got == display(*row, 0 if positive else -math.inf), (row, got)
         if positive:
             assert "-" not in got.split("10^")[0]
 
@@ -157,8 +193,8 @@ def test_no_digit_is_beyond_the_grid(book, lo, grid):
     draw = random.Random(f"{lo} {grid}")
     steps = [(k := draw.randrange(1000), max(0, k - draw.choice([0, 0, 1, 3, 40])), k + draw.choice([0, 0, 1, 3, 40])) for _ in range(400)]
     rows = [tuple(lo + grid * k for k in ks) for ks in steps]
-    for row, got in zip(rows, shown_by_ledger(book, "median", rows, lo, grid), strict=True):
-        assert got == display(*row, lo >= 0, lo, grid), row
+    for row, got in zip(rows, shown_by_ledger(book, "median", rows, lo, math.inf, grid), strict=True):
+        assert got == display(*row, lo, math.inf, lo, grid), row
         assert "± 0.0 " not in got + " " and not re.search(r"± 0(\.0*)?$", got)
 
 
@@ -166,11 +202,11 @@ def test_extremes_are_shown_too(book):
     rows = [(1.7e308, 1.6e308, 1.79e308), (-1e-300, -2e-300, 0.0), (5e-324, -1e-323, 2e-323), (0.0, -1.0, 1.0), (-0.0, -1.0, 1.0),
             (1e15, 1e15 - 1, 1e15 + 1), (123456789012345.0, 123456789012344.0, 123456789012346.0), (1e5, 1e5 - 1e-9, 1e5 + 1e-9)]
     got = shown_by_ledger(book, "sum", rows)
-    assert got == [display(*row, False) for row in rows]
+    assert got == [display(*row) for row in rows]
     assert got[3] == got[4] == "0.0 ± 1.0"
     alone = [(12.699999999999999, "12.7"), (7.0, "7"), (0.0, "0"), (-1234.25, "-1,234.25"), (1e20, "1 × 10^20"), (1e-12, "1 × 10^-12"), (2 / 3, "0.666666667")]
     for (value, text), shown in zip(alone, shown_by_ledger(book, "sum", [(value, value, value) for value, _ in alone])):
-        assert shown == display(value, value, value, False) == text
+        assert shown == display(value, value, value) == text
     at_one_end = [(12.699999999999999, 12.699999999999999, 12.8), (12.8, 12.7, 12.8), (-12.7, -12.8, -12.7)]
     assert shown_by_ledger(book, "sum", at_one_end) == ["12.70 (12.70 to 12.80)", "12.80 (12.70 to 12.80)", "-12.70 (-12.80 to -12.70)"]
     assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval without information
@@ -193,7 +229,7 @@ def test_display_of_releases(path):
     assert len(found) == 3 + 14
     for release, value, low, high, text in found:
         assert re.fullmatch(rf"{NUMBER} (± {NUMBER}|\({NUMBER} to {NUMBER}\))", text), text
-        assert text == display(value, low, high, True)
+        assert text == display(value, low, high, 0, 10 if release in "mq" else math.inf, leaf=10 / 1024 if release == "q" else None)
     assert db.execute("SELECT count(*) FROM dp_value WHERE display = (SELECT display FROM dp_value WHERE release = 'n')"
                       " AND release = 'n'").fetchone() == (1,)
     one(db, "SELECT dp_discard('n')")

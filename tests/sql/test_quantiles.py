@@ -67,14 +67,15 @@ def test_the_error_in_rank_is_that_of_least_squares(errors):
 
 
 def test_stated_figures_are_those_of_least_squares(errors):
-    """stddev is the standard deviation of the rank divided by the rows in a leaf of width 1, and the intervals contain the
-    quantiles as often as stated."""
+    """stddev is the standard deviation of the rank divided by the rows in a leaf of width 1. The intervals are whole leaves, much
+    wider than this noise."""
     _, sigma, stated = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place)) / PER_LEAF
         assert numpy.allclose(stated[:, j, 1], stddev, rtol=0.06)
         held = numpy.mean((stated[:, j, 2] <= RIGHT[j]) & (RIGHT[j] <= stated[:, j, 3]))
-        assert abs(held - 0.95) <= 0.005 + SEVEN * math.sqrt(0.95 * 0.05 / RELEASES)
+        assert held >= 0.95 - SEVEN * math.sqrt(0.95 * 0.05 / RELEASES)
+        assert (stated[:, j, 2:] == numpy.round(stated[:, j, 2:])).all() and (stated[:, j, 2] < stated[:, j, 3]).all()
 
 
 @pytest.mark.slow

@@ -37,7 +37,8 @@ static struct view ou_view(uint64_t clock, int granularity, double radius, doubl
 static struct estimate shown(const struct view *view, int64_t point) {
   struct contribution question = {.family = &family_sum, .clip = 1};
   struct layout shape;
-  struct reading reading = {.question = &question, .shape = &shape, .view = *view, .cells = 1};
+  struct reading reading = {
+      .question = &question, .shape = &shape, .view = *view, .cells = 1, .confidence = 0.95};
   struct estimate estimate = {0, 0, NAN, NAN, NAN, NAN};
   layout_make(&shape, &question, 1, 0);
   CHECK(estimate_room(&reading) == 1 && estimate_point(&reading, &point, &estimate) == 1,
@@ -193,8 +194,8 @@ static void read_start(struct read *read, const struct contribution *question, d
   design_make(&read->design, &read->shape, rate, noise);
   uint64_t clock = noise->clock(read->design.sensitivity, rate);
   read->coordinates = cells * read->shape.width;
-  read->reading =
-      (struct reading){.question = &read->question, .shape = &read->shape, .cells = cells};
+  read->reading = (struct reading){
+      .question = &read->question, .shape = &read->shape, .cells = cells, .confidence = 0.95};
   read->reading.view = plain_view(clock, read->design.granularity);
   read->reading.view.shift = read->design.shift;
   read->reading.view.noise = noise;
@@ -381,7 +382,9 @@ static void averages_stay_in_range(void) {
       double mean = fmin(fmax(sums[j] / fmax(counts[i], 1), -1), 1);
       CHECK(fabs(read.estimates[0].value - (10 + 20 * mean)) <= 1e-3, "%g of %g: %g", sums[j],
             counts[i], read.estimates[0].value);
-      CHECK(read.estimates[0].value >= -10 && read.estimates[0].value <= 30, "out of range");
+      CHECK(read.estimates[0].low >= -10 && read.estimates[0].low <= read.estimates[0].value &&
+                read.estimates[0].value <= read.estimates[0].high && read.estimates[0].high <= 30,
+            "%g of %g: out of range", sums[j], counts[i]);
       CHECK(isfinite(read.estimates[0].stddev) && read.estimates[0].stddev > 0, "stddev");
     }
   }
@@ -391,12 +394,14 @@ static void averages_stay_in_range(void) {
   set(&read, 2, -50);
   read_point(&read);
   CHECK(read.estimates[0].value == 2 && read.estimates[1].value == -2, "components of vectors");
+  CHECK(read.estimates[0].high == 2 && read.estimates[1].low == -2, "ends of vectors");
 }
 
 /*
 ** With a radius, the average moves to the nearest value within the radius of the centre, and the
 ** published noise does not change. With theta and rho, the distance of the average from the centre
-** shrinks by the same factor as the noise of the average.
+** shrinks by the same factor as the noise of the average. The interval is always that of the
+** average before it moves, and grows where the moved average is outside.
 */
 static void averages_move_towards_the_centre(void) {
   static struct read read;
@@ -405,7 +410,7 @@ static void averages_move_towards_the_centre(void) {
   struct table table = put_rows(&read, 0, 300, 2, 9);
   read_point(&read);
   double noise = read.estimates[0].stddev, centre = 4, away = table.mean - centre;
-  double half_width = read.estimates[0].high - read.estimates[0].value;
+  double low = read.estimates[0].low, high = read.estimates[0].high;
   read.reading.view.is_ou = 1;
   read.reading.view.centre = centre;
   read.reading.view.theta = read.reading.view.rho = NAN;
@@ -416,7 +421,8 @@ static void averages_move_towards_the_centre(void) {
     CHECK(read.reading.shrink == 1, "public parameters alone do not know it");
     CHECK_CLOSE(read.estimates[0].value, i ? table.mean : centre + away / 2, 1e-6);
     CHECK_CLOSE(read.estimates[0].stddev, noise, 1e-11);
-    CHECK_CLOSE(read.estimates[0].high - read.estimates[0].value, half_width, 1e-9);
+    CHECK(read.estimates[0].low == fmin(low, read.estimates[0].value), "low end");
+    CHECK(read.estimates[0].high == fmax(high, read.estimates[0].value), "high end");
   }
   read.reading.view.radius = NAN;
   read.reading.view.theta = 3;
@@ -424,7 +430,8 @@ static void averages_move_towards_the_centre(void) {
   read_point(&read);
   CHECK_CLOSE(read.estimates[0].value, centre + away / 2, 1e-6);
   CHECK_CLOSE(read.estimates[0].stddev, noise / 2, 1e-11);
-  CHECK_CLOSE(read.estimates[0].high - read.estimates[0].value, half_width / 2, 1e-9);
+  CHECK(read.estimates[0].low == fmin(low, read.estimates[0].value), "low end");
+  CHECK(read.estimates[0].high == fmax(high, read.estimates[0].value), "high end");
 }
 
 /* ---- spreads --------------------------------------------------------------------------------- */
@@ -457,10 +464,49 @@ static void variances_stay_in_range(void) {
       for (int j = 0; j < 3; j++) set(&read, j, sums[j == 0 ? i % 7 : j == 1 ? i / 7 % 7 : i / 49]);
       read_point(&read);
       const struct estimate *estimate = &read.estimates[0];
-      CHECK(estimate->value >= 0 && estimate->value <= (root ? 2 : 4), "case %d: %g", i,
-            estimate->value);
+      CHECK(0 <= estimate->low && estimate->low <= estimate->value &&
+                estimate->value <= estimate->high && estimate->high <= (root ? 2 : 4),
+            "case %d: %g in [%g, %g]", i, estimate->value, estimate->low, estimate->high);
       CHECK(isfinite(estimate->stddev) && estimate->stddev > 0, "case %d: %g", i, estimate->stddev);
     }
+  }
+}
+
+/*
+** The intervals of spreads hold at any size, even if the noise is as large as the number of rows.
+** The rows are constant, at the ends of the range, or spread over it.
+*/
+static void variances_of_few_rows(void) {
+  enum { RUNS = 3000 };
+  static struct read read;
+  static const int rows[] = {2, 3, 5, 10, 20, 40, 80, 160};
+  static int64_t truth[3];
+  for (int run = 0; run < 8 * 5; run++) {
+    int n = rows[run % 8], shape = run / 8, held = 0;
+    struct contribution question = {.family = of(SPREAD), .clip = 1, .low = 0, .high = 2};
+    read_start(&read, &question, 0.05, 1);
+    double a = 0, b = 0;
+    for (int i = 0; i < n; i++) {
+      double even = (2 * i + 1.0) / n - 1;
+      double u = shape == 0   ? 0
+                 : shape == 1 ? 1
+                 : shape == 2 ? (i % 2 ? 1 : -1)
+                 : shape == 3 ? even
+                 : i          ? 0.8
+                              : -1;
+      a += u;
+      b += 2 * u * u - 1;
+    }
+    put_sums(&read, 0, n, a, b);
+    double variance = (b / n + 1) / 2 - a / n * a / n;
+    for (int i = 0; i < 3; i++) truth[i] = read.point[i];
+    for (int i = 0; i < RUNS; i++) {
+      read_with_noise(&read, truth);
+      const struct estimate *estimate = &read.estimates[0];
+      held += estimate->low <= variance + 1e-6 && variance - 1e-6 <= estimate->high;
+    }
+    /* 5 standard errors below 95% */
+    CHECK(held >= 0.93 * RUNS, "%d rows of shape %d: %g", n, shape, (double)held / RUNS);
   }
 }
 
@@ -526,7 +572,58 @@ static void quantiles(void) {
       CHECK(read.estimates[i].component == i && read.estimates[i].cell == 0, "its place");
       CHECK(i == 0 || read.estimates[i].value >= read.estimates[i - 1].value, "decreases");
     }
-    if (kind == 0) check_noise(&read, 3, quantile_of(&question, leaves, 0.5), "median");
+  }
+}
+
+/*
+** The noise of a median is many leaves wide. The interval also contains the rest of the two leaves
+** at its ends, which makes it hold the median a little more often.
+*/
+static void noise_of_a_median(void) {
+  static struct read read;
+  enum { RUNS = 4000, LEAVES = 256 };
+  static const double median[] = {0.5};
+  static int64_t truth[MOST];
+  struct contribution question = {
+      .family = of(TREE), .clip = 1, .low = 0, .high = LEAVES, .size = LEAVES};
+  int leaves[LEAVES], held = 0;
+  for (int i = 0; i < LEAVES; i++) leaves[i] = 40;
+  read_start(&read, &question, is_l1 ? 1e-4 : 2e-5, 1);
+  read.reading.quantiles = median;
+  read.reading.quantile_count = 1;
+  put_leaves(&read, leaves);
+  read_point(&read);
+  double claimed = 0, sum = 0, squares = 0;
+  for (int i = 0; i < read.coordinates; i++) truth[i] = read.point[i];
+  for (int run = 0; run < RUNS; run++) {
+    read_with_noise(&read, truth);
+    const struct estimate *estimate = &read.estimates[0];
+    claimed += estimate->stddev / RUNS;
+    sum += estimate->value - LEAVES / 2;
+    squares += (estimate->value - LEAVES / 2) * (estimate->value - LEAVES / 2);
+    held += estimate->low <= LEAVES / 2 && LEAVES / 2 <= estimate->high;
+    CHECK(estimate->low == rint(estimate->low) && estimate->high == rint(estimate->high), "leaves");
+  }
+  double stddev = sqrt(squares / RUNS - sum / RUNS * (sum / RUNS)), part = (double)held / RUNS;
+  CHECK(claimed > 5 && fabs(stddev / claimed - 1) <= 0.15, "%g, published %g", stddev, claimed);
+  CHECK(part >= 0.93 && part <= 0.999, "the interval holds in %d of %d", held, (int)RUNS);
+}
+
+/* If all rows are in one leaf, nothing tells where, so the interval is the leaf. */
+static void tied_rows(void) {
+  static struct read read;
+  static const double wanted[] = {0.1, 0.5, 0.9};
+  struct contribution question = {.family = of(TREE), .clip = 1, .low = 0, .high = 16, .size = 16};
+  int leaves[16] = {[5] = 100000};
+  read_start(&read, &question, 0.5, 1);
+  read.reading.quantiles = wanted;
+  read.reading.quantile_count = 3;
+  put_leaves(&read, leaves);
+  read_point(&read);
+  for (int i = 0; i < 3; i++) {
+    const struct estimate *estimate = &read.estimates[i];
+    CHECK(estimate->low == 5 && estimate->high == 6, "[%g, %g]", estimate->low, estimate->high);
+    CHECK(estimate->stddev < 0.01, "the noise alone: %g", estimate->stddev);
   }
 }
 
@@ -547,7 +644,7 @@ static void quantiles_of_nothing(void) {
     for (int i = 0; i < 3; i++) {
       const struct estimate *estimate = &read.estimates[i];
       CHECK(estimate->value == 8 * wanted[i], "%g", estimate->value);
-      CHECK(estimate->low == 0 && estimate->high == 8 && estimate->stddev > 1.8, "interval");
+      CHECK(estimate->low == 0 && estimate->high == 8, "[%g, %g]", estimate->low, estimate->high);
     }
   }
 }
@@ -609,15 +706,22 @@ static void noise_that_is_known_beforehand(void) {
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
   struct contribution tree = {.family = of(TREE), .clip = 1, .low = 0, .high = 64, .size = 64};
-  static const double median[] = {0.5};
-  int leaves[64];
-  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* each leaf has width 1 and holds 1000 ranks */
+  static const double list[] = {0.5, 0.9, 0.4};
   read_start(&read, &tree, 0.5, 1);
-  read.reading.quantiles = median;
-  read.reading.quantile_count = 1;
-  put_leaves(&read, leaves);
-  read_point(&read);
-  CHECK_CLOSE(estimate_total_stddev(&read.reading), 1000 * read.estimates[0].stddev, 1e-5);
+  read.reading.quantiles = list;
+  double noise = ldexp(sqrt((double)read.reading.view.clock), read.design.granularity), most = 0;
+  for (int i = 0; i < 3; i++) { /* the quantile whose rank is the least certain */
+    double squares = 0;
+    for (int place = 0; place < 6400; place++) {
+      double stddev = tree_rank_stddev(read.shape.tree, list[i], (place + 0.5) / 100);
+      squares += stddev * stddev / 6400;
+    }
+    double even = tree_rank_stddev(read.shape.tree, list[i], 64 * list[i]);
+    most = fmax(most, fmax(sqrt(squares), even));
+    read.reading.quantile_count = i + 1;
+    CHECK_CLOSE(estimate_total_stddev(&read.reading), noise * most, 1e-4);
+  }
+  CHECK_CLOSE(estimate_half_width(&read.reading, 1e9), 0.5, 0.01); /* half a leaf */
 }
 
 /* ---- private keys ---------------------------------------------------------------------------- */
@@ -743,6 +847,53 @@ static void a_key_of_one_unit_is_rarely_shown(void) {
   check_lone_keys(KEY_MEAN);
 }
 
+/*
+** The intervals of published keys hold 95% of the true numbers, however rarely a key is published.
+** Each run adds noise until the key is published.
+*/
+static void intervals_of_published_keys(void) {
+  enum { RUNS = 3000 };
+  static struct read read;
+  static const enum number keyed[] = {KEY_COUNT, KEY_SUM, KEY_MEAN, KEY_SPREAD};
+  for (int run = 0; run < 4 * 5; run++) {
+    int f = run % 4, held = 0;
+    struct contribution question = {.family = of(keyed[f]),
+                                    .clip = 1,
+                                    .low = 0,
+                                    .high = 2,
+                                    .keys = KEYS_PRIVATE,
+                                    .max_groups = 2};
+    int64_t truth[4];
+    read_start(&read, &question, 0.1, 1);
+    read.reading.selection_delta = 1e-6;
+    double noise =
+        ldexp(sqrt((double)read.reading.view.clock * read.shape.counted), read.design.granularity) /
+        read.shape.count_factor;
+    double threshold =
+        ldexp(estimate_threshold(&read.reading), read.design.granularity) / read.shape.count_factor;
+    double n = threshold + (run / 4 - 2) * noise, value = 0.95 * n, wanted = 1.95;
+    if (keyed[f] == KEY_COUNT) {
+      set(&read, 0, wanted = n);
+    } else if (keyed[f] == KEY_SUM) {
+      set(&read, 0, n * read.shape.count_factor);
+      set(&read, 1, wanted = value);
+    } else { /* all rows have u = 0.95 */
+      put_sums(&read, 0, n, value, (2 * 0.95 * 0.95 - 1) * n);
+      if (keyed[f] == KEY_SPREAD) wanted = 0;
+    }
+    for (int i = 0; i < read.coordinates; i++) truth[i] = read.point[i];
+    for (int i = 0; i < RUNS; i++) {
+      do {
+        read_with_noise(&read, truth);
+      } while (read.count == 0);
+      held += read.estimates[0].low <= wanted + 1e-6 && wanted - 1e-6 <= read.estimates[0].high;
+    }
+    /* 5 standard errors below 95% */
+    CHECK(held >= 0.93 * RUNS, "family %d, %d sigma above the threshold: %g", f, run / 4 - 2,
+          (double)held / RUNS);
+  }
+}
+
 int main(void) {
   RUN(shrink_of_a_radius);
   RUN(shrink_of_a_process);
@@ -758,13 +909,17 @@ int main(void) {
     if (!is_l1) RUN(averages_move_towards_the_centre); /* OU noise is Gaussian */
     RUN(variances);
     RUN(variances_stay_in_range);
+    RUN(variances_of_few_rows);
     RUN(quantiles);
+    RUN(noise_of_a_median);
+    RUN(tied_rows);
     RUN(quantiles_of_nothing);
     RUN(coordinates_as_they_are);
     RUN(noise_that_is_known_beforehand);
     RUN(thresholds);
     RUN(keys_below_the_threshold_are_not_shown);
     RUN(a_key_of_one_unit_is_rarely_shown);
+    RUN(intervals_of_published_keys);
   }
   FINISH();
 }

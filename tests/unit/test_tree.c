@@ -187,6 +187,23 @@ static void rank_stddev_by_simulation(void) {
   }
 }
 
+/* Compares the closed form with Simpson's rule, which is exact for the square inside each leaf. */
+static void typical_stddev_by_integration(void) {
+  for (int bits = 1; bits <= 10; bits++) {
+    for (int is_l1 = 0; is_l1 < 2; is_l1++) {
+      struct tree tree = tree_make(bits, is_l1);
+      for (double q = 0; q <= 1; q += 0.125) {
+        double sum = 0;
+        for (int i = 0; i < 3 << bits; i++) {
+          double stddev = tree_rank_stddev(tree, q, i / 3 + i % 3 / 2.0);
+          sum += stddev * stddev * (i % 3 == 1 ? 4 : 1) / 6;
+        }
+        CHECK_CLOSE(tree_typical_stddev(tree, q), sqrt(ldexp(sum, -bits)), 1e-12);
+      }
+    }
+  }
+}
+
 /*
 ** Returns the error in rank of the median, root mean square over 64 places, for a sensitivity of 1.
 */
@@ -317,6 +334,7 @@ int main(void) {
   RUN(consistent_nodes_are_kept);
   RUN(rank_stddev_by_elimination);
   RUN(rank_stddev_by_simulation);
+  RUN(typical_stddev_by_integration);
   RUN(the_number_of_levels_is_good);
   RUN(running_totals_are_isotonic);
   RUN(true_counts_are_kept);

@@ -1,0 +1,15 @@
+/* interval.h: computes the interval of a published number with another confidence. */
+#ifndef DIFFUSE_RELEASE_INTERVAL_H
+#define DIFFUSE_RELEASE_INTERVAL_H
+
+#include "release/publication.h"
+
+/*
+** Sets [*low, *high] to the interval that a number published at the publication's tier would have
+** with this confidence, computed from the stored point. The caller has set the session, the release
+** and the position. Returns 1, or 0 after setting the ledger's error.
+*/
+int interval_read(struct publication *publication, const char *key, int component,
+                  double confidence, double *low, double *high);
+
+#endif

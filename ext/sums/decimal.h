@@ -1,0 +1,15 @@
+/* decimal.h: arithmetic with the decimals that people type. */
+#ifndef DIFFUSE_SUMS_DECIMAL_H
+#define DIFFUSE_SUMS_DECIMAL_H
+
+/*
+** Returns the double nearest to origin + k * step, where origin and step stand for the shortest
+** decimals that read back as these doubles, and k is a whole number of magnitude at most 2^53. The
+** result for (0, 7, 0.1) is therefore the double 0.7, which differs from 7 * 0.1.
+**
+** If the sum needs more than 38 digits, its last digits are far below the distance of two doubles,
+** and the function computes with doubles.
+*/
+double decimal_step(double origin, double k, double step);
+
+#endif
