@@ -80,6 +80,7 @@ static int register_all(sqlite3 *db, struct host *host) {
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);
+  if (rc == SQLITE_OK) rc = columns_register(db, host);
   for (int i = 0; rooms[i] && rc == SQLITE_OK; i++) rc = rooms[i]->functions(db, host);
   return rc;
 }

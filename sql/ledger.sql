@@ -247,8 +247,12 @@ CREATE TABLE dp_grant(
   name       TEXT NOT NULL PRIMARY KEY,  -- the names of its releases are '<name>/...'
   tier       TEXT NOT NULL REFERENCES dp_tier(name),
   share      REAL NOT NULL,          -- the share of the tier's remaining budget that was set aside
+  questions  INTEGER,                -- how many questions of weight 1 the share pays for; NULL: the owner gave a share
   diffuse    TEXT,                   -- tiers at which each answer is also published: a JSON array
-  pad_ms     INTEGER,                -- an answer returns after a multiple of this many milliseconds
+  pad_ms     INTEGER NOT NULL,       -- an answer returns after 1, 2, 4, 8, ... times as many milliseconds
+  seconds    REAL NOT NULL,          -- a question may take as long; then it fails and stays charged
+  steps      REAL NOT NULL,          -- steps of SQLite for each row of a unit
+  bytes      REAL NOT NULL,          -- memory for the evaluation of one unit
   created_at TEXT NOT NULL
 );
 

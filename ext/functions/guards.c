@@ -2,6 +2,7 @@
 ** guards.c: dp_guard(), which hands a connection to the members of one tier, and dp_grant(), which
 ** sets aside a part of a budget for their questions.
 */
+#include <math.h>
 #include <string.h>
 
 #include "base/sql_text.h"
@@ -98,12 +99,14 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   if (going && facts.grant.diffuse &&
       !json_elements(ledger_json(ledger), facts.grant.diffuse, take_name, &outward))
     going = error_set(error, "cannot read the tiers of the grant");
-  struct tier_guard_terms terms = {.tier = tier,
-                                   .grant = ask,
-                                   .outward = (const char *const *)outward.list,
-                                   .outward_count = outward.count,
-                                   .pad = facts.grant.pad_ms,
-                                   .policy = &facts.policy};
+  struct tier_guard_terms terms = {
+      .tier = tier,
+      .grant = ask,
+      .outward = (const char *const *)outward.list,
+      .outward_count = outward.count,
+      .pad = facts.grant.pad_ms,
+      .limits = {facts.grant.steps, facts.grant.bytes, facts.grant.seconds},
+      .policy = &facts.policy};
   sqlite3 *db = host->collector.db;
   if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
     host->guard = tier_guard_set(db, ledger, &terms, error);
@@ -149,30 +152,55 @@ static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /* ---- dp_grant -------------------------------------------------------------------------------- */
 
+/* A number among the options of dp_grant(), and its default. */
+static const struct grant_number {
+  struct domain domain;
+  int is_whole;
+  double otherwise;
+} grant_numbers[] = {{{"pad_ms", 1, GRANT_MOST_PAD, 0, 0}, 1, 500},
+                     {{"seconds", 0, 86400, 1, 0}, 0, 10},
+                     {{"steps", 1000, 1e12, 0, 0}, 1, 10000},
+                     {{"bytes", 1e6, 1e12, 0, 0}, 1, 16 << 20}};
+#define NUMBERS ((int)(sizeof grant_numbers / sizeof *grant_numbers))
+
 struct grant_options {
   struct json *json;
   struct names outward;
-  double pad;
+  double numbers[NUMBERS];
   struct error *error;
 };
-
-static const struct domain share_domain = {"share", 0, 1, 1, 0};
-static const struct domain pad_domain = {"pad_ms", 1, GRANT_MOST_PAD, 0, 0};
 
 static int grant_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct grant_options *options = context;
   struct error *error = options->error;
-  if (strcmp(key, "pad_ms") == 0) {
-    if (!domain_check(value, &pad_domain, &options->pad, error)) return 0;
-    return options->pad == (int)options->pad || error_set(error, "pad_ms must be a whole number");
+  for (int i = 0; i < NUMBERS; i++) {
+    double *number = &options->numbers[i];
+    if (strcmp(key, grant_numbers[i].domain.parameter) != 0) continue;
+    if (!domain_check(value, &grant_numbers[i].domain, number, error)) return 0;
+    return !grant_numbers[i].is_whole || *number == floor(*number) ||
+           error_set(error, "%s must be a whole number", key);
   }
   if (strcmp(key, "diffuse") != 0)
-    return error_set(error, "unknown option (known options: diffuse, pad_ms)");
+    return error_set(error,
+                     "unknown option (known options: bytes, diffuse, pad_ms, seconds, steps)");
   return (strcmp(type, "array") == 0 &&
           json_elements(options->json, (const char *)sqlite3_value_text(value), take_name,
                         &options->outward) &&
           options->outward.count > 0) ||
          error_set(error, "diffuse must be a JSON array of tiers, such as [\"public\"]");
+}
+
+/* Reads the third argument of dp_grant(): a number of questions, or a share. */
+static int take_size(sqlite3_value *value, struct ledger_grant *grant, struct error *error) {
+  static const struct domain domain = {"share", 0, 1e9, 1, 0};
+  double size;
+  if (!domain_check(value, &domain, &size, error)) return 0;
+  if (size >= 1 && size != floor(size))
+    return error_set(error, "share must be a whole number of questions, or a share below 1 of what "
+                            "is left");
+  grant->questions = size < 1 ? 0 : (int)size;
+  grant->share = size < 1 ? size : 0;
+  return 1;
 }
 
 /* Sets *text to a JSON array of the tiers, or to null if there are none. */
@@ -191,29 +219,35 @@ static int outward_text(const struct names *outward, char **text, struct error *
 
 /*
 ** dp_grant(name, tier, share [, options]) -> TEXT, the name
-** Sets aside a share, in (0, 1], of what is left of the tier's budget, for connections to which
-** dp_guard() has given this grant. The grant reserves its share at the tier and at every tier
-** inside it. `name` is any text without a slash. `options` is a JSON object with two members.
-** `diffuse` is an array of outer tiers at which every answer is also published; the grant reserves
-** its share there, too. `pad_ms` is a number of milliseconds: every answer returns after a multiple
-** of this time. A repeated call with the same arguments changes nothing. A grant cannot be changed.
+** Sets aside a part of what is left of the tier's budget, for connections to which dp_guard() has
+** given this grant. A `share` of 1 or more is a number of questions of weight 1, and a share below
+** 1 is a share of what is left. The grant reserves its part at the tier and at every tier inside
+** it. `options` is a JSON object. `diffuse` is an array of outer tiers at which every answer is
+** also published; the grant reserves its share there, too. `pad_ms`: every answer returns after 1,
+** 2, 4, ... times as many milliseconds. `seconds`, `steps` and `bytes` limit questions
+** (query/question.h).
+** A repeated call with the same arguments changes nothing. A grant cannot be changed.
 */
 static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   struct error *error = ledger_error(ledger);
-  struct grant_options options = {ledger_json(ledger), {0, 0}, 0, error};
+  struct grant_options options = {.json = ledger_json(ledger), .error = error};
   struct ledger_grant grant = {.share = 0};
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0, *json = 0;
-  if (!tier || !argument_number(context, argv[2], &share_domain, &grant.share) ||
-      (argc > 3 && sqlite3_value_type(argv[3]) != SQLITE_NULL &&
-       !(json = argument_text(context, argv[3], "options"))))
+  if (!tier || (argc > 3 && sqlite3_value_type(argv[3]) != SQLITE_NULL &&
+                !(json = argument_text(context, argv[3], "options"))))
     return;
-  int going = !json || json_members(options.json, json, grant_option, &options);
-  going = going && outward_text(&options.outward, &grant.diffuse, error);
+  for (int i = 0; i < NUMBERS; i++) options.numbers[i] = grant_numbers[i].otherwise;
+  int going = take_size(argv[2], &grant, error) &&
+              (!json || json_members(options.json, json, grant_option, &options)) &&
+              outward_text(&options.outward, &grant.diffuse, error);
   grant.name = (char *)name;
   grant.tier = (char *)tier;
-  grant.pad_ms = (int)options.pad;
+  grant.pad_ms = (int)options.numbers[0];
+  grant.seconds = options.numbers[1];
+  grant.steps = options.numbers[2];
+  grant.bytes = options.numbers[3];
   if (going && ledger_ready(ledger) &&
       ledger_grant_create(ledger, &grant, (const char *const *)options.outward.list,
                           options.outward.count)) {

@@ -109,6 +109,14 @@ static void close_rows(struct rows_asked *asked) {
   question_close(asked->question);
 }
 
+/* Sets a limit that the request does not set. Fails if the request sets a larger one. */
+static int limit_to(double *limit, const char *name, double most, struct error *error) {
+  if (*limit > most)
+    return error_set(error, "%s must be at most %.15g on this connection", name, most);
+  if (isnan(*limit)) *limit = most;
+  return 1;
+}
+
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error) {
   if (!host->guard) return 1;
@@ -118,8 +126,8 @@ int release_guarded(const struct host *host, struct request *request, int needs_
                      grant);
   if (request->refine)
     return error_set(error, "refine is the owner's (this connection asks under grant '%s')", grant);
-  if (!isnan(request->steps) && request->steps > DEFAULT_STEPS)
-    return error_set(error, "steps must be at most %d on this connection", DEFAULT_STEPS);
+  const struct guard_limits *limits = tier_guard_limits(host->guard);
+  if (!limit_to(&request->steps, "steps", limits->steps, error)) return 0;
   request->outward = tier_guard_outward(host->guard);
   if (!request->name)
     return !needs_name ||

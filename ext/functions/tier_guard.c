@@ -15,6 +15,7 @@ struct tier_guard {
   char *tier, *grant;
   char **outward;
   int pad;
+  struct guard_limits limits;
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
   struct collector *reader; /* the private connection to the file */
   struct allowed_functions functions;
@@ -171,7 +172,7 @@ static char **copy(const char *const *list, int count) {
 static struct tier_guard *make(const struct tier_guard_terms *terms) {
   struct tier_guard *guard = sqlite3_malloc(sizeof *guard);
   if (!guard) return 0;
-  *guard = (struct tier_guard){.pad = terms->pad};
+  *guard = (struct tier_guard){.pad = terms->pad, .limits = terms->limits};
   guard->tier = sqlite3_mprintf("%s", terms->tier);
   guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
   guard->outward = copy(terms->outward, terms->outward_count);
@@ -314,6 +315,10 @@ const char *tier_guard_grant(const struct tier_guard *guard) {
 
 const char *const *tier_guard_outward(const struct tier_guard *guard) {
   return (const char *const *)guard->outward;
+}
+
+const struct guard_limits *tier_guard_limits(const struct tier_guard *guard) {
+  return &guard->limits;
 }
 
 /* ---- running functions ----------------------------------------------------------------------- */

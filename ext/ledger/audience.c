@@ -164,8 +164,12 @@ static const struct audience_table audience_tables[] = {
      {{"name", "g.name"},
       {"tier", "g.tier"},
       {"share", "g.share"},
+      {"questions", "g.questions"},
       {"diffuse", "g.diffuse"},
       {"pad_ms", "g.pad_ms"},
+      {"seconds", "g.seconds"},
+      {"steps", "g.steps"},
+      {"bytes", "g.bytes"},
       {"created_at", DAY("g.created_at")}}},
     {"dp_reserve",
      "dp_reserve r JOIN dp_grant g ON g.name = r.grant_name JOIN tiers t ON t.name = r.tier"

@@ -237,9 +237,13 @@ struct table_columns {
   X(name, TEXT, 1, PLAIN)                                                                          \
   X(tier, TEXT, 2, PLAIN)                                                                          \
   X(share, REAL, 3, PLAIN)                                                                         \
-  X(diffuse, TEXT, 4, PLAIN)                                                                       \
-  X(pad_ms, COUNT, 5, PLAIN)                                                                       \
-  X(created_at, NOW, 6, PLAIN)
+  X(questions, COUNT, 4, PLAIN)                                                                    \
+  X(diffuse, TEXT, 5, PLAIN)                                                                       \
+  X(pad_ms, NUMBER, 6, PLAIN)                                                                      \
+  X(seconds, REAL, 7, PLAIN)                                                                       \
+  X(steps, REAL, 8, PLAIN)                                                                         \
+  X(bytes, REAL, 9, PLAIN)                                                                         \
+  X(created_at, NOW, 10, PLAIN)
 
 #define RESERVE_COLUMNS(X)                                                                         \
   X(grant_name, BORROWED, 1, PLAIN)                                                                \

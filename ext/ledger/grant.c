@@ -107,8 +107,11 @@ static int same_text(const char *a, const char *b) {
 static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
   struct ledger_grant stored;
   int found = grant_read(ledger, grant->name, &stored);
-  if (found && (!same_text(stored.tier, grant->tier) || stored.share != grant->share ||
-                !same_text(stored.diffuse, grant->diffuse) || stored.pad_ms != grant->pad_ms))
+  if (found && (!same_text(stored.tier, grant->tier) || stored.questions != grant->questions ||
+                (!grant->questions && stored.share != grant->share) ||
+                !same_text(stored.diffuse, grant->diffuse) || stored.pad_ms != grant->pad_ms ||
+                stored.seconds != grant->seconds || stored.steps != grant->steps ||
+                stored.bytes != grant->bytes))
     ledger_fail(ledger,
                 "grant '%s' exists with other parameters (grants are immutable: choose another "
                 "name)",
@@ -118,9 +121,9 @@ static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
 }
 
 static int check_name(struct ledger *ledger, const char *name) {
-  if (strchr(name, '/'))
-    return ledger_fail(ledger, "name must not contain a slash (releases of a grant are called "
-                               "'<grant>/<name>')");
+  size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+  if (name[length] || length < 1 || length > 64)
+    return ledger_fail(ledger, "name must have 1 to 64 letters, digits, '.', '_' or '-'");
   sqlite3_stmt *row = statement_bind(ledger, &find_name_of_grant, "s", name);
   int taken = statement_row(ledger, row);
   sqlite3_reset(row);
@@ -170,13 +173,28 @@ static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int
                      tier->name, left.total, needed->total);
 }
 
-static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
+/*
+** Sets the share of a grant for a number of questions of weight 1. The share is a little larger
+** than what the questions cost, because sums of doubles are rounded.
+*/
+static int find_share(struct ledger *ledger, struct ledger_grant *grant,
+                      const struct ledger_tier *tier, const struct held *left) {
+  double one = tier->accountant->cost_of_rate(tier->rate);
+  if (!grant->questions) return 1;
+  grant->share = grant->questions * one / left->total * (1 + 1e-9);
+  return grant->share <= 1 ||
+         ledger_fail(ledger, "tier '%s' has budget left for %lld such questions, not %d",
+                     tier->name, (long long)(left->total / one), grant->questions);
+}
+
+static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
                        const struct ledger_tier *tiers, int at, int outermost) {
   struct held left, amount;
   if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
-  amount = share_of(&left, grant->share);
-  if (!(amount.total > 0))
+  if (!(left.total > 0))
     return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
+  if (!find_share(ledger, grant, &tiers[at], &left)) return 0;
+  amount = share_of(&left, grant->share);
   for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {
     struct held own = amount;
     if (k < at) {
@@ -190,7 +208,7 @@ static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
   return !error_is_set(ledger->error);
 }
 
-int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
+int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
                         const char *const *outward, int outward_count) {
   struct ledger_tier *tiers = 0;
   int count = 0, entered = 0;
@@ -200,8 +218,8 @@ int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
     int outermost = at < 0 ? -1 : outermost_of(ledger, tiers, count, at, outward, outward_count);
     if (outermost >= 0 && is_new(ledger, grant) && check_name(ledger, grant->name) &&
         periods_enter(ledger, tiers[outermost].rate, &entered) &&
-        statement_insert(ledger, &insert_grant, grant) &&
-        reserve_all(ledger, grant, tiers, at, outermost))
+        reserve_all(ledger, grant, tiers, at, outermost) &&
+        statement_insert(ledger, &insert_grant, grant))
       budgets_left(ledger, tiers, count);
   }
   ledger_tiers_free(tiers, count);

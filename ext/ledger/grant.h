@@ -14,10 +14,11 @@
 ** Creates a grant in a transaction of its own. Each answer of the grant is also published at the
 ** `count` tiers in `outward`. The function reserves a share of the remaining budget at the grant's
 ** tier, at every tier inside this tier, and at outer tiers up to the outermost tier in `outward`.
+** If the grant has a number of questions, the function sets its share.
 ** Does nothing if a grant with this name and the same parameters exists. Fails if the parameters
 ** differ.
 */
-int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
+int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
                         const char *const *outward, int count);
 
 /*

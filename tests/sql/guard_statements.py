@@ -122,7 +122,7 @@ REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + JOIN
               "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
               "SELECT * FROM dp_answer", "SELECT CAST(dp_discard('total') AS TEXT)", "SELECT iif(1, dp_verify(), 1)"])
 
-TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve".split()
+TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve dp_column".split()
 
 # Statements that together show everything that a guarded connection can show.
 READ = (["SELECT * FROM " + table for table in TABLES]

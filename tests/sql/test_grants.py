@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import pathlib
 import random
 import re
@@ -23,7 +24,7 @@ ASK = {"ask": "visitors"}
 
 
 def grant(db, name="visitors", tier="public", share=0.5, **options):
-    return one(db, "SELECT dp_grant(?, ?, ?, ?)", name, tier, share, json.dumps(options) if options else None)
+    return one(db, "SELECT dp_grant(?, ?, ?, ?)", name, tier, share, json.dumps({"pad_ms": 1, **options}))
 
 
 def ask(db, name, tier="public", kind="count", query="SELECT 1 FROM visit", **options):
@@ -50,7 +51,8 @@ def test_a_grant_reserves_its_share_at_the_tier_and_inside(copy):
     db = connect(copy)
     limit, spent = db.execute("SELECT rate_limit, spent_rate FROM dp_tier JOIN dp_budget ON tier = name WHERE name = 'region'").fetchall()[0]
     assert grant(db, tier="region", share=0.25) == "visitors"
-    assert db.execute("SELECT name, tier, share, diffuse, pad_ms FROM dp_grant").fetchall() == [("visitors", "region", 0.25, None, None)]
+    assert db.execute("SELECT name, tier, share, questions, diffuse, pad_ms, seconds, steps, bytes FROM dp_grant").fetchall() == [
+        ("visitors", "region", 0.25, None, None, 1, 10, 10000, 16 * 2**20)]
     reserves = dict(db.execute("SELECT tier, reserved FROM dp_reserve"))
     assert set(reserves) == {"clinic", "region"}
     assert all(reserved == pytest.approx((limit - spent) / 4, rel=1e-8) for reserved in reserves.values())
@@ -72,6 +74,22 @@ def test_a_grant_pays_for_as_many_questions_as_it_holds(copy):
         assert capacity(again, first=500) == 0
         assert isinstance(ask(again, "question 0"), float)         # a replay is free
     assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("questions", [1, 2, 7])
+def test_a_grant_of_questions_pays_for_just_as_many(copy, questions):
+    db = connect(copy)
+    left = one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'public'")
+    grant(db, share=questions)
+    assert db.execute("SELECT questions, share < 1 FROM dp_grant").fetchall() == [(questions, 1)]
+    assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'public'") in (left - questions, left - questions - 1)
+    grant(db, share=questions)  # the same grant again, although less is left
+    assert "exists with other parameters" in refused(db, "SELECT dp_grant('visitors', 'public', ?, '{\"pad_ms\":1}')", questions + 1)
+    assert "exists with other parameters" in refused(db, "SELECT dp_grant('visitors', 'public', 0.5, '{\"pad_ms\":1}')")
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        assert capacity(visitor) == questions
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert refused(db, "SELECT dp_grant('all', 'public', 10000)").startswith("dp_grant: tier 'public' has budget left for ")
 
 
 def test_the_owner_has_what_grants_leave(copy):
@@ -98,7 +116,7 @@ def test_what_inner_tiers_spend_never_refuses_a_grant(published, tmp_path):
         grant(db, share=0.6)
         with contextlib.suppress(sqlite3.Error):
             for i in range(1000 if spender else 0):
-                release(db, spender, f"inner {i}")
+                release(db, spender, f"inner-{i}")
         with contextlib.closing(guarded(path, options=ASK)) as visitor:
             counts.append(capacity(visitor))
         assert one(db, "SELECT dp_verify()") == "ok"
@@ -144,7 +162,7 @@ def test_a_grant_at_a_middle_tier_stops_releases_at_outer_tiers(copy):
     """Outer releases are paid by the tiers inside, so they stop when a grant holds all of a middle tier's budget. A grant holds
     nothing at outer tiers."""
     db = connect(copy)
-    grant(db, tier="region", share=1)
+    grant(db, tier="region", share=1 - 1e-9)
     assert {tier for (tier,) in db.execute("SELECT tier FROM dp_reserve")} == {"clinic", "region"}
     left = dict(db.execute("SELECT tier, releases_left FROM dp_budget"))
     assert left["clinic"] > 0 and left["region"] == left["public"] == 0
@@ -155,7 +173,7 @@ def test_a_grant_that_an_inner_tier_cannot_carry_is_refused(copy):
     db = connect(copy)
     with contextlib.suppress(sqlite3.Error):
         for i in range(1000):
-            release(db, "clinic", f"inner {i}")
+            release(db, "clinic", f"inner-{i}")
     error = refused(db, "SELECT dp_grant('visitors', 'public', 1)")
     assert re.match(r"dp_grant: tier '\w+' inside it pays for every answer, and has only .* \(take a smaller share\)", error)
     assert db.execute("SELECT count(*) FROM dp_grant").fetchall() == db.execute("SELECT count(*) FROM dp_reserve").fetchall() == [(0,)]
@@ -266,7 +284,7 @@ def test_what_inner_grants_hold_does_not_change_a_grant(published, tmp_path, tie
         path = copy_of(published, tmp_path / f"{len(found)}.db")
         db = connect(path)
         for i, (own, share, diffuse) in enumerate(grants):
-            grant(db, f"inner {i}", own, share, diffuse=diffuse)
+            grant(db, f"inner-{i}", own, share, diffuse=diffuse)
         grant(db, tier=tier, share=0.3, **options)
         with contextlib.closing(guarded(path, tier, ASK)) as visitor:
             seen = [outcome(visitor, statement) for statement in (
@@ -407,7 +425,7 @@ def test_names_belong_to_the_grant(copy):
     assert "exists with other parameters" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"inner\",\"clip\":2}')")
     release(db, "clinic", "group/a")
     assert "begins with 'group/'" in refused(db, "SELECT dp_grant('group', 'public', 0.1)")
-    assert "must not contain a slash" in refused(db, "SELECT dp_grant('a/b', 'public', 0.1)")
+    assert "name must have 1 to 64 letters" in refused(db, "SELECT dp_grant('a/b', 'public', 0.1)")
     assert isinstance(one(db, "SELECT dp_diffuse('visitors/inner', 'public')"), float)  # the owner may do this
     grant(db, "others", share=0.5)
     other = guarded(copy, options={"ask": "others"})
@@ -432,6 +450,31 @@ def test_answers_are_also_published_where_the_grant_says(copy):
     assert capacity(visitor, tier="clinic") > 0
     assert one(db, "SELECT dp_verify()") == "ok"
     assert "must list tiers outside 'region'" in refused(db, "SELECT dp_grant('x', 'region', 0.1, '{\"diffuse\":[\"clinic\"]}')")
+
+
+def test_answers_return_after_doubling_times(copy):
+    """A question that takes longer than the pad, or twice the pad, returns after twice, or four times the pad."""
+    owner = connect(copy)
+    owner.execute("CREATE TABLE n AS SELECT value AS x FROM json_each('[' || substr(replace(hex(zeroblob(500)), '0', ',1'), 2) || ']')")
+    one(owner, "SELECT dp_public('n')")
+    grant(owner, pad_ms=40, steps=1e9, share=0.9)
+    visitor = guarded(copy, options=ASK)
+    seen = set()
+    for name, rows in (("a", 10), ("b", 300), ("c", 1000), ("d", 3000), ("e", 10000)):
+        query = f"SELECT count(*) FROM visit JOIN (SELECT 1 FROM n AS a, n AS b LIMIT {rows})"
+        begun = time.monotonic()
+        ask(visitor, name, kind="sum", query=query)
+        seen.add(math.log2((time.monotonic() - begun) / 0.04))
+    assert all(-0.01 < power and power - math.floor(power + 0.01) < 0.4 for power in seen), seen  # a busy machine adds a little
+    assert len({math.floor(power + 0.01) for power in seen}) > 1
+
+
+def test_the_pad_is_half_a_second_by_default(copy):
+    one(connect(copy), "SELECT dp_grant('visitors', 'public', 3)")
+    visitor = guarded(copy, options=ASK)
+    begun = time.monotonic()
+    ask(visitor, "x")
+    assert time.monotonic() - begun >= 0.499
 
 
 def test_answers_return_after_a_padded_time(copy):
@@ -470,7 +513,14 @@ def test_a_grant_is_spent_on_a_read_only_connection(copy, how):
 
 def test_arguments_of_grants(copy):
     db = connect(copy)
-    for call, error in {"'g', 'public', 0": "share must be a number in (0, 1]", "'g', 'public', 1.5": "share must be",
+    for call, error in {"'g', 'public', 0": "share must be a number in (0, 1e+09]",
+                        "'g', 'public', 1.5": "share must be a whole number of questions, or a share below 1 of what is left",
+                        "'g', 'public', 1000": "tier 'public' has budget left for ",
+                        "'a/b', 'public', 0.5": "name must have 1 to 64 letters", "'a b', 'public', 0.5": "name must have 1 to 64 letters",
+                        f"'{65 * 'a'}', 'public', 0.5": "name must have 1 to 64 letters", "'ä', 'public', 0.5": "name must have 1 to 64",
+                        "'g', 'public', 0.5, '{\"seconds\":0}'": "seconds must be a number in (0, 86400]",
+                        "'g', 'public', 0.5, '{\"steps\":1}'": "steps must be", "'g', 'public', 0.5, '{\"bytes\":2e6, \"steps\":1000.5}'": "steps must be a whole number",
+                        "'g', 'public', 0.5, '{\"bytes\":\"1e6\"}'": "bytes must be",
                         "'g', 'nobody', 0.5": "unknown tier", "NULL, 'public', 0.5": "name must be a text",
                         "'g', 'public', 0.5, '{\"pad_ms\":0.5}'": "pad_ms must be", "'g', 'public', 0.5, '{\"pad\":5}'": "unknown option",
                         "'g', 'public', 0.5, '{\"diffuse\":[]}'": "diffuse must be a JSON array",
@@ -493,7 +543,8 @@ def test_an_edited_grant_is_noticed(copy):
         ask(visitor, "a")
     for edit in ("UPDATE dp_reserve SET reserved = reserved * 2", "UPDATE dp_reserve SET spent_high = 0 WHERE tier = 'public'",
                  "UPDATE dp_grant SET share = 0.9", "DELETE FROM dp_reserve WHERE tier = 'clinic'",
-                 "UPDATE dp_grant SET tier = 'clinic'", "INSERT INTO dp_grant VALUES ('g', 'public', 1, NULL, NULL, '')"):
+                 "UPDATE dp_grant SET tier = 'clinic'", "UPDATE dp_grant SET seconds = 99", "UPDATE dp_grant SET questions = 5",
+                 "INSERT INTO dp_grant VALUES ('g', 'public', 1, NULL, NULL, 1, 1, 1, 1, '')"):
         backup = open(f"{copy}-ledger", "rb").read()
         with contextlib.closing(ledger_of(copy)) as ledger:
             ledger.execute(edit)

@@ -39,6 +39,20 @@ def test_every_way_out_is_refused_and_changes_nothing(copy, tier):
 SCHEMA_PRAGMAS = {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "table_info", "table_list", "table_xinfo"}
 
 
+def test_the_columns_of_declared_tables(copy):
+    owner = connect(copy)
+    owner.execute("CREATE TABLE odd(a, \"b c\" VARCHAR(9) COLLATE NOCASE, d INT AS (a + 1))")
+    assert one(owner, "SELECT dp_public('odd')") == "odd"
+    columns = [(table, *row[1:3], role) for table, role in (("visit", "protected"), ("ward", "public"), ("odd", "public"))
+               for row in owner.execute(f"PRAGMA table_xinfo({table})")]
+    assert len(columns) == 10
+    for db in (owner, guarded(copy)):
+        assert sorted(db.execute("SELECT * FROM dp_column").fetchall()) == sorted(columns)
+        assert one(db, "SELECT group_concat(column_name) FROM dp_column WHERE table_name = 'ward'") == "name,beds"
+    owner.execute("DROP TABLE odd")
+    assert one(guarded(copy), "SELECT count(*) FROM dp_column") == 7
+
+
 def test_pragmas_show_the_new_main_and_nothing_else(copy):
     names = [name for (name,) in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_pragma_list")]
     db = guarded(copy)
