@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/vector_text.h"
+
 SQLITE_EXTENSION_INIT3
 
 /*
@@ -65,11 +67,81 @@ const char *not_a(sqlite3_value *value, int wanted) {
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
+/* Returns the text of a number as a key: the whole number, or 15 digits. */
+static char *number_key(double x) {
+  if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
+  return sqlite3_mprintf("%!.15g", x);
+}
+
+/*
+** Appends the number at the start of a JSON text as a key has it. Whole numbers that SQLite reads as
+** integers stay as they are. Returns the number of bytes read, or 0 if there is no number.
+*/
+static size_t append_number_key(sqlite3_str *key, const char *text) {
+  char number[64];
+  double x;
+  size_t size = strspn(text, "+-.0123456789Ee"), sign = *text == '-';
+  if (!size || size >= sizeof number) return 0;
+  memcpy(number, text, size);
+  number[size] = 0;
+  const char *most = sign ? "9223372036854775808" : "9223372036854775807";
+  int is_whole = strspn(number + sign, "0123456789") == size - sign &&
+                 (size - sign < 19 || (size - sign == 19 && strcmp(number + sign, most) <= 0));
+  if (!vector_text_list(number, &x, 1)) return 0;
+  char *written = is_whole && x != 0 ? sqlite3_mprintf("%s", number) : number_key(x);
+  sqlite3_str_appendf(key, "%z", written);
+  return size;
+}
+
+/*
+** Writes a JSON array, the text of a composite key, in one form: without white space, and with the
+** numbers as keys have them, so that ["a",1] and ["a",1.0] are one key. Returns null if the text is
+** no JSON array, or if memory runs out.
+*/
+static char *composite_key(const char *text) {
+  sqlite3_str *key = sqlite3_str_new(0);
+  int depth = 0, has_value = 0, sound = *text == '[';
+  while (sound && *text) {
+    size_t size = 1;
+    int opens = *text == '[' || *text == '{', closes = *text == ']' || *text == '}';
+    if (strchr(" \t\r\n", *text)) {
+      text++;
+      continue;
+    }
+    if (opens || *text == '"' || strchr("-0123456789tfn", *text)) sound = !has_value;
+    if (*text == ',' || *text == ':') sound = has_value;
+    if (opens || closes) {
+      depth += opens - closes;
+      sound = sound && (opens || depth > 0 || !text[1 + strspn(text + 1, " \t\r\n")]);
+    } else if (*text == '"') {
+      while (text[size] && text[size] != '"') size += text[size] == '\\' && text[size + 1] ? 2 : 1;
+      sound = sound && text[size++] == '"';
+    } else if (strncmp(text, "true", 4) == 0 || strncmp(text, "null", 4) == 0) {
+      size = 4;
+    } else if (strncmp(text, "false", 5) == 0) {
+      size = 5;
+    } else if (*text != ',' && *text != ':') {
+      size = append_number_key(key, text);
+      sound = sound && size;
+    }
+    if (sound && !(strchr("-0123456789", *text))) sqlite3_str_append(key, text, (int)size);
+    has_value = !opens && *text != ',' && *text != ':';
+    text += size;
+  }
+  int is_key = sound && !depth && sqlite3_str_errcode(key) == SQLITE_OK;
+  char *written = sqlite3_str_finish(key);
+  if (is_key) return written;
+  sqlite3_free(written);
+  return 0;
+}
+
 /*
 ** Returns the text of a key whose SQL type is TEXT. The function replaces each byte that is not
 ** valid UTF-8 by U+FFFD, so the result is valid in JSON.
 */
 static char *plain_key(const unsigned char *text) {
+  char *composite = *text == '[' ? composite_key((const char *)text) : 0;
+  if (composite) text = (const unsigned char *)composite;
   sqlite3_str *key = sqlite3_str_new(0);
   for (int i = 0; *text && i < KEY_LENGTH; i++) {
     int size = utf8_length(text);
@@ -78,6 +150,7 @@ static char *plain_key(const unsigned char *text) {
   }
   int failed = sqlite3_str_errcode(key) != SQLITE_OK;
   char *copy = sqlite3_str_finish(key);
+  sqlite3_free(composite);
   return copy || failed ? copy : sqlite3_mprintf(""); /* SQLite returns null for an empty text */
 }
 
@@ -91,11 +164,7 @@ int key_is_plain(const char *text) {
 char *key_text(sqlite3_value *key) {
   switch (sqlite3_value_type(key)) {
   case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
-  case SQLITE_FLOAT: {
-    double x = sqlite3_value_double(key);
-    if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
-    return sqlite3_mprintf("%!.15g", x);
-  }
+  case SQLITE_FLOAT: return number_key(sqlite3_value_double(key));
   case SQLITE_NULL: return sqlite3_mprintf("null");
   case SQLITE_TEXT: {
     const unsigned char *text = sqlite3_value_text(key);

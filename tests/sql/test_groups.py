@@ -121,6 +121,24 @@ def test_composite_keys():
     assert set(rows) == {("ward 1", 7, 500.0), ("w\"2", None, 500.0), ("é", 1.5, 500.0), ("x", 0, 0.0)}
 
 
+def test_composite_keys_meet_as_plain_keys_do():
+    """Numbers in composite keys are the same key if they are the same number. Large integers stay apart, and what is no
+    array stays as it is."""
+    db = make(("exact", EXACT, 0))
+    same = ["json_array('a', 1)", "json_array('a', 1.0)", "'[\"a\",10e-1]'", "'[ \"a\" , 1 ]'", "json_array('a', 1 + 1e-17)"]
+    other = ["json_array('a', 9007199254740993)", "json_array('a', 9007199254740992)", "json_array('a', 9223372036854775807)",
+             "json_array('a', 0.1 + 0.2)", "'[\"a\" 1]'", "'[1]x'", "json_array('a', json_array(2.0, -0.0))", "'[01]'"]
+    fill(db, [])
+    for number, key in enumerate(same + other):
+        db.execute(f"INSERT INTO t WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 100)"
+                   f" SELECT {key}, 1, NULL, {number} || ':' || i FROM n")
+    keys = '[["a",1],["a",9007199254740993],["a",9007199254740992],["a",9223372036854775807],["a",0.3],["a",[2,0]],"[\\"a\\" 1]","[1]x","[01]"]'
+    result = json.loads(one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", f'{{"keys":{keys}}}'))
+    assert {key: round(value) for key, value in result.items()} == {
+        '["a",1]': 500, '["a",9007199254740993]': 100, '["a",9007199254740992]': 100, '["a",9223372036854775807]': 100,
+        '["a",0.3]': 100, '["a",[2,0]]': 100, '["a" 1]': 100, "[1]x": 100, "[01]": 100}
+
+
 NASTY = ['"', "\\", "\\\"", "'", "a\nb", "\r\t\b\f", "\x01\x1f\x7f", "é", "\u2028", "😀", "", " ", "{}", "[1", "null", "%s%n", "a,b:c", "\\u0041",
          "z" * 10000, "</script>", "\ufeff", "\uffff", "$.a", "0"]
 
