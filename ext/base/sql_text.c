@@ -74,8 +74,8 @@ static char *number_key(double x) {
 }
 
 /*
-** Appends the number at the start of a JSON text as a key has it. Whole numbers that SQLite reads as
-** integers stay as they are. Returns the number of bytes read, or 0 if there is no number.
+** Appends the number at the start of a JSON text as a key has it. A whole number that SQLite reads
+** as an integer stays as it is. Returns the number of bytes read, or 0 if there is no number.
 */
 static size_t append_number_key(sqlite3_str *key, const char *text) {
   char number[64];

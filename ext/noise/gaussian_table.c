@@ -137,7 +137,7 @@ static void subtract(uint32_t *x, size_t n, const uint32_t *y) {
 ** error of the sum is less than 6n + 2 ulps in either direction. Subtracting 6n + 6 ulps turns the
 ** sum into a lower bound.
 */
-static void root(uint32_t *x, size_t n) {
+static void exp_minus_1_2048(uint32_t *x, size_t n) {
   uint32_t term[n], margin[n];
   memset(term, 0, sizeof term);
   memset(margin, 0, sizeof margin);
@@ -164,7 +164,7 @@ static uint64_t power_error(size_t n, uint64_t strip) {
 static void power(uint32_t *x, size_t n, uint64_t strip) {
   uint32_t base[n];
   uint64_t exponent = strip * strip;
-  root(base, n);
+  exp_minus_1_2048(base, n);
   memcpy(x, base, sizeof base);
   for (unsigned i = bit_length(exponent); i-- > 1;) {
     multiply_fraction(x, n, x);

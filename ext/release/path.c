@@ -83,14 +83,14 @@ static int is_within_tier(const struct publication *publication, uint64_t clock)
   return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
 }
 
-static int charge(struct publication *publication, uint64_t variance) {
+static int charge(struct publication *publication, uint64_t clock) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
-  if (!is_within_tier(publication, variance))
+  if (!is_within_tier(publication, clock))
     return error_set(ledger_error(ledger),
                      "the noise would cost more than tier '%s' has for a release", tier);
-  struct cost cost = point_cost(publication, variance);
-  publication->position.clock = variance;
+  struct cost cost = point_cost(publication, clock);
+  publication->position.clock = clock;
   if (!(definition_shrink(publication) >= DBL_MIN))
     return error_set(ledger_error(ledger),
                      "the noise at tier '%s' would shrink the value to nothing but its centre "
@@ -126,15 +126,14 @@ static int64_t *two_points(const struct publication *publication) {
   return values;
 }
 
-static int store_point(struct publication *publication, int tier, uint64_t variance,
-                       int64_t *values) {
-  struct ledger_point point = {publication->position.tiers[tier].name, variance, values};
+static int store_point(struct publication *publication, int tier, uint64_t clock, int64_t *values) {
+  struct ledger_point point = {publication->position.tiers[tier].name, clock, values};
   return ledger_path_insert(publication->session->ledger, &publication->definition.release,
                             &publication->grid, &point);
 }
 
 /* Adds a drawn point to the publication; path_keep() stores the point later. */
-static int note_point(struct publication *publication, int tier, uint64_t variance,
+static int note_point(struct publication *publication, int tier, uint64_t clock,
                       const int64_t *values) {
   size_t dimension = dimension_of(publication);
   int count = publication->drawn_count;
@@ -145,14 +144,14 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
   if (!copy) return out_of_memory(publication->session->ledger);
   if (dimension) memcpy(copy, values, sizeof *copy * dimension);
-  grown[publication->drawn_count++] = (struct drawn){tier, variance, copy};
+  grown[publication->drawn_count++] = (struct drawn){tier, clock, copy};
   return 1;
 }
 
 /* Stores the publication of a point at the publication's tier, and the values of the point. */
-static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
-  struct cost cost = point_cost(publication, variance);
-  publication->position.clock = variance;
+static int store_values(struct publication *publication, uint64_t clock, const int64_t *values) {
+  struct cost cost = point_cost(publication, clock);
+  publication->position.clock = clock;
   return values_store(publication, &cost, values);
 }
 
@@ -318,16 +317,16 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 /* ---- walking inward -------------------------------------------------------------------------- */
 
 /*
-** One step of a refinement. `variance` is the noise variance of the new point. release_refine()
-** makes a new draw from the data and combines it with the next outer point. `fresh` is the variance
-** of this draw, or 0 if none is made.
+** One step of a refinement. `clock` is the clock of the new point. release_refine() makes a new draw
+** from the data and combines it with the next outer point. `fresh` is the clock of this draw, or 0
+** if none is made.
 */
 struct inward_step {
-  uint64_t variance, fresh;
+  uint64_t clock, fresh;
 };
 
 /*
-** Plans the steps from the innermost point (tier `from`, variance `outer`) to the publication's
+** Plans the steps from the innermost point (tier `from`, clock `outer`) to the publication's
 ** tier. Step i ends at tier from - 1 - i. The plan depends on public parameters alone, so the
 ** charge and the draw use the same plan.
 */
@@ -339,10 +338,10 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
   for (int i = 0; i < count; i++) {
     int tier = from - 1 - i;
     struct inward_step *step = &(*steps)[i];
-    step->variance = path_inward(publication->definition.release.sensitivity,
-                                 tier_rate(publication, tier), outer, &step->fresh);
-    if (!step->variance) return too_far(publication, tier);
-    outer = step->variance;
+    step->clock = path_inward(publication->definition.release.sensitivity,
+                              tier_rate(publication, tier), outer, &step->fresh);
+    if (!step->clock) return too_far(publication, tier);
+    outer = step->clock;
   }
   return 1;
 }
@@ -361,7 +360,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
           steps[i].fresh, publication->definition.layout.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
-          charge(publication, steps[count - 1].variance) &&
+          charge(publication, steps[count - 1].clock) &&
           ledger_release_state(ledger, release->id, "released", "charged");
   sqlite3_free(steps);
   publication->position.refining = 1;
@@ -381,10 +380,10 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   uint64_t outer = innermost->clock;
   for (int i = 0; i < count && going; i++) {
     int64_t *next = values + dimension;
-    if (!release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
+    if (!release_refine(values, totals, dimension, steps[i].clock, outer, steps[i].fresh, next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
-    outer = steps[i].variance;
+    outer = steps[i].clock;
     going = going && note_point(publication, from - 1 - i, outer, values);
   }
   sqlite3_free(steps);
