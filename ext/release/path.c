@@ -317,9 +317,9 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 /* ---- walking inward -------------------------------------------------------------------------- */
 
 /*
-** One step of a refinement. `clock` is the clock of the new point. release_refine() makes a new draw
-** from the data and combines it with the next outer point. `fresh` is the clock of this draw, or 0
-** if none is made.
+** One step of a refinement. `clock` is the clock of the new point. release_refine() makes a new
+** draw from the data and combines it with the next outer point. `fresh` is the clock of this draw,
+** or 0 if none is made.
 */
 struct inward_step {
   uint64_t clock, fresh;
