@@ -101,8 +101,9 @@ static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kin
                       sqlite3_value *options, struct error *error) {
   struct request *request = &shard->request;
   if (!shard_request(shard, host, kind, options, error)) return 0;
-  if (!isnan(request->steps))
-    return error_set(error, "steps is for ledgers with a policy (leave it out)");
+  if (!isnan(request->steps) || !isnan(request->bytes) || !isnan(request->seconds))
+    return error_set(error,
+                     "steps, bytes and seconds are for ledgers with a policy (leave them out)");
   return (columns < 0 || check_columns(request, columns, error)) && shard_start(shard, error);
 }
 
@@ -158,10 +159,10 @@ static int open_rows(void *context, struct rows *rows, struct error *error) {
 static int run_question(struct shard *shard, struct question *question, struct error *error) {
   struct request *request = &shard->request;
   struct rows_opener opener = {open_rows, shard, 0, ""};
+  struct question_limits limits = question_limits_of(request);
   request->tables = question_tables(question);
   return (request->tables || error_set_memory(error)) &&
-         question_run(question, isnan(request->steps) ? DEFAULT_STEPS : request->steps, &opener,
-                      &shard->rows, error);
+         question_run(question, &limits, &opener, &shard->rows, error);
 }
 
 /* Runs the question of a shard: evaluates it for each unit and adds its rows to the state (P6). */

@@ -43,22 +43,23 @@ static int open_in_order(void *context, struct rows *rows, struct error *error) 
 }
 
 static int collect(struct host *host, struct publication *publication,
-                   const struct rows_asked *asked, double steps, struct collection *collection,
-                   struct error *error) {
+                   const struct rows_asked *asked, const struct question_limits *limits,
+                   struct collection *collection, struct error *error) {
   struct rows_opener opener = {open_in_order, publication, 1, " (the charge stays)"};
   if (asked->question)
-    return question_run(asked->question, steps, &opener, collection->rows, error);
+    return question_run(asked->question, limits, &opener, collection->rows, error);
   return open_in_order(publication, collection->rows, error) &&
          scan_rows(&host->collector, publication, &asked->query, asked->statement, collection,
                    error);
 }
 
 static int collect_and_finish(struct host *host, struct publication *publication,
-                              const struct rows_asked *asked, double steps, struct error *error) {
+                              const struct rows_asked *asked,
+                              const struct question_limits *limits, struct error *error) {
   struct rows rows = {0};
   struct collection collection = {.rows = &rows, .columns = asked->query.columns};
   int finished = 0;
-  if (collect(host, publication, asked, steps, &collection, error)) {
+  if (collect(host, publication, asked, limits, &collection, error)) {
     finished = rows_publish(&rows, publication, publish_finish, error);
   } else {
     publish_fail(publication);
@@ -177,16 +178,16 @@ static int request_rows(struct request *request, struct rows_asked *asked, struc
          open_rows(asked, request, host, error) &&
          (!asked->question || !aggregate->procedure || !aggregate->procedure->admits ||
           aggregate->procedure->admits(request, error)) &&
-         (asked->question || isnan(request->steps) ||
-          error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
-                           "runs once, not for each unit)"));
+         (asked->question ||
+          (isnan(request->steps) && isnan(request->bytes) && isnan(request->seconds)) ||
+          error_set(error, "steps, bytes and seconds are for ledgers with a policy (leave them "
+                           "out: here the query runs once, not for each unit)"));
 }
 
 static int run(struct publication *publication, const struct request *request,
                const struct rows_asked *asked, struct host *host) {
-  return collect_and_finish(host, publication, asked,
-                            isnan(request->steps) ? DEFAULT_STEPS : request->steps,
-                            &host->session.error);
+  struct question_limits limits = question_limits_of(request);
+  return collect_and_finish(host, publication, asked, &limits, &host->session.error);
 }
 
 int release_ask(struct publication *publication, struct request *request, struct host *host,

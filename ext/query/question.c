@@ -13,6 +13,7 @@
 #include "ledger/policy.h"
 #include "query/direct_loop.h"
 #include "query/safe_columns.h"
+#include "query/time_limit.h"
 #include "query/unit_loop.h"
 #include "release/kinds.h"
 
@@ -327,19 +328,36 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   return end != EVALUATION_FAILED;
 }
 
-int question_run(struct question *question, double steps, const struct rows_opener *opener,
-                 struct rows *rows, struct error *error) {
+static int run_all(struct question *question, const struct rows_opener *opener, struct rows *rows,
+                   struct error *error) {
   int done = 0;
-  question->loop.after = opener->after;
-  question->loop.steps = steps;
-  question->loop.rows = rows;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, must_stop, question);
-  if (can_stream(question, steps)) {
+  if (can_stream(question, question->loop.limits.steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;
   }
   return unit_loop_run(&question->loop, error);
+}
+
+/*
+** The time limit interrupts the host's connection and the evaluator's. Further connections end with
+** the host's (S5 in readers.h).
+*/
+int question_run(struct question *question, const struct question_limits *limits,
+                 const struct rows_opener *opener, struct rows *rows, struct error *error) {
+  struct time_limit time;
+  question->loop.after = opener->after;
+  question->loop.limits = *limits;
+  question->loop.rows = rows;
+  if (!time_limit_start(&time, limits->seconds, question->host->db,
+                        evaluator_connection(question->evaluator), error))
+    return 0;
+  int done = run_all(question, opener, rows, error);
+  if (!time_limit_end(&time)) return done;
+  error_clear(error);
+  return error_set(error, "the question took longer than its limit of %g seconds%s",
+                   limits->seconds, opener->after);
 }

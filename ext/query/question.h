@@ -13,6 +13,7 @@
 #define DIFFUSE_QUERY_QUESTION_H
 
 #include "ledger/ledger.h"
+#include "query/limits.h"
 #include "query/owner_query.h"
 #include "query/row_reader.h"
 
@@ -33,14 +34,11 @@ void question_close(struct question *question);
 */
 char *question_tables(const struct question *question);
 
-#define DEFAULT_STEPS 1000000
-
 /*
-** Opens `rows`, evaluates the query for each unit and adds the results to `rows`. The evaluation
-** for a unit with r rows may take `steps` * (1 + r) steps of SQLite's virtual machine. Returns 1,
-** or 0 with the error set. The caller closes `rows` in both cases.
+** Opens `rows`, evaluates the query for each unit within the limits and adds the results to `rows`.
+** Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
 */
-int question_run(struct question *question, double steps, const struct rows_opener *opener,
+int question_run(struct question *question, const struct question_limits *limits, const struct rows_opener *opener,
                  struct rows *rows, struct error *error);
 
 #endif

@@ -285,7 +285,7 @@ int unit_loop_evaluation_failed(const struct unit_loop *loop, struct error *erro
 ** evaluation fails for this unit only (EVALUATION_DROPPED), the unit has no results.
 */
 static int evaluate(const struct unit_loop *loop, double count, struct error *error) {
-  struct evaluator_limits limits = {loop->steps * (1 + count), MOST_BYTES * (1 + count)};
+  struct evaluator_limits limits = {loop->limits.steps * (1 + count), MOST_BYTES * (1 + count)};
   if (evaluator_run(loop->evaluator, &limits, loop->columns > 0) == EVALUATION_FAILED)
     return unit_loop_evaluation_failed(loop, error);
   return deliver(loop, error);

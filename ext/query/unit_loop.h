@@ -7,6 +7,7 @@
 #define DIFFUSE_QUERY_UNIT_LOOP_H
 
 #include "query/evaluator.h"
+#include "query/limits.h"
 #include "query/row_reader.h"
 
 /* The rows of a protected table, ordered by unit. */
@@ -26,7 +27,7 @@ struct unit_loop {
   int by_row;               /* each row is a unit */
   enum collation collation; /* the collation of the units */
   const char *after;        /* the text at the end of error messages: see struct rows_opener */
-  double steps;             /* see question_run() */
+  struct question_limits limits;
   struct rows *rows;        /* takes the results */
   sqlite3_stmt *compare;    /* a statement that compares two units in the order of the streams */
   sqlite3_value *nothing;   /* the SQL value NULL */

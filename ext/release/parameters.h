@@ -28,7 +28,7 @@ struct request {
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
-  double steps; /* dp_release(): the limit of work per unit and per row (query/question.h) */
+  double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
   int refine;
   int diagnose; /* count the units that are clipped */
   /* The outer tiers at which the answer will also be published; a null pointer ends the list. */

@@ -129,7 +129,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
     call, arguments = aggregate(kind, p, True)
     bounds = set(KINDS[kind].bounds.split())
     for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
-                                   (everywhere | ALSO[kind] | bounds | {"steps"}, *by_query(kind, p, True)),
+                                   (everywhere | ALSO[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p, True)),
                                    (everywhere | ALSO[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option (known options: ", sql, *arguments)

@@ -1,0 +1,46 @@
+/* time_limit.c: see time_limit.h. */
+#include "query/time_limit.h"
+
+#include <math.h>
+
+#include "os/clock.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define LOOK 1000 /* microseconds between two looks at the clock */
+
+/*
+** The function of the thread. SQLite ignores an interrupt that arrives between two statements, so
+** the thread repeats it.
+*/
+static void watch(void *pointer) {
+  struct time_limit *limit = pointer;
+  while (!atomic_load(&limit->is_done)) {
+    if (clock_milliseconds() >= limit->end) {
+      atomic_store(&limit->is_over, 1);
+      for (int i = 0; i < 2; i++) sqlite3_interrupt(limit->connections[i]);
+    }
+    clock_sleep(LOOK);
+  }
+}
+
+int time_limit_start(struct time_limit *limit, double seconds, sqlite3 *one, sqlite3 *other,
+                     struct error *error) {
+  limit->has_thread = 0;
+  if (isinf(seconds)) return 1;
+  limit->connections[0] = one;
+  limit->connections[1] = other;
+  limit->end = clock_milliseconds() + (int64_t)(seconds * 1000);
+  atomic_init(&limit->is_over, 0);
+  atomic_init(&limit->is_done, 0);
+  limit->has_thread = thread_start(&limit->thread, watch, limit);
+  return limit->has_thread ||
+         error_set(error, "no thread starts, and without one no limit of seconds can be kept");
+}
+
+int time_limit_end(struct time_limit *limit) {
+  if (!limit->has_thread) return 0;
+  atomic_store(&limit->is_done, 1);
+  thread_join(&limit->thread);
+  return atomic_load(&limit->is_over);
+}
