@@ -38,7 +38,7 @@ char *question_tables(const struct question *question);
 ** Opens `rows`, evaluates the query for each unit within the limits and adds the results to `rows`.
 ** Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
 */
-int question_run(struct question *question, const struct question_limits *limits, const struct rows_opener *opener,
-                 struct rows *rows, struct error *error);
+int question_run(struct question *question, const struct question_limits *limits,
+                 const struct rows_opener *opener, struct rows *rows, struct error *error);
 
 #endif
