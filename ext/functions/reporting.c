@@ -129,8 +129,7 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   if (facts && ledger_read_only(host->session.ledger))
     error_set(error, "this connection cannot write its database (%s), so it writes no other file",
               ledger_read_only(host->session.ledger));
-  if (facts && !error_is_set(error) &&
-      export_write(facts, file, ledger_database(host->session.ledger), error)) {
+  if (facts && !error_is_set(error) && export_write(facts, file, host->session.ledger, error)) {
     result_exported(context, facts, tier, file, error);
   } else {
     fail_call(context, function_of(context)->name, error);

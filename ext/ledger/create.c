@@ -146,6 +146,24 @@ static int create_named(struct ledger *ledger, const struct ledger_terms *terms,
 }
 
 /*
+** Returns whether the database file is encrypted, as SQLCipher does it: it then does not begin with
+** SQLite's magic text. An empty file tells nothing. The host's own file handle reads the bytes,
+** because closing another one would drop the host's locks.
+*/
+static int is_encrypted(struct ledger *ledger) {
+  static const char magic[16] = "SQLite format 3";
+  char bytes[sizeof magic];
+  sqlite3_file *file = 0;
+  sqlite3_mutex_enter(sqlite3_db_mutex(ledger->host));
+  int is_read =
+      !host_in_memory(ledger) &&
+      sqlite3_file_control(ledger->host, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+      file->pMethods && file->pMethods->xRead(file, bytes, sizeof bytes, 0) == SQLITE_OK;
+  sqlite3_mutex_leave(sqlite3_db_mutex(ledger->host));
+  return is_read && memcmp(bytes, magic, sizeof magic) != 0;
+}
+
+/*
 ** Checks the option `path`. The path must be absolute if the database has no directory. If the
 ** database is in a file, the ledger must be in a file too.
 */
@@ -169,6 +187,11 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
   if (terms->path && !check_path(ledger, terms->path)) return 0;
+  if (!terms->path && is_encrypted(ledger))
+    return ledger_fail(ledger,
+                       "the database is encrypted, and a ledger is not (choose a folder that "
+                       "only you can read: dp_init('{\"path\":\"...\"}'))");
+  if (!ledger_check_name(ledger, "unit", terms->unit)) return 0;
   char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : ledger_default_name(ledger);
   if (!name) return ledger_fail(ledger, "out of memory");
   int created = create_named(ledger, terms, name);

@@ -26,9 +26,9 @@ static int same_place(const char *a, const char *b) {
 }
 
 int file_is_hosts(const char *path, const char *database) {
-  static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
+  static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", "-lock"};
   int same = 0;
-  for (int i = 0; i < 4 && !same; i++) {
+  for (int i = 0; i < 5 && !same; i++) {
     char *of_host = sqlite3_mprintf("%s%s", database, suffixes[i]);
     char *of_ledger = sqlite3_mprintf("%s%s", path, suffixes[i]);
     same = !of_host || !of_ledger || same_place(path, of_host) || same_place(of_ledger, database);

@@ -3,8 +3,9 @@
 #define DIFFUSE_LEDGER_FILES_H
 
 /*
-** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL or
-** its WAL index. Also returns 1 if the database is such a file of a database at `path`.
+** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL, its
+** WAL index or the lock of a ledger. Also returns 1 if the database is such a file of a database at
+** `path`.
 */
 int file_is_hosts(const char *path, const char *database);
 

@@ -51,6 +51,12 @@ char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
   return text;
 }
 
+int ledger_check_name(struct ledger *ledger, const char *what, const char *name) {
+  return !name || strlen(name) <= LEDGER_MOST_NAME ||
+         ledger_fail(ledger, "%s has more than %d bytes (choose a shorter one)", what,
+                     LEDGER_MOST_NAME);
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 struct error *ledger_error(const struct ledger *ledger) {

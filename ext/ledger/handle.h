@@ -12,6 +12,8 @@
 
 #define LEDGER_FORMAT 1 /* the format of sql/ledger.sql */
 
+#define LEDGER_MOST_NAME 255 /* the most bytes of a name or label */
+
 #define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* the most charges, seals or releases */
 
 /* What the open transaction has changed. The commit seals these changes (seal.c). */
@@ -82,6 +84,12 @@ int ledger_fail_sqlite(struct ledger *ledger);
 */
 int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left);
+
+/*
+** Checks the length of a name or label. `what` is what the error calls it, such as "name". Null is
+** no name, and passes.
+*/
+int ledger_check_name(struct ledger *ledger, const char *what, const char *name);
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 

@@ -142,6 +142,9 @@ const char *ledger_read_only(const struct ledger *ledger);
 /* Returns the file name of the host's main database, or null if this database is in memory. */
 const char *ledger_database(const struct ledger *ledger);
 
+/* Returns whether a path means a file of the host's database or of the open ledger. */
+int ledger_has_file(const struct ledger *ledger, const char *path);
+
 /* Returns the struct error that was given to ledger_new(). */
 struct error *ledger_error(const struct ledger *ledger);
 

@@ -169,8 +169,22 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
                      marked, beside);
 }
 
+/*
+** Refuses a copy in memory of a database in a file. The marker's path is relative to that file, and
+** nothing leads from the copy to the folder of the file.
+*/
+static int check_folder(struct ledger *ledger, const struct marker *marker) {
+  return !host_in_memory(ledger) || path_is_absolute(marker->path) ||
+         strcmp(marker->path, MEMORY_PATH) == 0 ||
+         ledger_fail(ledger,
+                     "this database in memory is a copy of a file whose privacy ledger is '%s' "
+                     "beside that file (open the file itself)",
+                     marker->path);
+}
+
 /* Opens the ledger that the marker names and checks its id (L3). */
 static int open_marked(struct ledger *ledger, const struct marker *marker) {
+  if (!check_folder(ledger, marker)) return 0;
   char *marked = ledger_resolve(ledger, marker->path), *name = ledger_default_name(ledger);
   char *beside = name ? ledger_resolve(ledger, name) : 0;
   if (!marked || !beside) ledger_fail(ledger, "out of memory");
@@ -215,6 +229,12 @@ int ledger_ready(struct ledger *ledger) {
                      "no privacy ledger for '%s', and this connection cannot write its database: "
                      "%s (run SELECT dp_init() on a connection that can)",
                      database_name(ledger), ledger->read_only);
+}
+
+int ledger_has_file(const struct ledger *ledger, const char *path) {
+  const char *database = ledger_database(ledger);
+  return (database && file_is_hosts(path, database)) ||
+         (!ledger_is_memory(ledger) && file_is_hosts(path, ledger->path));
 }
 
 /* ---- the end of a release -------------------------------------------------------------------- */

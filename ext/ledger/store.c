@@ -111,6 +111,7 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   if (row.name && grant_owns_name(ledger, row.name) != (ledger->grant != 0))
     return ledger_fail(ledger, "names that begin with the name of a grant and '/' belong to that "
                                "grant (dp_grant lists them; choose another name)");
+  if (!ledger_check_name(ledger, "name", row.name)) return 0;
   if (!row.name) row.name = name;
   if (!statement_insert(ledger, &insert_release, &row)) return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);

@@ -145,6 +145,7 @@ int ledger_tier_drop(struct ledger *ledger, const char *name) {
 
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier) {
   if (!ledger_begin(ledger)) return 0;
-  if (seal_trust_books(ledger)) create_tier(ledger, *tier);
+  if (ledger_check_name(ledger, "name", tier->name) && seal_trust_books(ledger))
+    create_tier(ledger, *tier);
   return ledger_commit(ledger);
 }

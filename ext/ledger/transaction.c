@@ -4,6 +4,7 @@
 */
 #include <assert.h>
 #include <fenv.h>
+#include <string.h>
 
 #include "ledger/connection.h"
 #include "ledger/interrupt.h"
@@ -14,6 +15,7 @@
 
 SQLITE_EXTENSION_INIT3
 
+static const struct statement select_now = {.sql = "SELECT " STATEMENT_NOW};
 static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
                                              .changes = CHANGES_TRANSACTION};
 static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_TRANSACTION};
@@ -56,6 +58,20 @@ static int set_trial(struct ledger *ledger, int trial) {
 }
 
 /*
+** Checks that SQLite can write the time. Outside the years 0 to 9999 the ledger could not tell
+** which of two days is later.
+*/
+static int check_clock(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_now, "");
+  if (!statement_row(ledger, row)) return 0;
+  const char *now = column_text(row, 0);
+  int is_known = strlen(now) == 24 && now[0] != '-';
+  sqlite3_reset(row);
+  return is_known || ledger_fail(ledger, "the system's clock is outside the years 0 to 9999 (set "
+                                         "the clock)");
+}
+
+/*
 ** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
 ** memory can leave a transaction open.
 */
@@ -71,7 +87,8 @@ static int begin_with(struct ledger *ledger, const struct statement *begin, int 
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, begin == &begin_write) && set_trial(ledger, trial) &&
-      statement_run(ledger, begin, "") && connection_check_terms(ledger))
+      statement_run(ledger, begin, "") && connection_check_terms(ledger) &&
+      (begin == &begin_read || check_clock(ledger)))
     return 1;
   ledger_rollback(ledger);
   return 0;

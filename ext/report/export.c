@@ -68,11 +68,17 @@ static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
                              : error_set(error, "cannot write file: %s", sqlite3_errmsg(facts)));
 }
 
-int export_write(sqlite3 *facts, const char *file, const char *model, struct error *error) {
+int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
+                 struct error *error) {
   char *path = plain_path(file);
   if (!path) return error_set_memory(error);
+  if (!file_exists(path) && ledger_has_file(ledger, path)) {
+    sqlite3_free(path);
+    return error_set(error, "file is one of the database or of its ledger (choose another name)");
+  }
   /* First look for the file: file_create() may change the permissions of a file that exists. */
-  enum creation creation = file_exists(path) ? FILE_EXISTS : file_create(path, model);
+  enum creation creation =
+      file_exists(path) ? FILE_EXISTS : file_create(path, ledger_database(ledger));
   int written = 0;
   if (creation == FILE_CREATED) {
     written = write_tables(facts, path, error);

@@ -4,14 +4,15 @@
 
 #include <sqlite3ext.h>
 
-#include "base/error.h"
+#include "ledger/ledger.h"
 
 /*
 ** Writes the tables value, tier and certificate to a new file. The new file gets the owner and the
-** permissions of the file `model`. If `model` is null, only the creator of the new file may use it.
-** Never changes a file that exists. If writing fails, deletes the new file. Returns 1, or 0 with an
-** error.
+** permissions of the database. If the database is in memory, only the creator of the new file may
+** use it. Never changes a file that exists, and refuses the names of the files of the database and
+** the ledger. If writing fails, deletes the new file. Returns 1, or 0 with an error.
 */
-int export_write(sqlite3 *facts, const char *file, const char *model, struct error *error);
+int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
+                 struct error *error);
 
 #endif

@@ -1301,3 +1301,72 @@ def test_the_largest_numbers_in_a_damaged_ledger_overflow_nothing(history, edit)
     before = list(ledger_of(history).iterdump())
     refused(db, SUM, "new")
     assert list(ledger_of(history).iterdump()) == before
+
+
+# ---- what is beside the ledger ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["-ledger-lock", "-ledger-journal", "-ledger-wal", "-journal", "-wal"])
+@pytest.mark.parametrize("from_inside", [0, 1])
+def test_no_export_takes_the_place_of_a_file_of_the_ledger(db, path, name, from_inside, monkeypatch):
+    one(db, SUM, "a")
+    for file in ("-lock", "-journal", "-wal"):
+        pathlib.Path(f"{path}-ledger{file}").unlink(missing_ok=True)
+    monkeypatch.chdir(pathlib.Path(path).parent)
+    file = f"{pathlib.Path(path).name if from_inside else path}{name}"
+    assert refused(db, "SELECT dp_export('public', ?)", file) == (
+        "dp_export: file is one of the database or of its ledger (choose another name)")
+    assert one(db, SUM, "b") is not None and one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("sql", ["SELECT dp_tier(?, 0.0001, 1, 1e-6)", SUM])
+def test_names_have_a_length(db, sql):
+    charges = one(db, "SELECT count(*) FROM dp_charge")
+    for bad in ("a" * 256, "é" * 128, "a" * 1000000):
+        assert "name has more than 255 bytes (choose a shorter one)" in refused(db, sql, bad)
+    assert one(db, "SELECT count(*) FROM dp_charge") == charges
+    assert one(db, sql, "é" * 127 + "a") is not None
+
+
+def test_the_label_of_units_has_a_length(path):
+    db = connect(path)
+    wanted = "dp_init: unit has more than 255 bytes (choose a shorter one)"
+    assert refused(db, "SELECT dp_init(?)", json.dumps({"unit": "u" * 256})) == wanted
+    assert one(db, "SELECT count(*) FROM sqlite_master") == 0
+
+
+@pytest.mark.parametrize("year", ["10000-01-01 00:00:00", "-0001-06-01 00:00:00"])
+def test_a_clock_outside_the_calendar_charges_nothing(db, clock, year):
+    clock.set("9999-12-31 23:59:59" if year[0] == "1" else "0000-01-01 00:00:01")
+    assert one(db, SUM, "a") is not None
+    clock.milliseconds += (1 if year[0] == "1" else -1) * 86400000
+    wanted = "the system's clock is outside the years 0 to 9999 (set the clock)"
+    for sql in ("SELECT dp_diffuse('a', 'public')", SUM.replace("?", "'b'"), "SELECT dp_tier('new', 0.0001, 1, 1e-6)"):
+        assert wanted in refused(db, sql)
+    clock.stop()
+    assert one(db, "SELECT dp_diffuse('a', 'public')") is not None and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_copy_in_memory_is_refused(db, path, monkeypatch):
+    """The copy's marker names a ledger beside a file, and the copy is in no folder. The working folder must not take its place."""
+    one(db, SUM, "a")
+    monkeypatch.chdir(pathlib.Path(path).parent)
+    copy = connect(":memory:")
+    db.backup(copy)
+    wanted = (f"this database in memory is a copy of a file whose privacy ledger is '{pathlib.Path(path).name}-ledger' beside that file"
+              " (open the file itself)")
+    for sql in (SUM.replace("?", "'b'"), "SELECT * FROM dp_value", INIT):
+        assert wanted in refused(copy, sql)
+
+
+def test_an_encrypted_database_needs_a_path(path, tmp_path):
+    """The file of an encrypted database does not begin with SQLite's magic text. Here the test changes the text on the disk, while
+    the connection keeps the page in its cache."""
+    db = connect(path)
+    db.execute("CREATE TABLE visits(patient, minutes)")
+    db.execute("SELECT * FROM visits").fetchall()
+    with open(path, "r+b") as file:
+        file.write(b"\x8e" * 16)
+    wanted = "dp_init: the database is encrypted, and a ledger is not (choose a folder that only you can read: dp_init('{\"path\":\"...\"}'))"
+    assert refused(db, INIT) == wanted and not os.path.exists(f"{path}-ledger")
+    assert one(db, "SELECT dp_init(?)", json.dumps({"path": str(tmp_path / "books")})) == str(tmp_path / "books")
