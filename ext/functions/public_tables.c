@@ -28,6 +28,7 @@ struct public_tables {
   const char *admitted; /* the table that the private connection may read; null: only the schema */
   int cursors;          /* the number of open cursors, which share one transaction (P2) */
   sqlite3_stmt *begin, *schema_version, *commit;
+  int is_utf8;      /* 1: the file has texts in UTF-8, as the new main has */
   int schema;       /* the version of the file's schema that `list` agrees with */
   uint32_t version; /* the version of the ledger that `list` agrees with */
   int has_version;
@@ -357,9 +358,11 @@ static int is_numeric(const struct table_facts *facts, int column) {
 ** side is a column with a numeric affinity: the value '012' then equals 12, and is less than any
 ** text. The file does not know the other side. It therefore gets only comparisons whose rows
 ** include those of both ways: `=`, `>` and `>=` with a text or blob, which xFilter checks, and `<`
-** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
+** and `<=` with a literal, which has no numeric affinity if it is a text or blob. A file with texts
+** in UTF-16 has another order of texts, but the same equalities.
 */
-static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i) {
+static char comparison(const struct table *table, sqlite3_index_info *info, int i) {
+  const struct table_facts *facts = &table->here->facts;
   const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
   int column = constraint->iColumn;
   sqlite3_value *literal = 0;
@@ -368,6 +371,7 @@ static char comparison(const struct table_facts *facts, sqlite3_index_info *info
       (column >= 0 && sqlite3_stricmp(sqlite3_vtab_collation(info, i),
                                       collation_name(facts->columns[column].collation)) != 0))
     return 0;
+  if (!table->all->is_utf8 && column >= 0 && constraint->op != SQLITE_INDEX_CONSTRAINT_EQ) return 0;
   switch (constraint->op) {
   case SQLITE_INDEX_CONSTRAINT_EQ:
     /* SQLite would compare each value of an IN list in another way than the list. */
@@ -390,13 +394,24 @@ static int is_comparable(const struct table_facts *facts, int column, sqlite3_va
   return is_numeric(facts, column) || (type != SQLITE_INTEGER && type != SQLITE_FLOAT);
 }
 
+/*
+** Returns the mask of the primary key of a WITHOUT ROWID table. SQLite reads the key to find the
+** rows of an OR, also if colUsed does not contain it.
+*/
+static sqlite3_uint64 key_columns(const struct table_facts *facts) {
+  sqlite3_uint64 columns = 0;
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
+    columns |= (sqlite3_uint64)1 << (facts->key[i] < 63 ? facts->key[i] : 63);
+  return columns;
+}
+
 /* Returns the text of a plan. Sets *used to one bit for each comparison. */
-static char *make_plan(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
+static char *make_plan(const struct table *table, sqlite3_index_info *info, int with_order,
                        uint32_t *used) {
   sqlite3_str *plan = sqlite3_str_new(0);
   int count = 0;
   for (int i = 0; i < info->nConstraint && count < MOST_COMPARED; i++) {
-    char sign = comparison(facts, info, i);
+    char sign = comparison(table, info, i);
     if (!sign) continue;
     sqlite3_str_appendf(plan, "%d%c", info->aConstraint[i].iColumn, sign);
     info->aConstraintUsage[i].argvIndex = ++count; /* SQLite compares again */
@@ -406,14 +421,15 @@ static char *make_plan(const struct table_facts *facts, sqlite3_index_info *info
   for (int i = 0; i < info->nOrderBy && with_order; i++)
     sqlite3_str_appendf(plan, "%d%c", info->aOrderBy[i].iColumn,
                         info->aOrderBy[i].desc ? '-' : '+');
-  sqlite3_str_appendf(plan, ":%llx", info->colUsed);
+  sqlite3_str_appendf(plan, ":%llx", info->colUsed | key_columns(&table->here->facts));
   return sqlite3_str_finish(plan);
 }
 
 /* Returns whether the file can sort by all columns of the order. */
-static int can_order(const struct table_facts *facts, const sqlite3_index_info *info) {
+static int can_order(const struct table *table, const sqlite3_index_info *info) {
   int can = info->nOrderBy > 0;
-  for (int i = 0; i < info->nOrderBy; i++) can &= info->aOrderBy[i].iColumn >= 0 || facts->rowid;
+  for (int i = 0; i < info->nOrderBy; i++)
+    can &= info->aOrderBy[i].iColumn >= 0 ? table->all->is_utf8 : table->here->facts.rowid != 0;
   return can;
 }
 
@@ -423,19 +439,18 @@ static int can_order(const struct table_facts *facts, const sqlite3_index_info *
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct table *table = (struct table *)vtab;
-  const struct table_facts *facts = &table->here->facts;
   struct strategy strategy = {.sorts = 1};
   uint32_t used;
   char *plan = 0;
   int rc = SQLITE_OK;
-  if (can_order(facts, info)) {
-    plan = make_plan(facts, info, 1, &used);
+  if (can_order(table, info)) {
+    plan = make_plan(table, info, 1, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   info->orderByConsumed = !strategy.sorts;
   if (strategy.sorts && rc == SQLITE_OK) {
     sqlite3_free(plan);
-    plan = make_plan(facts, info, 0, &used);
+    plan = make_plan(table, info, 0, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   if (rc != SQLITE_OK) {
@@ -628,6 +643,16 @@ static int add_table(struct public_tables *all, const char *name, struct error *
   return going;
 }
 
+/* Returns whether the texts of the file are in UTF-8. */
+static int is_utf8(sqlite3 *file) {
+  sqlite3_stmt *row = 0;
+  int is = sqlite3_prepare_v2(file, "PRAGMA main.encoding", -1, &row, 0) == SQLITE_OK &&
+           sqlite3_step(row) == SQLITE_ROW &&
+           strcmp((const char *)sqlite3_column_text(row, 0), "UTF-8") == 0;
+  sqlite3_finalize(row); /* after an error, the order of texts counts as another one */
+  return is;
+}
+
 static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
                                   const struct ledger_policy *policy, struct error *error) {
   struct public_tables *all = sqlite3_malloc(sizeof *all);
@@ -643,6 +668,7 @@ static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
   int going = prepare(file, "BEGIN", &all->begin, error) &&
               prepare(file, "COMMIT", &all->commit, error) &&
               prepare(file, "PRAGMA main.schema_version", &all->schema_version, error);
+  all->is_utf8 = is_utf8(file);
   if (going) going = (all->schema = read_integer(all, all->schema_version, error)) >= 0;
   for (int i = 0; i < policy->count && going; i++)
     if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, policy->list[i].table, error);
@@ -663,29 +689,15 @@ static int run(sqlite3 *db, struct error *error, char *sql) {
   return !error_is_set(error);
 }
 
-/* Returns the encoding of a database, such as "UTF-8". The caller frees the text. */
-static char *encoding_of(sqlite3 *db) {
-  sqlite3_stmt *row = 0;
-  char *encoding = 0;
-  if (sqlite3_prepare_v2(db, "PRAGMA main.encoding", -1, &row, 0) == SQLITE_OK &&
-      sqlite3_step(row) == SQLITE_ROW)
-    encoding = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-  sqlite3_finalize(row);
-  return encoding;
-}
-
 /* Makes the database in memory on a connection of its own, and returns its bytes. */
 static unsigned char *make_image(struct public_tables *all, sqlite3_int64 *size,
                                  struct error *error) {
   sqlite3 *db = 0;
   unsigned char *image = 0;
-  all->admitted = 0;
-  char *encoding = encoding_of(all->db);
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  int going = (encoding && sqlite3_open_v2(":memory:", &db, flags, 0) == SQLITE_OK &&
+  int going = (sqlite3_open_v2(":memory:", &db, flags, 0) == SQLITE_OK &&
                sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, &module, all, 0) == SQLITE_OK) ||
               error_set_memory(error);
-  if (going) going = run(db, error, sqlite3_mprintf("PRAGMA encoding = %Q", encoding));
   for (int i = 0; i < all->count && going; i++)
     going = run(db, error,
                 sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING " PUBLIC_TABLE_MODULE,
@@ -694,7 +706,6 @@ static unsigned char *make_image(struct public_tables *all, sqlite3_int64 *size,
   if (going) going = run(db, error, sqlite3_mprintf("PRAGMA user_version = 1"));
   if (going && !(image = sqlite3_serialize(db, "main", size, 0))) error_set_memory(error);
   sqlite3_close_v2(db);
-  sqlite3_free(encoding);
   return image;
 }
 
