@@ -54,8 +54,8 @@ static int collect(struct host *host, struct publication *publication,
 }
 
 static int collect_and_finish(struct host *host, struct publication *publication,
-                              const struct rows_asked *asked,
-                              const struct question_limits *limits, struct error *error) {
+                              const struct rows_asked *asked, const struct question_limits *limits,
+                              struct error *error) {
   struct rows rows = {0};
   struct collection collection = {.rows = &rows, .columns = asked->query.columns};
   int finished = 0;
@@ -127,8 +127,11 @@ int release_guarded(const struct host *host, struct request *request, int needs_
                      grant);
   if (request->refine)
     return error_set(error, "refine is the owner's (this connection asks under grant '%s')", grant);
-  const struct guard_limits *limits = tier_guard_limits(host->guard);
-  if (!limit_to(&request->steps, "steps", limits->steps, error)) return 0;
+  const struct question_limits *limits = tier_guard_limits(host->guard);
+  if (!limit_to(&request->steps, "steps", limits->steps, error) ||
+      !limit_to(&request->bytes, "bytes", limits->bytes, error) ||
+      !limit_to(&request->seconds, "seconds", limits->seconds, error))
+    return 0;
   request->outward = tier_guard_outward(host->guard);
   if (!request->name)
     return !needs_name ||

@@ -15,7 +15,7 @@ struct tier_guard {
   char *tier, *grant;
   char **outward;
   int pad;
-  struct guard_limits limits;
+  struct question_limits limits;
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
   struct collector *reader; /* the private connection to the file */
   struct allowed_functions functions;
@@ -317,7 +317,7 @@ const char *const *tier_guard_outward(const struct tier_guard *guard) {
   return (const char *const *)guard->outward;
 }
 
-const struct guard_limits *tier_guard_limits(const struct tier_guard *guard) {
+const struct question_limits *tier_guard_limits(const struct tier_guard *guard) {
   return &guard->limits;
 }
 

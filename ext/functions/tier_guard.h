@@ -16,14 +16,10 @@
 #define DIFFUSE_FUNCTIONS_TIER_GUARD_H
 
 #include "ledger/policy.h"
+#include "query/limits.h"
 #include "query/owner_query.h"
 
 struct tier_guard;
-
-/* The limits of questions under a grant (query/question.h). */
-struct guard_limits {
-  double steps, bytes, seconds;
-};
 
 /* The terms of a guard. The texts and the policy belong to the caller. */
 struct tier_guard_terms {
@@ -32,7 +28,7 @@ struct tier_guard_terms {
   const char *const *outward; /* the tiers at which answers are also published */
   int outward_count;
   int pad; /* answers return after `pad` milliseconds, or 2, 4, 8, ... times as many */
-  struct guard_limits limits;
+  struct question_limits limits; /* of each question */
   const struct ledger_policy *policy;
 };
 
@@ -55,7 +51,8 @@ const char *tier_guard_grant(const struct tier_guard *guard); /* null: there is 
 /* The tiers at which answers are also published; a null pointer ends the list. */
 const char *const *tier_guard_outward(const struct tier_guard *guard);
 
-const struct guard_limits *tier_guard_limits(const struct tier_guard *guard);
+/* The largest limits that a question may set, which are also the defaults. */
+const struct question_limits *tier_guard_limits(const struct tier_guard *guard);
 
 /*
 ** Call tier_guard_enter() with the name of a function of this extension (or of dp_answer) when the
