@@ -505,6 +505,8 @@ static double rank_of(double q, double n) {
 /* Converts a place on the axis, in leaves from the lower end of the range, to a value. */
 static double value_at(const struct ranks *ranks, double place) {
   const struct contribution *question = ranks->reading->question;
+  if (place == rint(place))
+    return decimal_edge(question->low, question->high, (int)place, ranks->count);
   double part = place / ranks->count;
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }

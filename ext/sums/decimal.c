@@ -73,3 +73,58 @@ double decimal_step(double origin, double k, double step) {
   locale_restore(before);
   return sum;
 }
+
+/* The ends of a range as whole multiples of one power of ten. */
+struct decimal_range {
+  double low, high;
+  int128 first, last;
+  int exponent, is_exact; /* is_exact: first and last are below 1e32 */
+};
+
+static struct decimal_range range_of(double low, double high) {
+  struct decimal first = shortest(low), last = shortest(high);
+  int exponent = first.exponent < last.exponent ? first.exponent : last.exponent;
+  if (first.digits == 0) exponent = last.exponent;
+  if (last.digits == 0) exponent = first.exponent;
+  int fits =
+      lengthen(&first, first.exponent - exponent) && lengthen(&last, last.exponent - exponent);
+  fits = fits && fabs((double)first.digits) < 1e32 && fabs((double)last.digits) < 1e32;
+  return (struct decimal_range){low, high, first.digits, last.digits, exponent, fits};
+}
+
+/*
+** The exact edge is a fraction with the denominator `count`. Its decimal is cut after 35 digits; a
+** further digit says that something follows, so that the nearest double is found.
+*/
+static double edge_of(const struct decimal_range *range, int k, int count) {
+  double part = (double)k / count;
+  if (!range->is_exact) return range->low * (1 - part) + range->high * part;
+  int128 sum = range->first * (count - k) + range->last * k;
+  int128 size = sum < 0 ? -sum : sum, rest = size % count;
+  struct decimal edge = {size / count, range->exponent};
+  for (; rest && (double)edge.digits < 1e35; edge.exponent--) {
+    edge.digits = edge.digits * 10 + rest * 10 / count;
+    rest = rest * 10 % count;
+  }
+  if (rest) edge = (struct decimal){edge.digits * 10 + 1, edge.exponent - 1};
+  if (sum < 0) edge.digits = -edge.digits;
+  return double_of(edge);
+}
+
+void decimal_edges(double low, double high, int count, double *edges) {
+  struct number_locale before = locale_plain();
+  struct decimal_range range = range_of(low, high);
+  edges[0] = low;
+  for (int k = 1; k < count; k++)
+    edges[k] = fmin(fmax(edge_of(&range, k, count), edges[k - 1]), high);
+  edges[count] = high;
+  locale_restore(before);
+}
+
+double decimal_edge(double low, double high, int k, int count) {
+  struct number_locale before = locale_plain();
+  struct decimal_range range = range_of(low, high);
+  double edge = k <= 0 ? low : k >= count ? high : edge_of(&range, k, count);
+  locale_restore(before);
+  return edge;
+}

@@ -12,4 +12,14 @@
 */
 double decimal_step(double origin, double k, double step);
 
+/*
+** Sets edges[k], k = 0 .. count, to the double nearest to low + k (high - low)/count, where low and
+** high stand for their shortest decimals. The edges never decrease. If an edge needs too many
+** digits, the function computes it with doubles.
+*/
+void decimal_edges(double low, double high, int count, double *edges);
+
+/* Returns edge k of decimal_edges(). */
+double decimal_edge(double low, double high, int k, int count);
+
 #endif

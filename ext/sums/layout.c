@@ -247,10 +247,17 @@ double layout_centred(double x, double low, double high) {
   return u > -1 ? u : u <= -1 ? -1 : 0;
 }
 
-int layout_bin(double x, double low, double high, int bins) {
+/*
+** The place is computed with doubles, which may put a value that is near an edge into the bin
+** beside its own. The edges decide.
+*/
+int layout_bin(double x, const double *edges, int bins) {
+  double low = edges[0], high = edges[bins];
   double place = (x / 2 - low / 2) / (high / 2 - low / 2) * bins;
-  if (!(place >= 1)) return 0;
-  return place < bins ? (int)place : bins - 1;
+  int bin = !(place >= 1) ? 0 : place < bins ? (int)place : bins - 1;
+  while (bin > 0 && x < edges[bin]) bin--;
+  while (bin < bins - 1 && x >= edges[bin + 1]) bin++;
+  return bin;
 }
 
 int layout_exponent_bin(double x) {
@@ -282,8 +289,8 @@ double layout_grid_share(const struct contribution *question) {
   return ceil(layout_grid_values(question->low, question->high, question->grid) / question->size);
 }
 
-int layout_leaf(const struct contribution *question, double x) {
-  if (!(question->grid > 0)) return layout_bin(x, question->low, question->high, question->size);
+int layout_leaf(const struct contribution *question, const double *edges, double x) {
+  if (!(question->grid > 0)) return layout_bin(x, edges, question->size);
   double last = layout_grid_values(question->low, question->high, question->grid) - 1;
   double k = floor((x - question->low) / question->grid + 0.5);
   if (!(k >= 1)) return 0;

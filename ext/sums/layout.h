@@ -56,8 +56,8 @@ struct contribution {
 #define LAYOUT_MAX_ROWS      1e9
 #define LAYOUT_MIN_CLIP      1e-150
 #define LAYOUT_MAX_CLIP      1e150
-#define LAYOUT_MAX_SIZE      4096  /* dimension of a vector */
-#define LAYOUT_MAX_BINS      65536 /* bins of a histogram, or leaves of a tree */
+#define LAYOUT_MAX_SIZE      4096   /* dimension of a vector */
+#define LAYOUT_MAX_BINS      65536  /* bins of a histogram, or leaves of a tree */
 #define LAYOUT_MAX_GRID      0x1p40 /* most values of a grid; such doubles are exact to 2^-12 */
 #define LAYOUT_MAX_QUANTILES 1000
 #define LAYOUT_MAX_GROUPS    1024 /* largest number of private keys of a unit */
@@ -170,10 +170,11 @@ void layout_narrow(struct layout *shape, double clip);
 double layout_centred(double x, double low, double high);
 
 /*
-** Returns the index of the bin of x if [low, high] is divided into `bins` equal bins. A value below
-** the range belongs to the first bin, and a value above the range belongs to the last bin.
+** Returns the index of the bin of x. Bin k has the values from edges[k] on and below edges[k + 1]
+** (decimal.h). A value below the range belongs to the first bin, and a value above the range
+** belongs to the last bin, as does the upper end.
 */
-int layout_bin(double x, double low, double high, int bins);
+int layout_bin(double x, const double *edges, int bins);
 
 /*
 ** Bins by sign and binary exponent, in the order of their values. The middle bin holds 0 and the
@@ -204,8 +205,9 @@ double layout_grid_share(const struct contribution *question);
 
 /*
 ** Returns the index of the leaf of x in the question's tree or bins. With a grid, x counts as the
-** nearest grid value (of two that are equally near, the larger).
+** nearest grid value (of two that are equally near, the larger). Without a grid, `edges` has the
+** edges of the bins.
 */
-int layout_leaf(const struct contribution *question, double x);
+int layout_leaf(const struct contribution *question, const double *edges, double x);
 
 #endif

@@ -11,6 +11,7 @@
 #include "noise/entropy.h"
 #include "base/little_endian.h"
 #include "sums/clip.h"
+#include "sums/decimal.h"
 #include "sums/first_keys.h"
 #include "sums/partitioned_sums.h"
 #include "sums/tree.h"
@@ -38,6 +39,7 @@ struct vector_sum {
   struct contribution question;
   const struct layout *shape;
   int by_unit, components;
+  double *edges;      /* of the bins, with bins of equal width; otherwise null */
   int64_t each_count; /* if the first component is a count: what a row adds to it; otherwise 0 */
   int failed;         /* memory ran out and rows were lost; stays set */
   struct secret secret;
@@ -394,7 +396,7 @@ static int add_to_bin(struct vector_sum *vectors, struct identity unit, int cell
 
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   check_range(vectors, x);
-  return add_to_bin(vectors, unit, cell, layout_leaf(&vectors->question, x));
+  return add_to_bin(vectors, unit, cell, layout_leaf(&vectors->question, vectors->edges, x));
 }
 
 int vector_sum_add_exponent(struct vector_sum *vectors, struct identity unit, int cell, double x) {
@@ -554,7 +556,13 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
   vectors->components = shape->components;
   vectors->each_count = shape->counts ? shape->count_steps : shape->bin_steps;
   vectors->short_limit = short_limit(question, shape);
-  if (open_tables(vectors, keys)) return vectors;
+  int has_edges = shape->family->has_bins && !shape->family->by_exponent && !(question->grid > 0);
+  if (has_edges) {
+    vectors->edges = malloc(sizeof *vectors->edges * ((size_t)question->size + 1));
+    if (vectors->edges)
+      decimal_edges(question->low, question->high, question->size, vectors->edges);
+  }
+  if ((vectors->edges || !has_edges) && open_tables(vectors, keys)) return vectors;
   vector_sum_close(vectors);
   return 0;
 }
@@ -565,9 +573,9 @@ void vector_sum_close(struct vector_sum *vectors) {
   partitioned_sums_close(vectors->records);
   if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
-  void *arrays[] = {vectors->row,    vectors->totals, scratch->items,
-                    scratch->chosen, scratch->slots,  scratch->places,
-                    scratch->values, vectors->steps,  vectors->shorts};
+  void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
+                    scratch->slots,  scratch->places, scratch->values, vectors->steps,
+                    vectors->shorts, vectors->edges};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);

@@ -6,12 +6,15 @@ is computed from the noisy vector. For each published number, `answer()` returns
 unless the noise of some coordinate exceeds MARGIN standard deviations. For one coordinate, this has probability TAIL.
 """
 
+import bisect
+import functools
 import itertools
 import json
 import math
 import sqlite3
 import struct
 from collections import namedtuple
+from fractions import Fraction
 
 from scipy import stats
 
@@ -176,12 +179,18 @@ def grid_share(p):
     return -(-grid_values(p) // p["bins"])
 
 
+@functools.cache
+def edges(lo, hi, bins):
+    """Returns the edges of the bins: the doubles nearest to lo + k (hi - lo)/bins, for lo and hi as decimals."""
+    lo, hi = Fraction(repr(float(lo))), Fraction(repr(float(hi)))
+    return [float(lo + (hi - lo) * Fraction(k, bins)) for k in range(bins + 1)]
+
+
 def bin_of(x, p):
     if "grid" in p:
         nearest = math.floor((clamp(x, p["lo"], p["hi"]) - p["lo"]) / p["grid"] + 0.5)
         return min(nearest, grid_values(p) - 1) // grid_share(p)
-    place = (x - p["lo"]) / (p["hi"] - p["lo"]) * p["bins"] if math.isfinite(x) else x
-    return 0 if place < 0 else p["bins"] - 1 if place >= p["bins"] else int(place)
+    return min(max(bisect.bisect_right(edges(p["lo"], p["hi"], p["bins"]), x) - 1, 0), p["bins"] - 1)
 
 
 MIDDLE = 256  # the bin of 0 among the bins of bounds

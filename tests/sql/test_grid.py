@@ -10,6 +10,7 @@ import json
 import math
 import random
 import sqlite3
+from fractions import Fraction
 
 import numpy
 import pytest
@@ -236,3 +237,15 @@ def test_intervals_cover(mechanism, bins):
         assert held >= 0.95 - SEVEN * math.sqrt(0.95 * 0.05 / runs), (true, held)
     widths = one(db, "SELECT avg(high - low) FROM dp_value")
     assert widths < 13, widths
+
+
+@pytest.mark.parametrize("lo, hi, bins", [("0", "1", 100), ("-1", "1", 20), ("0", "10", 1000), ("0.1", "0.7", 6), ("-1.5", "2.7", 42), ("0", "1", 3)])
+def test_edges_of_histograms_are_the_decimals_that_people_type(lo, hi, bins):
+    """The decimal lo + k (hi - lo)/bins is in bin k, and the double before it is in the bin before."""
+    low, width = Fraction(lo), (Fraction(hi) - Fraction(lo)) / bins
+    edges = [float(low + k * width) for k in range(bins)]
+    before = [math.nextafter(edge, -math.inf) for edge in edges[1:]]
+    db = open_ledger({"exact": 1e6})
+    fill(db, [(x, unit) for unit, x in enumerate(edges + before * 2)])
+    counts = json.loads(one(db, "SELECT dp_histogram('exact', x, ?, ?, ?, unit, '{\"clip\":1}') FROM t", float(lo), float(hi), bins))
+    assert [round(count) for count in counts] == [3] * (bins - 1) + [1]

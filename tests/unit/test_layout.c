@@ -10,6 +10,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "sums/decimal.h"
 #include "sums/layout.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -417,10 +418,15 @@ static void centred_values_of_anything(void) {
 }
 
 static void bins_of_values(void) {
+  static double edges[LAYOUT_MAX_BINS + 1];
   static const struct {
     double x, low, high;
     int bins, bin;
   } cases[] = {
+      {0.29, 0, 1, 100, 29},
+      {0.57, 0, 1, 100, 57},
+      {-0.7, -1, 1, 20, 3},
+      {0x1.28f5c28f5c28ep-2, 0, 1, 100, 28}, /* the double before 0.29 */
       {0, 0, 10, 10, 0},
       {1, 0, 10, 10, 1},
       {0x1.fffffffffffffp-1, 0, 10, 10, 0},
@@ -447,22 +453,29 @@ static void bins_of_values(void) {
       {1, 1, 3, 65536, 0},
   };
   for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
-    int bin = layout_bin(cases[i].x, cases[i].low, cases[i].high, cases[i].bins);
+    decimal_edges(cases[i].low, cases[i].high, cases[i].bins, edges);
+    int bin = layout_bin(cases[i].x, edges, cases[i].bins);
     CHECK(bin == cases[i].bin, "case %d: %d", i, bin);
   }
   /* X is in the bin that long double arithmetic gives, or at an edge of this bin. */
-  for (int run = 0; run < 200000; run++) {
+  for (int run = 0; run < 200; run++) {
     double low = ldexp(2 * uniform() - 1, (int)(random_bits() % 60) - 30);
     double high = low + ldexp(uniform(), (int)(random_bits() % 60) - 30);
     if (!(low < high)) continue;
-    int bins = 1 + (int)(random_bits() % LAYOUT_MAX_BINS);
+    int bins = 1 + (int)(random_bits() % (run % 10 ? 1000 : LAYOUT_MAX_BINS));
     double x = run % 3 ? low + (high - low) * uniform() : ldexp(2 * uniform() - 1, 40);
     long double place = ((long double)x - low) / ((long double)high - low) * bins;
-    int bin = layout_bin(x, low, high, bins);
+    decimal_edges(low, high, bins, edges);
+    int bin = layout_bin(x, edges, bins);
     CHECK(bin >= 0 && bin < bins, "bin %d of %d", bin, bins);
     long double slack = 4 * bins * DBL_EPSILON * (1 + fabsl(low / ((long double)high - low)));
     CHECK((place >= bin - slack || bin == 0) && (place <= bin + 1 + slack || bin == bins - 1),
           "%a of [%a, %a]: %d of %d, %Lf", x, low, high, bin, bins, place);
+    for (int k = 1; k < bins; k++) {
+      CHECK(edges[k] >= edges[k - 1] && edges[k] <= high, "edge %d of %d in [%a, %a]", k, bins, low,
+            high);
+      CHECK(edges[k] == edges[k + 1] || layout_bin(edges[k], edges, bins) == k, "edge %d", k);
+    }
   }
 }
 

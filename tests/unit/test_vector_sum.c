@@ -15,6 +15,7 @@
 #include <float.h>
 
 #include "sums/clip.h"
+#include "sums/decimal.h"
 #include "tables.h"
 
 /* ---- the reference --------------------------------------------------------------------------- */
@@ -30,12 +31,22 @@ static int128 steps_of(double value, double scale) {
   return (int128)x;
 }
 
+/* Returns the edges of the bins of a question. */
+static const double *edges_of(const struct contribution *question) {
+  static struct contribution last;
+  static double edges[LAYOUT_MAX_BINS + 1];
+  if (question->low != last.low || question->high != last.high || question->size != last.size)
+    decimal_edges(question->low, question->high, question->size, edges);
+  last = *question;
+  return edges;
+}
+
 /* Returns the bin of a row in the cell of its key, or the cell if there are no bins (layout.h). */
 static int slot_of(const struct release *release, const struct row *row) {
   const struct contribution *question = &release->question;
   int cell = question->keys ? row->key : 0;
   if (!question->family->has_bins) return cell;
-  return cell * question->size + layout_bin(row->x, question->low, question->high, question->size);
+  return cell * question->size + layout_bin(row->x, edges_of(question), question->size);
 }
 
 /*
