@@ -78,12 +78,15 @@ def grow(path, charges):
     copies = charges // len(TIERS) - 1
     n = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {copies})"
     ledger.execute("BEGIN")
-    for table in ("dp_release", "dp_publication", "dp_path", "dp_value", "dp_charge"):
+    points = ledger.execute("SELECT count(*) FROM dp_point").fetchone()[0]
+    for table in ("dp_release", "dp_publication", "dp_point", "dp_coordinate", "dp_value", "dp_charge"):
         columns = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
         new = {"dp_release": {"id": "i + 1", "name": "'release-' || (i + 1)"},
+               "dp_point": {"id": f"id + {points} * i", "release_id": "i + 1", "release": "'release-' || (i + 1)"},
+               "dp_coordinate": {"point": f"point + {points} * i"},
                "dp_charge": {"id": f"id + {len(TIERS)} * i", "release_id": "i + 1", "release": "'release-' || (i + 1)",
                              "hash": "''"}}.get(table, {"release_id": "i + 1", "release": "'release-' || (i + 1)"})
-        which = "id = 1" if table == "dp_release" else "release_id = 1"
+        which = {"dp_release": "id = 1", "dp_coordinate": f"point <= {points}"}.get(table, "release_id = 1")
         ledger.execute(f"INSERT INTO {table} {n} SELECT {', '.join(new.get(c, c) for c in columns)}"
                        f" FROM n, {table} WHERE {which} ORDER BY i")
     ledger.execute("UPDATE dp_budget SET releases = ?1, spent_rate = ?1 * spent_rate, spent_high = ?1 * spent_high,"

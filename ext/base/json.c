@@ -2,11 +2,11 @@
 #include "base/json.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "os/locale.h"
+#include "base/number.h"
 #include "base/sql_text.h"
+#include "os/locale.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -192,11 +192,7 @@ int json_keys(struct json *json, const char *array, json_take_text *take, void *
 /* ---- writing --------------------------------------------------------------------------------- */
 
 void json_append_number(sqlite3_str *json, double x) {
-  char text[32];
-  struct number_locale before = locale_plain();
-  snprintf(text, sizeof text, "%.17g", x);
-  locale_restore(before);
-  sqlite3_str_appendall(json, text);
+  sqlite3_str_appendall(json, NUMBER_TEXT(x));
 }
 
 void json_append_string(sqlite3_str *json, const char *text) {

@@ -58,8 +58,8 @@ int json_is_table(struct json *json, const char *text, int columns);
 int json_table(struct json *json, const char *table, json_take *take, void *context);
 
 /*
-** Appends a finite number with 17 significant digits, which identify a double. The text does not
-** depend on the version of SQLite, so stored texts with such numbers can be compared.
+** Appends the exact text of a number (base/number.h), so that stored texts with such numbers can be
+** compared.
 */
 void json_append_number(sqlite3_str *json, double x);
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/vector_text.h"
 
 SQLITE_EXTENSION_INIT3
@@ -70,7 +71,7 @@ const char *not_a(sqlite3_value *value, int wanted) {
 /* Returns the text of a number as a key: the whole number, or 15 digits. */
 static char *number_key(double x) {
   if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
-  return sqlite3_mprintf("%!.15g", x);
+  return sqlite3_mprintf("%s", number_write(x, 15, (char[NUMBER_SIZE]){0}));
 }
 
 /*

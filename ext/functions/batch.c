@@ -149,7 +149,7 @@ static char *answers(const struct batch *batch) {
     if (publication->failed || publication->answer.is_null) {
       sqlite3_str_appendall(json, "null");
     } else if (!publication->answer.json) {
-      sqlite3_str_appendf(json, "%!.17g", publication->answer.number);
+      json_append_number(json, publication->answer.number);
     } else if (publication->definition.aggregate->form == FORM_SYMBOL) {
       json_append_string(json, publication->answer.json);
     } else {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "release/procedure.h"
@@ -450,7 +451,7 @@ static void append_number(sqlite3_str *json, const char *name, double value, int
   if (form == OPTIONS_OF_STATE) {
     sqlite3_str_appendf(json, ",\"%s\":\"%016llx\"", name, (unsigned long long)bits);
   } else {
-    sqlite3_str_appendf(json, ",\"%s\":%!.17g", name, value);
+    sqlite3_str_appendf(json, ",\"%s\":%s", name, NUMBER_TEXT(value));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "math/laplace.h"
 #include "mechanism/lattice_design.h"
 #include "release/default_mechanism.h"
@@ -113,10 +114,10 @@ void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned
   struct comparison comparison = {with_noise(planned, &gaussian_mechanism),
                                   with_noise(planned, laplace), tier, rows};
   sqlite3_str_appendf(json,
-                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%!.17g},"
-                      "\"laplace\":{\"half_width\":%!.17g}}",
-                      plan_half_width(&comparison.gaussian, rows, rate),
-                      plan_half_width(&comparison.laplace, rows, rate));
+                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%s},"
+                      "\"laplace\":{\"half_width\":%s}}",
+                      NUMBER_TEXT(plan_half_width(&comparison.gaussian, rows, rate)),
+                      NUMBER_TEXT(plan_half_width(&comparison.laplace, rows, rate)));
   double from = crossing(&comparison);
   if (isnan(from)) {
     sqlite3_str_appendall(json, ",\"gaussian_from\":null");

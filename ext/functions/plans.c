@@ -20,6 +20,7 @@
 #include "math/gaussian.h"
 #include "math/laplace.h"
 #include "math/rounding.h"
+#include "base/number.h"
 #include "base/sql_text.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
@@ -160,7 +161,7 @@ static int apply_half_width(struct request *request, struct host *host) {
 
 static void append_number(sqlite3_str *json, const char *key, double x) {
   if (isfinite(x)) {
-    sqlite3_str_appendf(json, ",\"%s\":%!.17g", key, x);
+    sqlite3_str_appendf(json, ",\"%s\":%s", key, NUMBER_TEXT(x));
   } else {
     sqlite3_str_appendf(json, ",\"%s\":null", key);
   }
@@ -488,7 +489,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     function_error(context, "%s", error_text(ledger_error(ledger)));
     return;
   }
-  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", low, high);
+  char *json = sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high));
   if (json) {
     sqlite3_result_text(context, json, -1, sqlite3_free);
   } else {

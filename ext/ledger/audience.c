@@ -231,13 +231,8 @@ char *audience_select(const struct ledger_table *table, const char *where) {
 #define ROUGH_JSON(x) "json(printf('%.3e', (" x ") * 1.001))"
 #define MEMBER(name)  "'" name "', json_extract(t.value, '$." name "')"
 
-/*
-** SQLite reads the certificate from its JSON text. json_each() returns a number as a double, and
-** '%!.17g' writes this double with 17 digits, so that no digit changes.
-*/
-#define EXACT(x) \
-  "json(CASE typeof(" x ") WHEN 'null' THEN 'null' WHEN 'integer' THEN CAST(" x " AS TEXT)" \
-  " ELSE CASE WHEN " x " = 9e999 THEN '9e999' ELSE printf('%!.17g', " x ") END END)"
+/* json_each() returns a number as a double, and exact() writes this double with all its digits. */
+#define EXACT(x) "json(exact(" x "))"
 #define NUMBER(value, name) "'" name "', " EXACT("json_extract(" value ", '$." name "')")
 #define SPENT(name) \
   "'" name "', CASE WHEN any_ THEN " ROUGH_JSON("json_extract(t.value, '$." name "')") \
@@ -261,9 +256,9 @@ static const char cut_sql[] =
   "     ELSE " EXACT("json_extract(p.value, '$.rate')") " END, " NUMBER("p.value", "delta")
   "     ," NUMBER("p.value", "shrink") "," NUMBER("p.value", "centre") ","
   "     'curve', json_extract(p.value, '$.curve'), 'kernel', json_extract(p.value, '$.kernel'),"
-  "     'clipped', json_extract(p.value, '$.clipped'),"
-  "     'unclipped', json_extract(p.value, '$.unclipped'),"
-  "     'unit_stddev', json_extract(p.value, '$.unit_stddev'),"
+  "     " NUMBER("p.value", "clipped") ","
+  "     " NUMBER("p.value", "unclipped") ","
+  "     " NUMBER("p.value", "unit_stddev") ","
   "     'published_at', json_extract(p.value, '$.published_at')))"
   "     FROM json_each(r.value, '$.publications') p"
   "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"

@@ -10,13 +10,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** SQL that writes a REAL with 17 digits, or null. SQLite's own JSON functions write fewer digits.
-** JSON has no infinity, so an infinite filter order is written as 9e999.
-*/
-#define EXACT(x)                                                                                   \
-  "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'"                       \
-  " ELSE printf('%!.17g', " x ") END)"
+/* SQL that writes a number exactly (display.h). SQLite's own JSON functions write fewer digits. */
+#define EXACT(x) "json(exact(" x "))"
 
 /*
 ** SQL that reduces a time to its date. The time of day would show how long a release took, which
@@ -85,8 +80,9 @@ static const char certificate_sql[] =
   "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
   "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
   "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
-  "     'kernel', json(kernel), 'clipped', clipped, 'unclipped', unclipped,"
-  "     'unit_stddev', unit_stddev, 'published_at', " DAY("published_at") "))"
+  "     'kernel', json(kernel), 'clipped', " EXACT("clipped") ","
+  "     'unclipped', " EXACT("unclipped") ","
+  "     'unit_stddev', " EXACT("unit_stddev") ", 'published_at', " DAY("published_at") "))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
   "   'theorem', json_object('rate', " OF_MECHANISM("theorem") ", 'tiers', " TIERS_THEOREM ","
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"

@@ -1,6 +1,7 @@
 /*
-** display.c: defines an SQL function on the private connection for the column dp_value.display. The
-** function writes a published value in the form in which people read it.
+** display.c: defines SQL functions on private connections. display() is the column
+** dp_value.display, and writes a published value in the form in which people read it. exact()
+** writes a number with all its digits.
 */
 #include "ledger/display.h"
 
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/figure.h"
+#include "base/number.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -68,8 +70,21 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
+static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  if (sqlite3_value_type(*argv) == SQLITE_FLOAT) {
+    sqlite3_result_text(context, NUMBER_TEXT(sqlite3_value_double(*argv)), -1, SQLITE_TRANSIENT);
+  } else if (sqlite3_value_type(*argv) == SQLITE_NULL) {
+    sqlite3_result_text(context, "null", -1, SQLITE_STATIC);
+  } else {
+    sqlite3_result_value(context, *argv);
+  }
+}
+
 int display_register(struct ledger *ledger, sqlite3 *db) {
-  return sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
-                                    0) == SQLITE_OK ||
+  return (sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
+                                     0) == SQLITE_OK &&
+          sqlite3_create_function_v2(db, "exact", 1, SQLITE_UTF8, 0, exact, 0, 0, 0) ==
+              SQLITE_OK) ||
          ledger_fail(ledger, "out of memory");
 }

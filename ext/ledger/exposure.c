@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ledger/accountant.h"
 #include "ledger/charge.h"
 #include "ledger/period.h"
@@ -49,7 +50,7 @@ static void exposure_add(struct ledger *ledger, struct exposure *exposure,
     json_append_string(exposure->json, sight->release);
     sqlite3_str_appendall(exposure->json, ",\"tier\":");
     json_append_string(exposure->json, tiers[sight->tier].name);
-    sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
+    sqlite3_str_appendf(exposure->json, ",\"rate\":%s}", NUMBER_TEXT(sight->rate));
     exposure->rate = total_add(exposure->rate, sight->rate);
     double slack = paid_for(ledger, sight->release_id, tiers[sight->tier].name).slack;
     if (slack > 0) exposure->slack = nextafter(exposure->slack + slack, INFINITY);
@@ -122,7 +123,7 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
 */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {
-    sqlite3_str_appendf(json, ",\"epsilon\":%!.17g", epsilon);
+    sqlite3_str_appendf(json, ",\"epsilon\":%s", NUMBER_TEXT(epsilon));
   } else {
     sqlite3_str_appendall(json, ",\"epsilon\":null");
   }
@@ -140,22 +141,24 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
   }
   sqlite3_str_appendf(
-      json, "{\"rate\":%!.17g,\"slack\":%!.17g,\"delta\":%!.17g,\"delta_keys\":%!.17g",
-      total_up(exposure->rate), exposure->slack, tiers[worst].delta, exposure->delta);
+      json, "{\"rate\":%s,\"slack\":%s,\"delta\":%s,\"delta_keys\":%s",
+      NUMBER_TEXT(total_up(exposure->rate)), NUMBER_TEXT(exposure->slack),
+      NUMBER_TEXT(tiers[worst].delta), NUMBER_TEXT(exposure->delta));
   append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
   sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
     json_append_string(json, tiers[chosen[i]].name);
-    sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
+    sqlite3_str_appendf(json, ",\"delta\":%s", NUMBER_TEXT(tiers[chosen[i]].delta));
     append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
     if (!is_one) period_append(ledger, &tiers[chosen[i]], json);
     sqlite3_str_appendall(json, "}");
   }
   sqlite3_str_appendall(json, "]");
   for (int i = 0; exposure->curve.any && i < RENYI_ORDERS; i++)
-    sqlite3_str_appendf(json, isfinite(exposure->curve.values[i]) ? "%s%!.17g" : "%snull",
-                        i ? "," : ",\"curve\":[", exposure->curve.values[i]);
+    sqlite3_str_appendf(
+        json, "%s%s", i ? "," : ",\"curve\":[",
+        NUMBER_TEXT(isfinite(exposure->curve.values[i]) ? exposure->curve.values[i] : NAN));
   if (exposure->curve.any) sqlite3_str_appendall(json, "]");
 }
 

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ledger/accountant.h"
 #include "ledger/releases_left.h"
 #include "ledger/seal.h"
@@ -214,8 +215,9 @@ void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite
   if (!tier->period) return;
   double count = (double)count_periods(ledger, tier);
   sqlite3_str_appendf(json,
-                      ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%!.17g,\"delta\":%!.17g},"
-                      "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%!.17g,\"delta\":%!.17g}",
-                      tier->period, tier->epsilon, tier->delta, count, epsilon_of(tier, count),
-                      fmin(1, tier->delta * count * (1 + 0x1p-52)));
+                      ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%s,\"delta\":%s},"
+                      "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%s,\"delta\":%s}",
+                      tier->period, NUMBER_TEXT(tier->epsilon), NUMBER_TEXT(tier->delta), count,
+                      NUMBER_TEXT(epsilon_of(tier, count)),
+                      NUMBER_TEXT(fmin(1, tier->delta * count * (1 + 0x1p-52))));
 }

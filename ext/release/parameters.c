@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
@@ -71,7 +72,7 @@ struct ledger_release request_release(const struct request *request) {
 }
 
 static void append_option(sqlite3_str *json, const char *name, double value) {
-  if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%!.17g", name, value);
+  if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%s", name, NUMBER_TEXT(value));
 }
 
 static void append_whole(sqlite3_str *json, const char *name, double value) {
@@ -80,7 +81,7 @@ static void append_whole(sqlite3_str *json, const char *name, double value) {
 
 char *request_options(const struct request *request) {
   sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendf(json, "{\"clip\":%!.17g", request->clip);
+  sqlite3_str_appendf(json, "{\"clip\":%s", NUMBER_TEXT(request->clip));
   if (request->mechanism) sqlite3_str_appendf(json, ",\"mechanism\":\"%s\"", request->mechanism);
   if (request->weight != 1) append_option(json, "weight", request->weight);
   if (request->aggregate->is_ou) append_option(json, "centre", request->centre);

@@ -54,7 +54,7 @@ static int render(void *context, const struct ledger_value *value) {
     json_append_string(rendering->json, value->key);
     sqlite3_str_appendall(rendering->json, ends_array ? ":[" : ":");
   }
-  sqlite3_str_appendf(rendering->json, "%!.17g", value->value);
+  json_append_number(rendering->json, value->value);
   return 1;
 }
 

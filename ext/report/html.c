@@ -2,7 +2,6 @@
 #include "report/html.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "os/locale.h"
 
@@ -27,17 +26,6 @@ void html_number(sqlite3_str *html, double x, int digits) {
   snprintf(text, sizeof text, "%.*g", digits, x);
   locale_restore(before);
   sqlite3_str_appendall(html, text);
-}
-
-void json_exact(sqlite3_str *json, double x) {
-  char text[40];
-  struct number_locale before = locale_plain();
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, x);
-    if (strtod(text, 0) == x) break;
-  }
-  locale_restore(before);
-  sqlite3_str_appendall(json, text);
 }
 
 void json_in_html(sqlite3_str *json, const char *text) {

@@ -16,9 +16,6 @@ void html_text(sqlite3_str *html, const char *text);
 */
 void html_number(sqlite3_str *html, double x, int digits);
 
-/* Appends a number with the least number of digits from 15 to 17 that gives the same double. */
-void json_exact(sqlite3_str *json, double x);
-
 /* Appends a text as a JSON string that cannot end the HTML element around it. */
 void json_in_html(sqlite3_str *json, const char *text);
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "ledger/hash.h"
 #include "report/facts.h"
 #include "report/html.h"
@@ -139,7 +140,7 @@ static char *data(struct page *page) {
       } else if (type == SQLITE_INTEGER) {
         sqlite3_str_appendf(json, "%lld", sqlite3_column_int64(row, i));
       } else if (type == SQLITE_FLOAT) {
-        json_exact(json, sqlite3_column_double(row, i));
+        json_append_number(json, sqlite3_column_double(row, i));
       } else {
         sqlite3_str_appendall(json, "null");
       }
