@@ -103,6 +103,64 @@ static char *in_words(const struct ledger_declaration *declaration) {
              : sqlite3_mprintf("protected by column '%s'", declaration->unit_column);
 }
 
+/* Returns whether main has this table, or if `column` is not null, a table with this column. */
+static int is_in_main(struct ledger *ledger, const char *table, const char *column) {
+  return sqlite3_table_column_metadata(ledger->host, "main", table, column, 0, 0, 0, 0, 0) ==
+         SQLITE_OK;
+}
+
+/*
+** Returns whether a declaration follows a schema that has changed: the stored column or the stored
+** parent is gone, because the owner has renamed it or made the table anew. Nothing in the schema
+** shows whether the new column holds the same units, so the owner vouches for it, as for a first
+** declaration. A table that was linked to a parent stays linked. If its column became the unit
+** itself, each row of the parent would be a unit.
+*/
+static int follows(struct ledger *ledger, const struct ledger_declaration *stored,
+                   const struct ledger_declaration *declaration) {
+  if (stored->role != POLICY_PROTECTED || declaration->role != POLICY_PROTECTED ||
+      !stored->unit_column || (stored->parent && !declaration->parent))
+    return 0;
+  int has_column = is_in_main(ledger, stored->table, stored->unit_column);
+  int has_parent = !stored->parent || is_in_main(ledger, stored->parent, 0);
+  return (!has_column || same_name(stored->unit_column, declaration->unit_column)) &&
+         (!has_parent || !has_column || same_name(stored->parent, declaration->parent)) &&
+         (!has_column || !has_parent);
+}
+
+/* Returns whether a table of main is protected and has the unit column of a table that is gone. */
+static int is_followed(struct ledger *ledger, const struct ledger_policy *policy,
+                       const struct ledger_declaration *gone) {
+  for (int i = 0; i < policy->count; i++) {
+    const struct ledger_declaration *other = &policy->list[i];
+    if (other != gone && other->role == POLICY_PROTECTED &&
+        same_name(other->unit_column, gone->unit_column) &&
+        is_in_main(ledger, other->table, other->unit_column))
+      return 1;
+  }
+  return 0;
+}
+
+/*
+** Refuses to make a table public that may be a protected table under a new name: it has the unit
+** column of a protected table that is gone.
+*/
+static int check_public(struct ledger *ledger, const struct ledger_policy *policy,
+                        const char *table) {
+  for (int i = 0; i < policy->count; i++) {
+    const struct ledger_declaration *gone = &policy->list[i];
+    if (gone->role != POLICY_PROTECTED || !gone->unit_column ||
+        is_in_main(ledger, gone->table, 0) || !is_in_main(ledger, table, gone->unit_column) ||
+        is_followed(ledger, policy, gone))
+      continue;
+    return ledger_fail(ledger,
+                       "table '%s' has the column '%s' of the protected table '%s', which is gone "
+                       "(if it is the same table, protect it; otherwise rename the column)",
+                       table, gone->unit_column, gone->table);
+  }
+  return 1;
+}
+
 static int refuse(struct ledger *ledger, const struct ledger_declaration *stored) {
   char *words = in_words(stored);
   ledger_fail(ledger,
@@ -119,15 +177,22 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
   const struct ledger_declaration *stored =
       done ? ledger_policy_find(&policy, declaration->table) : 0;
   const char *role = declaration->role == POLICY_PUBLIC ? "public" : "protected";
-  if (done && !stored) {
+  if (done && !stored && declaration->role == POLICY_PUBLIC)
+    done = check_public(ledger, &policy, declaration->table);
+  if (!done) {
+    ledger_policy_free(&policy);
+    return 0;
+  }
+  if (!stored) {
     done = statement_run(ledger, &insert_policy, "ssss", declaration->table, role,
                          declaration->unit_column, declaration->parent);
-  } else if (done && stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) {
+  } else if ((stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) ||
+             follows(ledger, stored, declaration)) {
     done = statement_run(ledger, &tighten_policy, "ssss", stored->table, role,
                          declaration->unit_column, declaration->parent);
-  } else if (done && (stored->role != declaration->role ||
-                      !same_name(stored->unit_column, declaration->unit_column) ||
-                      !same_name(stored->parent, declaration->parent))) {
+  } else if (stored->role != declaration->role ||
+             !same_name(stored->unit_column, declaration->unit_column) ||
+             !same_name(stored->parent, declaration->parent)) {
     done = refuse(ledger, stored);
   }
   ledger_policy_free(&policy);

@@ -99,7 +99,11 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   }
   going = finish(db, row, going, error);
   if (!going) return 0;
-  if (!facts->name) return error_set(error, "main has no such table");
+  if (!facts->name)
+    return error_set(error,
+                     "main has no such table as '%s' (if a declared table was renamed, declare it "
+                     "under its new name)",
+                     table);
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);
   if (type)
@@ -158,8 +162,7 @@ static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *er
   sqlite3_stmt *row;
   facts->is_strict = is_strict_table(db, facts->name);
   int going = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name, error);
-  while (going && sqlite3_step(row) == SQLITE_ROW)
-    going = add_column(facts, db, row, error);
+  while (going && sqlite3_step(row) == SQLITE_ROW) going = add_column(facts, db, row, error);
   going = finish(db, row, going, error);
   if (going && !facts->count)
     going = error_set(error, "cannot read the schema of '%s'", facts->name);
@@ -293,7 +296,11 @@ static int add_table(struct route *route, sqlite3 *db, const struct ledger_polic
                      facts->name, route->tables[route->count - 2].name);
   int column = declaration->unit_column ? table_column_find(facts, declaration->unit_column) : -1;
   if (declaration->unit_column && column < 0)
-    return error_set(error, "table '%s' has no column '%s'", facts->name, declaration->unit_column);
+    return error_set(error,
+                     "table '%s' has no column '%s' (if the declared column was renamed, declare "
+                     "the table again: dp_protect('%s', 'its new name'%s))",
+                     facts->name, declaration->unit_column, facts->name,
+                     declaration->parent ? ", 'its parent'" : "");
   if (column >= 0 && facts->columns[column].is_virtual)
     return error_set(error,
                      "column '%s' of table '%s' is generated when it is read (make it STORED)",

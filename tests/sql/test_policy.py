@@ -206,3 +206,73 @@ def test_what_names_its_own_units_is_refused_before_any_charge(clinic, ask):
     one(clinic, "SELECT dp_protect('visit', 'patient')")
     refused(clinic, "SELECT " + ask)
     assert one(clinic, "SELECT count(*) FROM dp_charge") == 0 == one(clinic, "SELECT count(*) FROM dp_release")
+
+
+# ---- the schema changes -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def linked(path):
+    db = connect(path)
+    db.executescript("""
+        CREATE TABLE member(id INTEGER PRIMARY KEY); CREATE TABLE visit(id INTEGER PRIMARY KEY, member INT, ward INT);
+        CREATE TABLE exam(visit INT, result REAL);
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) INSERT INTO visit SELECT i, i / 10, i % 3 FROM n;
+        INSERT INTO member SELECT DISTINCT member FROM visit; INSERT INTO exam SELECT id, 1 FROM visit;
+        SELECT dp_init('{"unit":"member"}'), dp_protect('visit', 'member'), dp_protect('exam', 'visit', 'visit');
+        SELECT dp_tier('inner', 1e6, 1e9, 1e-6);""")
+    return db
+
+
+def people(db, table, name):
+    """Returns the number of units with a row in a table, with almost no noise."""
+    return round(one(db, "SELECT dp_release('inner', 'count_distinct', ?, ?)", f"SELECT 1 FROM {table}", name))
+
+
+def test_a_declaration_follows_a_renamed_column(linked):
+    assert people(linked, "exam", "a") == 100
+    linked.execute("ALTER TABLE visit RENAME COLUMN member TO person")
+    wanted = ("table 'visit' has no column 'member' (if the declared column was renamed, declare the table again:"
+              " dp_protect('visit', 'its new name'))")
+    for table in ("visit", "exam"):
+        assert wanted in refused(linked, "SELECT dp_release('inner', 'count_distinct', ?, 'b')", f"SELECT 1 FROM {table}")
+    assert "cannot be loosened or changed" in refused(linked, "SELECT dp_public('visit')")
+    one(linked, "SELECT dp_protect('visit', 'person')")
+    assert people(linked, "exam", "b") == people(linked, "visit", "c") == 100
+    assert "cannot be loosened or changed" in refused(linked, "SELECT dp_protect('visit', 'id')")  # the column is there
+    assert one(linked, "SELECT dp_verify()") == "ok"
+    assert one(linked, "SELECT unit_column FROM dp_policy WHERE table_name = 'visit'") == "person"
+
+
+def test_declarations_follow_a_renamed_table(linked):
+    linked.execute("ALTER TABLE visit RENAME TO stay")
+    assert ("main has no such table as 'visit' (if a declared table was renamed, declare it under its new name)"
+            in refused(linked, "SELECT dp_release('inner', 'count_distinct', 'SELECT 1 FROM exam', 'a')"))
+    assert "table 'stay' is neither protected nor public" in refused(linked, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM stay', 'a')")
+    assert ("table 'stay' has the column 'member' of the protected table 'visit', which is gone (if it is the same table, protect it;"
+            " otherwise rename the column)") in refused(linked, "SELECT dp_public('stay')")
+    for loosened in ("dp_protect('exam', 'visit')", "dp_protect('exam', 'result', 'member')", "dp_public('exam')"):
+        refused(linked, f"SELECT {loosened}")
+    one(linked, "SELECT dp_protect('stay', 'member')")
+    one(linked, "SELECT dp_protect('exam', 'visit', 'stay')")
+    assert people(linked, "exam", "a") == people(linked, "stay", "b") == 100
+    linked.execute("CREATE TABLE ward(member INT)")  # the renamed table is protected, so this one is another
+    one(linked, "SELECT dp_public('ward')")
+    assert one(linked, "SELECT dp_verify()") == "ok"
+
+
+def test_a_link_never_becomes_the_unit_itself(linked):
+    """If the column of a linked table is renamed, the table stays linked. A row of the parent must not become the unit."""
+    linked.execute("ALTER TABLE exam RENAME COLUMN visit TO stay")
+    assert "cannot be loosened or changed" in refused(linked, "SELECT dp_protect('exam', 'stay')")
+    one(linked, "SELECT dp_protect('exam', 'stay', 'visit')")
+    assert people(linked, "exam", "a") == 100
+
+
+def test_a_table_that_is_made_again_keeps_its_declaration(linked):
+    linked.executescript("DROP TABLE visit; CREATE TABLE visit(id INTEGER PRIMARY KEY, member INT); INSERT INTO visit VALUES (1, 1), (2, 1)")
+    assert people(linked, "visit", "a") == 1
+    linked.executescript("DROP TABLE visit; CREATE TABLE visit(id INTEGER PRIMARY KEY, who INT); INSERT INTO visit VALUES (1, 1), (2, 1)")
+    assert "cannot be loosened or changed" in refused(linked, "SELECT dp_public('visit')")
+    one(linked, "SELECT dp_protect('visit', 'who')")
+    assert people(linked, "visit", "b") == 1
