@@ -479,14 +479,16 @@ int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
 struct ranks {
   const struct reading *reading;
   double *totals;
+  double rows; /* the noisy number of rows; the totals end with a larger number in most cases */
   int count;
   double share; /* the number of grid values in a leaf; 0 without a grid */
   double end;   /* the place after the last grid value; inside the tree if some leaves are spare */
 };
 
-static struct ranks ranks_of(const struct reading *reading, double *totals, int count) {
+static struct ranks ranks_of(const struct reading *reading, double *totals, double rows,
+                             int count) {
   const struct contribution *question = reading->question;
-  struct ranks ranks = {reading, totals, count, 0, count};
+  struct ranks ranks = {reading, totals, rows, count, 0, count};
   if (question->grid > 0) {
     ranks.share = layout_grid_share(question);
     ranks.end = layout_grid_values(question->low, question->high, question->grid) / ranks.share;
@@ -531,34 +533,49 @@ static double bound_at(const struct ranks *ranks, double rank) {
   return tree_place(ranks->totals, ranks->count, rank);
 }
 
-/* Returns the index of the leaf that ends at a place or contains it. */
-static double leaf_at(const struct ranks *ranks, double place) {
-  return clamp(ceil(place) - 1, 0, ranks->count - 1);
+/*
+** Sets [*from, *to] to the leaves that may hold the quantile. At the left end of the leaf that
+** holds it, the true running total is below the true rank, and at the right end it is not. So the
+** noisy difference of the two is at most z standard deviations above 0 at the left end, and at
+** least -z at the right end, each with probability (1 + confidence)/2, whatever the rows are. The
+** standard deviation is that at the end itself: near an end of the range it is much smaller than
+** elsewhere.
+*/
+static void possible_leaves(const struct ranks *ranks, double q, double z, int *from, int *to) {
+  const struct reading *reading = ranks->reading;
+  double rank = rank_of(q, ranks->rows), width = z * noise_of(&reading->view);
+  int first = 0, last = ranks->count - 1;
+  while (first < ranks->count - 1 &&
+         ranks->totals[first + 1] - rank <
+             -width * tree_rank_stddev(reading->shape->tree, q, first + 1))
+    first++;
+  while (last > 0 &&
+         ranks->totals[last] - rank > width * tree_rank_stddev(reading->shape->tree, q, last))
+    last--;
+  *from = first < last ? first : last;
+  *to = first < last ? last : first;
 }
 
 /*
-** Returns the estimate of a quantile at a place, with an interval from place `first` to `last`. The
-** interval consists of whole leaves, because counts do not say where in a leaf its rows are. On a
-** grid, each leaf holds `share` values, and value k covers the places from k/share to (k +
-** 1)/share. stddev is the standard deviation of the noise alone, before the answer is moved to a
-** grid value.
+** Returns the estimate of a quantile at a place whose noise has the standard deviation `noise`, in
+** leaves. The interval consists of the leaves [from, to], because counts do not say where in a leaf
+** its rows are. On a grid, each leaf holds `share` values, and value k covers the places from
+** k/share to (k + 1)/share. stddev is that before the answer is moved to a grid value.
 */
 static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
-                                   double first, double last, double z) {
+                                   double noise, int from, int to) {
   const struct contribution *question = ranks->reading->question;
-  double share = ranks->share, from = leaf_at(ranks, first), to = leaf_at(ranks, last) + 1;
-  double value, low, high, stddev;
+  double share = ranks->share, value, low, high, stddev;
   if (share > 0) {
-    stddev = (last - first) * share * question->grid / (2 * z);
+    stddev = noise * share * question->grid;
     value = grid_value(ranks, ceil(place * share) - 1);
     low = grid_value(ranks, from * share);
-    high = grid_value(ranks, to * share - 1);
+    high = grid_value(ranks, (to + 1) * share - 1);
   } else {
-    double leaf = (question->high / 2 - question->low / 2) / ranks->count * 2;
-    stddev = (last - first) * leaf / (2 * z);
+    stddev = noise * (question->high / 2 - question->low / 2) / ranks->count * 2;
     value = value_at(ranks, place);
     low = value_at(ranks, from);
-    high = value_at(ranks, to);
+    high = value_at(ranks, to + 1);
   }
   return (struct estimate){
       0, component, value, published_up(stddev), fmin(low, value), fmax(high, value)};
@@ -582,7 +599,9 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
     double error = tree_rank_stddev(reading->shape->tree, share, inside) * noise_of(&reading->view);
     double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
-    estimates[i] = quantile_at(ranks, i, place, low, high, z);
+    int from, to;
+    possible_leaves(ranks, q, z, &from, &to);
+    estimates[i] = quantile_at(ranks, i, place, (high - low) / (2 * z), from, to);
   }
   return reading->quantile_count;
 }
@@ -598,10 +617,12 @@ static int cell_quantiles(struct reading *reading, const int64_t *values, int ce
   const struct layout *shape = reading->shape;
   for (int i = shape->selects; i < shape->width; i++)
     tree->nodes[i - shape->selects] = coordinate(reading, values, cell, i);
-  struct ranks ranks = ranks_of(reading, tree->totals, shape->bins);
   if (!tree_leaves(tree->nodes, shape->tree, tree->leaves) ||
       !tree_running(tree->leaves, shape->bins, tree->totals))
     return -1;
+  double rows = 0;
+  for (int i = 0; i < shape->bins; i++) rows += tree->leaves[i];
+  struct ranks ranks = ranks_of(reading, tree->totals, fmax(rows, 0), shape->bins);
   int used = quantiles_of(&ranks, estimates);
   for (int i = 0; i < used; i++) estimates[i].cell = cell;
   return used;

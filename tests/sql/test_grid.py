@@ -61,15 +61,19 @@ def reference(nodes, levels, sigma, q, lo, hi, grid, bins):
     def value(k):
         return lo + grid * min(max(k, 0), values - 1)
 
-    rank = 0.5 + q * (n - 1) if n > 1 else n / 2
-    middle = place(rank) if n > 0 else q * values / share
-    inside, part = min(max(middle, 0.5), bins - 0.5), min(max(q, 0.5 / bins), 1 - 0.5 / bins)
-    c = numpy.clip(inside - numpy.arange(bins), 0, 1) - part
-    off = stats.norm.ppf(0.975) * sigma * math.sqrt(c @ numpy.linalg.solve(design.T @ design, c))
+    def rank_of(n):
+        return 0.5 + q * (n - 1) if n > 1 else n / 2
+
+    middle = place(rank_of(n)) if n > 0 else q * values / share
     answer = value(math.ceil(middle * share) - 1)
-    first = value((math.ceil(place(rank - off)) - 1) * share) if rank - off > 0 else lo
-    last = value(math.ceil(place(rank + off)) * share - 1) if rank + off < n else value(values - 1)
-    return answer, min(first, answer), max(last, answer)
+    # the noise of the total left of each border of leaves, minus the rank
+    left = numpy.tril(numpy.ones((bins + 1, bins)), -1) - q
+    noise = stats.norm.ppf(0.975) * sigma * numpy.sqrt(numpy.maximum(0, numpy.einsum("ij,ij->i", left, numpy.linalg.solve(design.T @ design, left.T).T)))
+    rank = rank_of(max(sum(leaves), 0))
+    first = next((i for i in range(bins - 1) if totals[i + 1] - rank >= -noise[i + 1]), bins - 1)
+    last = next((i for i in range(bins - 1, 0, -1) if totals[i] - rank <= noise[i]), 0)
+    first, last = min(first, last), max(first, last)
+    return answer, min(value(first * share), answer), max(value((last + 1) * share - 1), answer)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

@@ -606,7 +606,7 @@ static void noise_of_a_median(void) {
   }
   double stddev = sqrt(squares / RUNS - sum / RUNS * (sum / RUNS)), part = (double)held / RUNS;
   CHECK(claimed > 5 && fabs(stddev / claimed - 1) <= 0.15, "%g, published %g", stddev, claimed);
-  CHECK(part >= 0.93 && part <= 0.999, "the interval holds in %d of %d", held, (int)RUNS);
+  CHECK(part >= 0.93, "the interval holds in %d of %d", held, (int)RUNS);
 }
 
 /* If all rows are in one leaf, nothing tells where, so the interval is the leaf. */
