@@ -31,7 +31,7 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/ba
 SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind check-questions check-versions coverage injector fixed faults replays fuzz fuzzers bench bench-growth \
+        check-valgrind check-questions check-versions coverage injector fixed faults replays fuzz fuzzers bench bench-coverage bench-growth \
         bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility \
         deps-utility figures deps-figures deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
@@ -311,6 +311,10 @@ deps-shards:
 # Measures questions by unit beside plain SQLite, and writes bench/questions.md.
 bench-questions: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/questions.py
+
+# Measures how often 95% intervals contain the exact figures, and writes bench/coverage.md, in a quarter of an hour.
+bench-coverage: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/coverage.py
 
 bench-shards: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/shards.py
