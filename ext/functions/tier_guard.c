@@ -90,9 +90,9 @@ static const struct {
                  {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER}};
 
 /* Pragmas that show the schema of the tables in main, which are public. */
-static const char *const pragmas[] = {"database_list", "foreign_key_list", "index_info",
-                                      "index_list",    "index_xinfo",      "table_info",
-                                      "table_list",    "table_xinfo"};
+static const char *const pragmas[] = {"database_list",  "foreign_key_list", "index_info",
+                                      "index_list",     "index_xinfo",      "table_info",
+                                      "schema_version", "table_list",       "table_xinfo"};
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
@@ -132,7 +132,8 @@ static int authorize(void *context, int action, const char *first, const char *s
   } else if (action == SQLITE_READ) {
     admitted = first && read_admitted(first);
   } else if (action == SQLITE_PRAGMA) {
-    admitted = first && is_in(pragmas, COUNT(pragmas), first);
+    admitted = first && is_in(pragmas, COUNT(pragmas), first) &&
+               (!second || strcmp(first, "schema_version") != 0); /* a value would be written */
   } else if (action == SQLITE_INSERT || action == SQLITE_UPDATE) {
     /* SQLite asks this and the next when it reads the columns and the key of a virtual table. */
     admitted = first && strcmp(first, "sqlite_master") == 0;
@@ -228,7 +229,9 @@ static int check_idle(sqlite3 *db, struct error *error) {
   if (integer_of(db, "SELECT count(*) FROM pragma_database_list"
                      " WHERE name NOT IN ('main', 'temp')") != 0)
     return error_set(error, "this connection has attached a database (detach it first)");
-  return integer_of(db, "SELECT count(*) FROM sqlite_temp_master") == 0 ||
+  /* Looks into temp only if it is open, because Datasette would show it as an attached database. */
+  return (integer_of(db, "SELECT count(*) FROM pragma_database_list WHERE name = 'temp'") == 0 ||
+          integer_of(db, "SELECT count(*) FROM sqlite_temp_master") == 0) ||
          error_set(error, "this connection has temporary tables, views or triggers (drop them "
                           "first)");
 }

@@ -17,12 +17,12 @@ SCHEMA = """
 RAW = ["visit", "main.visit", "secret", "main.secret", "visits", "wards", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
        "dp_ledger_id", "sqlite_dbpage", "dbstat", "sqlite_stmt", "sqlite_memstat", "bytecode('SELECT 1')",
        "tables_used('SELECT 1')", "pragma_function_list", "pragma_page_count", "pragma_freelist_count", "pragma_data_version",
-       "pragma_schema_version", "pragma_integrity_check", "pragma_stats", "generate_series(1, 3)", "dp_path", "dp_seal", "dp_order",
+       "pragma_integrity_check", "pragma_stats", "generate_series(1, 3)", "dp_path", "dp_seal", "dp_order",
        "dp_ledger", "other.thing", "fts3tokenize", "rtreecheck", "dp_public_table", "dp_public_table('visit')"]
 
 # What describes the new main, which holds public tables only.
 SHOWN = ["sqlite_master", "sqlite_schema", "main.sqlite_master", "sqlite_temp_master", "temp.sqlite_master",
-         "pragma_table_info('visit')", "pragma_table_info('ward')", "pragma_database_list", "pragma_table_list",
+         "pragma_table_info('visit')", "pragma_table_info('ward')", "pragma_database_list", "pragma_table_list", "pragma_schema_version",
          "pragma_index_list('visit')", "pragma_foreign_key_list('visit')"]
 
 FROM = ["SELECT * FROM {}", "SELECT 1 FROM {}", "SELECT count(*) FROM {}", "SELECT rowid FROM {}",

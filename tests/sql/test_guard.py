@@ -36,7 +36,8 @@ def test_every_way_out_is_refused_and_changes_nothing(copy, tier):
     assert db.in_transaction is False
 
 
-SCHEMA_PRAGMAS = {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "table_info", "table_list", "table_xinfo"}
+SCHEMA_PRAGMAS = {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "schema_version", "table_info", "table_list",
+                  "table_xinfo"}
 
 
 def test_the_columns_of_declared_tables(copy):
@@ -63,9 +64,10 @@ def test_pragmas_show_the_new_main_and_nothing_else(copy):
             got = outcome(db, statement)
             if name not in SCHEMA_PRAGMAS:
                 assert isinstance(got, str), statement
-            elif name not in ("database_list", "table_list"):
+            elif name not in ("database_list", "schema_version", "table_list"):
                 assert got in ([], [('0',)]) or isinstance(got, str), statement
     assert str(copy) not in str(db.execute("PRAGMA database_list").fetchall())
+    assert one(db, "PRAGMA schema_version") == 1 and refused(db, "PRAGMA schema_version = 7") == "not authorized"
 
 
 def test_main_holds_the_public_tables_and_nothing_else(copy):
@@ -472,8 +474,8 @@ db = connect()
 rows(db, "SELECT dp_guard('public')")
 for statement in REFUSED:
     must_fail(db, statement)
-for name in set(pragmas) - {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "table_info", "table_list",
-                            "table_xinfo"}:
+for name in set(pragmas) - {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "schema_version", "table_info",
+                            "table_list", "table_xinfo"}:
     must_fail(db, f"PRAGMA {name}"), must_fail(db, f"PRAGMA {name} = 1"), must_fail(db, f"SELECT * FROM pragma_{name}")
 for name in set(modules) - {*TABLES, "json_each", "json_tree"}:
     must_fail(db, f"SELECT * FROM {name}")

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from datasette import NotFound, Response, hookimpl, hookspecs
 from datasette.utils import StartupError, tilde_decode
+from jinja2 import DictLoader
 
 from . import load
 
@@ -14,8 +15,35 @@ from . import load
 if not hasattr(hookspecs, "permission_allowed"):
     raise ImportError("sqlite-diffuse cannot forbid downloads in this version of Datasette (install 'datasette>=0.65,<1')")
 
+# The page of a database shows the published figures first, and then how to ask.
+PAGE = """{% extends "default:database.html" %}
+{% block description_source_license %}
+{{ super() }}
+{% if diffuse %}
+<h2>Published figures</h2>
+{% if diffuse.figures %}
+<table class="rows-and-columns">
+<thead><tr><th>release</th><th>key</th><th>figure</th><th>95% interval</th></tr></thead>
+<tbody>{% for release, key, figure, low, high in diffuse.figures %}
+<tr><td>{{ release }}</td><td>{{ key or "" }}</td><td>{{ figure }}</td><td>{% if low is not none %}{{ "{:.6g}".format(low) }} to {{ "{:.6g}".format(high) }}{% endif %}</td></tr>
+{% endfor %}</tbody>
+</table>
+<p><a href="{{ urls.query(database, "published") }}">All published figures</a></p>
+{% else %}<p>Nothing is published yet.</p>{% endif %}
+{% if diffuse.ask %}
+<h2>Ask a question</h2>
+<p>A question counts the rows of people without showing them, and uses up a part of this page's budget. Its answer has noise, and is published
+here. The columns that you can ask about are in <a href="{{ urls.query(database, "columns") }}">this list</a>. Copy this example into the box below,
+and give the question a name of its own:</p>
+<pre>{{ diffuse.ask }}</pre>
+{% endif %}
+{% endif %}
+{% endblock %}"""
+FIGURES = "SELECT release, nullif(key, ''), display, low, high FROM dp_value ORDER BY release, key LIMIT 20"
+
 QUERIES = {
     "published": ("Published values", "SELECT release, key, display, value, low, high, tier FROM dp_value ORDER BY release, tier, key"),
+    "columns": ("Columns for questions", "SELECT table_name, column_name, declared_type, role FROM dp_column"),
     "budget": ("Budgets", "SELECT * FROM dp_budget"),
     "publications": ("Publications", "SELECT * FROM dp_publication ORDER BY release, tier"),
 }
@@ -61,7 +89,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         conn.enable_load_extension(True)
         load(conn)
         conn.enable_load_extension(False)
-        options = {"schema": True, **({"ask": terms["ask"]} if "ask" in terms else {})}
+        options = {"ask": terms["ask"]} if "ask" in terms else {}
         conn.execute("SELECT dp_guard(?, ?)", (terms["tier"], json.dumps(options))).fetchall()
     except BaseException:
         conn.enable_load_extension(False)
@@ -90,6 +118,34 @@ def canned_queries(datasette: Any, database: str) -> Dict[str, Dict[str, str]]:
     if not _terms(datasette, database):
         return {}
     return {name: {"title": title, "sql": sql} for name, (title, sql) in QUERIES.items()}
+
+
+@hookimpl
+def prepare_jinja2_environment(env: Any) -> None:
+    env.loader.loaders.insert(0, DictLoader({"database.html": PAGE}))
+
+
+def _figures(conn: sqlite3.Connection, terms: Dict[str, str]) -> Dict[str, Any]:
+    """Returns what the page of a database shows: the published figures, and an example of a question if visitors may ask."""
+    table = conn.execute("SELECT table_name FROM dp_policy WHERE role = 'protected' ORDER BY table_name").fetchone()
+    ask = None
+    if table and "ask" in terms:
+        query = 'SELECT 1 FROM "{}"'.format(table[0].replace('"', '""')).replace("'", "''")
+        ask = "SELECT value, low, high FROM dp_answer('{}', 'count', '{}', '{{\"name\":\"my first question\"}}')".format(
+            terms["tier"].replace("'", "''"), query)
+    return {"figures": conn.execute(FIGURES).fetchall(), "ask": ask}
+
+
+@hookimpl
+def extra_template_vars(view_name: str, database: str, datasette: Any) -> Any:
+    terms = _terms(datasette, database) if view_name == "database" and database else None
+
+    async def variables() -> Dict[str, Any]:
+        if not terms:
+            return {}
+        # Nobody can download the file, so the page has no link to it.
+        return {"allow_download": False, "diffuse": await datasette.get_database(database).execute_fn(lambda conn: _figures(conn, terms))}
+    return variables
 
 
 async def _report(request: Any, datasette: Any) -> Response:

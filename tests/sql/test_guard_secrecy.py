@@ -1,0 +1,200 @@
+"""Tests that nothing a guarded connection shows depends on one person, on an undeclared table or on inner tiers, after every kind of
+change of the schema. The statements run on two databases that differ in one of these, and must give the same."""
+
+import contextlib
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+import pytest
+
+from conftest import connect, EXTENSION, one
+from guard_helpers import copy_of, guarded, mend, outcome, published, release  # noqa: F401
+from guard_statements import AGGREGATES, JOINED, NAMED, READ, REFUSED, USING
+
+pytestmark = pytest.mark.alarm(0)
+
+
+def lose_a_person(db):
+    db.execute("DELETE FROM visit WHERE patient = 7")
+
+
+def change_an_undeclared_table(db):
+    db.executescript("INSERT INTO secret(x) VALUES ('more'), ('hidden too'); ALTER TABLE secret ADD COLUMN minutes INT DEFAULT 10;"
+                     "CREATE TABLE name(beds, minutes); INSERT INTO name VALUES (12, 10); CREATE INDEX secret_x ON secret(x)")
+
+
+def spend_inside(db):
+    release(db, "clinic", "more")
+    release(db, "clinic", None, "count", clip=3)
+    one(db, "SELECT dp_discard('inner')")
+    release(db, "clinic", "inner")
+    one(db, "SELECT dp_grant('inside', 'clinic', 0.3)")
+
+
+SIDES = {"person": lose_a_person, "undeclared": change_an_undeclared_table, "inner": spend_inside}
+
+# What another connection does to both databases between two runs of the statements.
+CHANGES = ["CREATE TABLE aside(minutes INT, x)", "ALTER TABLE visit ADD COLUMN extra", "ALTER TABLE secret ADD COLUMN later", "ANALYZE",
+           "CREATE INDEX visit_minutes ON visit(minutes)", "CREATE VIEW peek AS SELECT minutes FROM visit", "DROP TABLE aside",
+           "CREATE TABLE kin(id INTEGER, patient INT, minutes INT); SELECT dp_protect('kin', 'patient')", "CREATE TABLE more(y); SELECT dp_public('more')", "VACUUM", "ALTER TABLE ward RENAME COLUMN beds TO places",
+           "SELECT dp_protect('ward', 'places')", "DROP TABLE ward; CREATE VIEW ward AS SELECT patient AS name, minutes AS beds FROM visit"]
+
+
+def grammar(seed, count):
+    """Returns random SELECTs: joins with USING and NATURAL, common table expressions that shadow tables, set operations, subqueries and
+    windows, over tables that the connection has and tables that it has not."""
+    random_of = random.Random(seed)
+    tables = ["visit", "ward", "secret", "main.visit", "main.ward", "dp_value", "dp_policy", "w", "sqlite_master", "visits", "json_each('[10, 11]')", "name"]
+    columns = ["minutes", "patient", "name", "beds", "x", "release", "value", "day", "rowid", "1", "*"]
+
+    def term(depth):
+        if depth == 0 or random_of.random() < 0.5:
+            return random_of.choice(tables)
+        return random_of.choice([f"({select(depth - 1)})", f"({select(depth - 1)}) AS {random_of.choice(['visit', 'ward', 'w', 'q'])}"])
+
+    def join(depth):
+        left, right = term(depth), term(depth)
+        return random_of.choice([f"{left} JOIN {right} USING ({random_of.choice(columns[:7])})", f"{left} NATURAL JOIN {right}", f"{left} LEFT JOIN {right} USING (minutes)",
+                                 f"{left} NATURAL LEFT JOIN {right}", f"{left}, {right}", f"{left} JOIN {right} ON {random_of.choice(columns[:8])} = 10", left, left])
+
+    def select(depth):
+        column = random_of.choice(columns)
+        what = random_of.choice([column, "count(*)", f"max({column.replace('*', '1')})", f"count(*) OVER (ORDER BY {column.replace('*', '1')})"])
+        text = f"SELECT {what} FROM {join(depth)}"
+        if random_of.random() < 0.4:
+            text += " WHERE " + random_of.choice([f"{random_of.choice(columns[:8])} = 10", f"EXISTS ({select(0)})", f"10 IN (SELECT minutes FROM {term(0)})"])
+        if random_of.random() < 0.2 and depth:
+            text += random_of.choice([" UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT "]) + select(0)
+        return text
+    shadow = ["", "WITH w(minutes, patient, name) AS (VALUES (10, 7, 'north'), (11, 7, 'south')) ",
+              "WITH w(minutes, x) AS (VALUES (10, 'hidden')), visit AS (SELECT * FROM w) ", "WITH ward AS (SELECT * FROM main.visit), w AS (SELECT * FROM ward) "]
+    return [random_of.choice(shadow) + select(2) for _ in range(count)]
+
+
+READS = [s for s in JOINED + USING + NAMED + READ + grammar(1, 400) + ["SELECT " + call + " FROM ward" for call in AGGREGATES] if "CREATE" not in s]
+CORPUS = READS + [s for s in REFUSED if s not in set(JOINED + USING + NAMED)][::7]
+
+
+def pair(published, tmp_path, side):
+    left, right = copy_of(published, tmp_path / "left.db"), copy_of(published, tmp_path / "right.db")
+    for path in (left, right):  # corrects the markers of the copies, as every use of the owner does
+        one(connect(path), "SELECT count(*) FROM dp_tier")
+    SIDES[side](connect(right))
+    return left, right
+
+
+def change(path, statements):
+    with contextlib.closing(connect(path)) as owner:
+        for statement in statements.split("; "):
+            owner.execute(statement).fetchall()
+
+
+@pytest.mark.parametrize("with_authorizer", [True, False])
+@pytest.mark.parametrize("side", SIDES)
+def test_nothing_depends_on_what_is_secret(published, tmp_path, side, with_authorizer):  # noqa: F811
+    """The same prepared statements run again after each change. Without the guard's authorizer, which the application has removed, they
+    give the same as well."""
+    left, right = pair(published, tmp_path, side)
+    guests = [guarded(path, cached_statements=10000) for path in (left, right)]
+    if not with_authorizer:
+        for guest in guests:
+            guest.set_authorizer(None)
+    corpus = CORPUS if with_authorizer else READS
+    assert len(corpus) > 1000
+    answers = 0
+    for i, statements in enumerate(["SELECT 1", *CHANGES]):
+        for path in (left, right):
+            change(path, statements)
+        part = corpus if i in (0, 2) else corpus[i % 4::4]
+        seen = [(s, *(outcome(guest, s) for guest in guests)) for s in part]
+        assert mend([s for s in seen if s[1] != s[2]], left, right) == [], statements
+        answers += sum(isinstance(one_, list) and one_ != [] for _, one_, _ in seen)
+    assert answers > 500
+    for guest in guests:
+        assert "no such table: main.visit" in str(outcome(guest, "SELECT count(*) FROM main.visit"))
+
+
+def test_the_comparison_finds_what_the_owner_sees(published, tmp_path):  # noqa: F811
+    """Control: on connections that are not guarded, the statements differ for each kind of secret."""
+    for side in SIDES:
+        (tmp_path / side).mkdir()
+        left, right = pair(published, tmp_path / side, side)
+        owners = [connect(left), connect(right)]
+        assert mend([s for s in ((s, *(outcome(db, s) for db in owners)) for s in READS) if s[1] != s[2]], left, right), side
+
+
+# ---- other hosts ---------------------------------------------------------------------------------------
+
+HOSTS = pathlib.Path(__file__).parent.parent.parent / "build" / "hosts"
+STATEMENTS = [s for s in READS if "EXPLAIN" not in s][::6]
+APSW = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import apsw
+db = apsw.Connection(sys.argv[3])
+db.enableloadextension(True)
+db.loadextension(sys.argv[2])
+db.cursor().execute("SELECT dp_guard('public')").fetchall()
+for line in sys.stdin:
+    seen = []
+    for statement in json.loads(line):
+        try:
+            seen.append(repr(db.cursor().execute(statement).fetchall()))
+        except Exception as error:
+            seen.append(str(error))
+    print(json.dumps(seen), flush=True)
+"""
+NODE = """
+const { DatabaseSync } = require('node:sqlite');
+const db = new DatabaseSync(process.argv[2], { allowExtension: true });
+db.loadExtension(process.argv[1] + '.so');
+db.prepare("SELECT dp_guard('public')").all();
+let rest = '';
+process.stdin.on('data', (data) => {
+  rest += data;
+  for (let end; (end = rest.indexOf('\\n')) >= 0; rest = rest.slice(end + 1)) {
+    const seen = JSON.parse(rest.slice(0, end)).map((statement) => {
+      try { return JSON.stringify(db.prepare(statement).all(), (_, v) => typeof v === 'bigint' ? String(v) : v); } catch (error) { return error.message; }
+    });
+    console.log(JSON.stringify(seen));
+  }
+});
+"""
+
+
+def host(name, path):
+    """Starts a guarded connection in another host, which reads lists of statements and writes lists of outcomes."""
+    if name == "node":
+        program = next(HOSTS.glob("node/node_modules/node-linux-*/bin/node"), None)
+        arguments = [program, "-e", NODE, EXTENSION, path]
+    else:
+        program = HOSTS / "python" / "apsw" / name
+        program = program if (program / ".done").exists() else None
+        arguments = [sys.executable, "-c", APSW, program, EXTENSION, path]
+    if not program:
+        pytest.skip(f"no {name} here (make deps-hosts)")
+    return subprocess.Popen([str(a) for a in arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.plain  # the hosts have their own runtimes, which do not work with a sanitizer
+@pytest.mark.parametrize("name", ["3.39.4.0", "newest", "node"])
+@pytest.mark.parametrize("side", SIDES)
+def test_other_hosts_show_as_little(published, tmp_path, side, name):  # noqa: F811
+    assert len(STATEMENTS) >= 200
+    left, right = pair(published, tmp_path, side)
+    guests = [host(name, path) for path in (left, right)]
+    for statements in ["SELECT 1", *CHANGES]:
+        seen = []
+        for path, guest in zip((left, right), guests):
+            change(path, statements)
+            guest.stdin.write(json.dumps(STATEMENTS) + "\n")
+            guest.stdin.flush()
+            seen.append(json.loads(guest.stdout.readline()))
+        differing = [(s, a, b) for s, a, b in zip(STATEMENTS, *seen) if a != b]
+        assert mend(differing, left, right) == [] and sum("[" in a and a != "[]" for a in seen[0]) > 20, statements
+    for guest in guests:
+        guest.stdin.close()
+        assert guest.wait() == 0
