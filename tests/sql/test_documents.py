@@ -196,12 +196,12 @@ def test_program_of_guard(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place_build(tmp_path)
     db = connect(tmp_path / "hospital.db")
-    for statement, expected in statements("".join(blocks("sql/guard.md", "sql")[:2])):
+    for statement, expected in statements("".join(blocks("sql/guard.md", "sql")[:1])):
         run_statement(db, statement, expected)
     (program,), (_, typed) = blocks("sql/guard.md", "python"), blocks("sql/guard.md", "text")
     (tmp_path / "ask.py").write_text(program)
     pairs = re.findall(r"((?:^(?!-- ).*\n)+)((?:^-- .*\n)+)", typed, re.M)
-    assert len(pairs) == 6 and "".join(map("".join, pairs)) == typed
+    assert len(pairs) == 7 and "".join(map("".join, pairs)) == typed
     attacks = ["SELECT load_extension('build/diffuse');\n", "ATTACH 'hospital.db' AS again;\n", ".auth off;\n", ".trace off;\n",
                "SELECT 1; SELECT 2;\n", "SELECT * FROM visit;\n", "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}');\n",
                "SELECT dp_value.value FROM dp_value WHERE tier = 'clinic';\n"]

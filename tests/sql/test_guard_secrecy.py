@@ -117,6 +117,23 @@ def test_nothing_depends_on_what_is_secret(published, tmp_path, side, with_autho
         assert "no such table: main.visit" in str(outcome(guest, "SELECT count(*) FROM main.visit"))
 
 
+QUESTIONS = ["SELECT 1 FROM {}", "SELECT x FROM main.{}", "SELECT count(*) FROM visit, {}", "SELECT {}.x FROM visit", "SELECT minutes FROM visit NATURAL JOIN {}",
+             "SELECT 1 FROM visit WHERE minutes IN (SELECT x FROM {})", "SELECT minutes FROM visit INDEXED BY {}"]
+
+
+def test_refusals_of_questions_do_not_say_what_else_exists(published, tmp_path):  # noqa: F811
+    """An undeclared table, and an index, are refused with the words for a name that does not exist. Nothing is charged."""
+    path = copy_of(published, tmp_path / "a.db")
+    one(connect(path), "SELECT dp_grant('visitors', 'public', 5, '{\"pad_ms\":1}')")
+    guest = guarded(path, options={"ask": "visitors"})
+    for question in QUESTIONS:
+        errors = [outcome(guest, "SELECT dp_release('public', 'count', '{}', '{{\"name\":\"x\",\"clip\":1}}')".format(question.format(name)))
+                  for name in ("secret", "nosuch", "dp_ledger_id", "visit_day", "sqlite_sequence")]
+        assert all(isinstance(error, str) for error in errors), errors
+        assert len({error.replace(name, "?") for error, name in zip(errors, ("secret", "nosuch", "dp_ledger_id", "visit_day", "sqlite_sequence"))}) == 1, errors
+    assert one(guest, "SELECT sum(charges) FROM dp_reserve") == 0
+
+
 def test_the_comparison_finds_what_the_owner_sees(published, tmp_path):  # noqa: F811
     """Control: on connections that are not guarded, the statements differ for each kind of secret."""
     for side in SIDES:
