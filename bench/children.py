@@ -250,7 +250,7 @@ def guarded(what, guard, rounds, rows):
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
         db.execute(f"{numbers} INSERT INTO visit SELECT i / 10, i % 50 FROM n", (rows,))
         db.execute(f"{numbers} INSERT INTO ward SELECT i, i % 90 FROM n", (rows,))
-        for call in ("init()", "protect('visit', 'unit')", "public('ward')", "tier('t', 1e-6, 1e3, 1e-6)", "grant('g', 't', 0.5)"):
+        for call in ("init()", "protect('visit', 'unit')", "public('ward')", "tier('t', 1e-6, 1e3, 1e-6)", "grant('g', 't', 0.5, '{\"pad_ms\":1}')"):
             db.execute(f"SELECT dp_{call}").fetchall()
         for number in range(max(1, rows // 1000)):
             db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit LIMIT 1', ?)", (f"old {number}",)).fetchall()

@@ -143,7 +143,7 @@ def measure_guard(rows):
         db.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, price INT)")
         db.execute("INSERT INTO item SELECT id, minutes FROM visit")
         db.execute("SELECT dp_public('item')").fetchall()
-        db.execute("SELECT dp_grant('g', 't', 0.9)").fetchall()
+        db.execute("""SELECT dp_grant('g', 't', 0.9, '{"pad_ms":1}')""").fetchall()  # answers return after 1, 2, 4, ... ms
         for i in range(100):
             db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit WHERE id < 9', ?)", ('{"clip":1,"name":"r%d"}' % i,)).fetchall()
         if is_guarded:
