@@ -67,6 +67,9 @@ CREATE TABLE dp_release(
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
   quantiles   TEXT,                  -- the requested quantiles: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts
+                                     -- cross tables: a JSON object with the keys of each attribute
+  ways        TEXT,                  -- cross tables: all tables, as a JSON array of arrays of attributes
+  multipliers TEXT,                  -- cross tables: what one row adds to its cell of each table, in the same order
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: largest number of keys of a unit
   key_share   REAL,                  -- private keys: the part of delta_keys that each publication takes

@@ -40,6 +40,7 @@ static const struct option options[] = {
      0,
      0},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0, 0},
+    {{"ways", 0, 0, 0, 0}, WAYS, IN(ways), ALL & ~OPTIONS_OF_AGGREGATE, P_WAYS, 0, 0},
     {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1, 0},
     {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SHARE, 0, 0},
@@ -257,6 +258,45 @@ static int set_keys(struct parse *parse, const char *text, struct error *error) 
   return request->keys ? 1 : error_set_memory(error);
 }
 
+/* ---- cross tables ---------------------------------------------------------------------------- */
+
+/* Keeps a text until all options are known. */
+static int keep_text(char **kept, sqlite3_value *value, struct error *error) {
+  sqlite3_free(*kept);
+  *kept = sqlite3_mprintf("%s", sqlite3_value_text(value));
+  return *kept ? 1 : error_set_memory(error);
+}
+
+/* Makes the programme of cross tables from the options keys and ways, if they are given. */
+static int settle_ways(struct parse *parse) {
+  struct request *request = parse->request;
+  struct error *error = parse->error;
+  if (!request->attributes && !request->ways) return 1;
+  if (!request_takes(request, P_WAYS))
+    return error_set(error,
+                     "kind '%s' has no cross tables (ways is for group_count, group_sum and "
+                     "group_avg)",
+                     request->aggregate->kind);
+  if (parse->form & OPTIONS_OF_AGGREGATE)
+    return error_set(error,
+                     "cross tables are for dp_release() and dp_answer() (give keys as an "
+                     "array)");
+  if (!request->ways)
+    return error_set(error,
+                     "ways is missing (keys is an object; give a whole number of attributes, "
+                     "or a list of tables)");
+  if (!request->attributes)
+    return error_set(error, "ways needs keys as an object of attributes, such as "
+                            "{\"ward\":[\"A\",\"B\"],\"sex\":[\"F\",\"M\"]}");
+  if (!isnan(request->max_groups) || !isnan(request->key_share))
+    return error_set(error,
+                     "cross tables have public keys only (leave max_groups and key_share out)");
+  programme_release(request->programme);
+  request->programme = programme_open(parse->json, request->attributes, request->ways,
+                                      (parse->form & OPTIONS_OF_PLAN) != 0);
+  return request->programme != 0;
+}
+
 /* ---- one option or argument ------------------------------------------------------------------ */
 
 static int set_number(const struct option *option, sqlite3_value *value, double *member,
@@ -343,17 +383,22 @@ static int set_option(struct parse *parse, const struct option *option, const ch
   case KEYS:
     if (parse->form & OPTIONS_OF_PLAN && strcmp(type, "integer") == 0)
       return domain_check(value, &key_guess_domain, &parse->request->key_guess, error);
+    if (strcmp(type, "object") == 0 && option->parameter == P_KEYS)
+      return keep_text(&parse->request->attributes, value, error);
     return strcmp(type, "array") == 0 || is_array_text(value)
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
                            not_a(value, SQLITE_TEXT));
+  case WAYS:
+    return strcmp(type, "integer") == 0 || strcmp(type, "array") == 0
+               ? keep_text(member, value, error)
+               : error_set(error,
+                           "ways must be a whole number of attributes, or an array of tables");
   case QUERY:
   case TABLES:
     if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)
       return error_set(error, "the state's %s is malformed", key);
-    sqlite3_free(*(char **)member);
-    *(char **)member = sqlite3_mprintf("%s", sqlite3_value_text(value));
-    return *(char **)member ? 1 : error_set_memory(error);
+    return keep_text(member, value, error);
   default: return 1; /* an earlier step has read the option */
   }
 }
@@ -399,7 +444,7 @@ int request_argument(struct request *request, struct json *json, enum parameter 
 
 int request_read(struct request *request, struct json *json, const char *text, int form) {
   struct parse parse = {request, json, form, json->error};
-  return json_members(json, text, take_option, &parse);
+  return json_members(json, text, take_option, &parse) && settle_ways(&parse);
 }
 
 static int read_name_or_options(struct request *request, struct json *json, sqlite3_value *argument,
@@ -472,7 +517,15 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
     break;
   case KEYS:
-    if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
+    if (request->programme) {
+      sqlite3_str_appendf(json, ",\"%s\":%s", name, programme_keys_text(request->programme));
+    } else if (request->keys) {
+      sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
+    }
+    break;
+  case WAYS:
+    if (request->programme)
+      sqlite3_str_appendf(json, ",\"%s\":%s", name, programme_ways_text(request->programme));
     break;
   case MECHANISM:
     if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);

@@ -35,6 +35,7 @@ enum option_type {
   PROTECTS,
   QUANTILES,
   KEYS,
+  WAYS,   /* the tables of cross tables */
   KEY,    /* one key, as a text */
   READ,   /* the function `read` of the option reads it */
   QUERY,  /* the text of a question */

@@ -180,10 +180,9 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
   if (!text)
     return error_set(error, "sql must be the text of one SELECT%s", not_a(sql, SQLITE_TEXT));
   request->sql = query_trimmed(text);
-  int asked =
-      (request->sql || error_set_memory(error)) &&
-      question_open(&question, &host->collector, ledger, request->aggregate, request->sql, error) &&
-      run_question(shard, question, error);
+  int asked = (request->sql || error_set_memory(error)) &&
+              question_open(&question, &host->collector, ledger, request, error) &&
+              run_question(shard, question, error);
   question_close(question);
   return asked;
 }

@@ -94,14 +94,14 @@ static double crossing(struct comparison *comparison) {
   return high;
 }
 
-/* Returns a copy of the planned publication with another mechanism. */
-static struct publication with_noise(const struct publication *planned,
-                                     const struct mechanism *mechanism) {
-  struct publication other = *planned;
-  other.definition.mechanism = mechanism;
-  definition_layout(&other, planned->definition.contribution.keys, planned->definition.by_unit,
-                    ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
-  return other;
+/* Makes a copy of the planned publication with another mechanism. Returns 0 when out of memory. */
+static int with_noise(struct publication *other, const struct publication *planned,
+                      const struct mechanism *mechanism) {
+  *other = *planned;
+  other->definition.mechanism = mechanism;
+  return definition_layout(other, planned->definition.contribution.keys,
+                           planned->definition.by_unit,
+                           ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
 }
 
 void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows) {
@@ -111,8 +111,10 @@ void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned
   double rate = planned->definition.release.weight * tier->rate;
   if (laplace != &laplace_mechanism || !tier_covers_all_noise(tier) || rate > laplace_noise.most)
     return;
-  struct comparison comparison = {with_noise(planned, &gaussian_mechanism),
-                                  with_noise(planned, laplace), tier, rows};
+  struct comparison comparison = {.tier = tier, .rows = rows};
+  if (!with_noise(&comparison.gaussian, planned, &gaussian_mechanism) ||
+      !with_noise(&comparison.laplace, planned, laplace))
+    return;
   sqlite3_str_appendf(json,
                       ",\"mechanisms\":{\"gaussian\":{\"half_width\":%s},"
                       "\"laplace\":{\"half_width\":%s}}",

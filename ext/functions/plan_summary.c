@@ -98,10 +98,30 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
   ledger_tiers_free(tiers, count);
 }
 
-void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         double half_width, int64_t charge) {
+char *plan_tables_summary(int count, const struct plan_range *range, double cost) {
   sqlite3_str *text = sqlite3_str_new(0);
-  if (request && half_width > 0 && isfinite(half_width))
+  sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", count, count == 1 ? "" : "s",
+                      count == 1 ? "s" : "");
+  append_width(text, range->least);
+  if (range->most > range->least) {
+    sqlite3_str_appendall(text, " to \xC2\xB1");
+    append_width(text, range->most);
+  }
+  sqlite3_str_appendall(text, " around each figure (95% of the noise); ");
+  if (cost > 1)
+    sqlite3_str_appendf(text,
+                        "one by one, with the same accuracy, they would cost %.1f times as "
+                        "much; ",
+                        cost);
+  return sqlite3_str_finish(text);
+}
+
+void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                         const char *of_tables, double half_width, int64_t charge) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (of_tables) {
+    sqlite3_str_appendall(text, of_tables);
+  } else if (request && half_width > 0 && isfinite(half_width))
     append_precision(text, request, half_width);
   append_room(text, ledger, request, charge);
   char *summary = sqlite3_str_finish(text);

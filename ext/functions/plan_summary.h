@@ -9,9 +9,19 @@
 ** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
 ** noise); 59 more such releases fit into 2026". `half_width` is the half-width of one value, in the
 ** unit of the values, or NaN if it is not known. `charge` is the id of the last charge before the
-** plan. `request` is null for a plan of several releases.
+** plan. `request` is null for a plan of several releases. `of_tables` is null, or the text of
+** plan_tables_summary(), which takes the place of the half-width.
 */
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         double half_width, int64_t charge);
+                         const char *of_tables, double half_width, int64_t charge);
+
+/*
+** Returns the summary of `count` cross tables whose half-widths are in a range, and which would
+** cost `cost` times as much one by one. The caller frees the text. Returns null if memory runs out.
+*/
+struct plan_range {
+  double least, most;
+};
+char *plan_tables_summary(int count, const struct plan_range *range, double cost);
 
 #endif

@@ -126,8 +126,9 @@ static int refuse_half_width(struct publication *publication, const struct reque
 static int solve_weight(struct request *request, struct host *host,
                         const struct ledger_tier *tier) {
   struct ledger *ledger = host->session.ledger;
-  struct publication publication = {.session = &host->session,
-                                    .definition = {.release = request_release(request)}};
+  struct publication publication = {
+      .session = &host->session,
+      .definition = {.release = request_release(request), .programme = request->programme}};
   double wanted = request->half_width;
   if (!definition_describe(&publication, request->key_count)) return 0;
   double least = plan_half_width(&publication, rows_of_value(request), tier->rate);
@@ -227,6 +228,44 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   return is_range ? numbers_threshold(publication) : half_width;
 }
 
+/*
+** Appends what each of several cross tables gets. Sets the text of the summary about them, which
+** the caller frees. Returns 0 when out of memory.
+*/
+static int append_tables(sqlite3_str *json, const struct publication *publication, double rows,
+                         char **summary) {
+  const struct programme *programme = publication->definition.programme;
+  const struct ways *ways = publication->definition.contribution.ways;
+  *summary = 0;
+  if (!programme) return 1;
+  struct table_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)ways->count);
+  if (!widths || !numbers_tables(publication, rows, widths)) {
+    sqlite3_free(widths);
+    return 0;
+  }
+  double cost = 0;
+  int is_known = 1; /* averages need a guess at the rows */
+  struct plan_range range = {INFINITY, 0};
+  sqlite3_str_appendall(json, ",\"tables\":[");
+  for (int i = 0; i < ways->count; i++) {
+    char *name = programme_table_name(programme, &ways->tables[i]);
+    double half_width = widths[i].half_width;
+    is_known &= !isnan(half_width);
+    if (isnan(half_width)) half_width = plan_statistic_half_width(publication, widths[i].stddev);
+    sqlite3_str_appendf(json, "%s{\"table\":%s,\"cells\":%d", i ? "," : "", name ? name : "[]",
+                        ways->tables[i].cells);
+    append_number(json, "half_width", half_width);
+    sqlite3_str_appendall(json, "}");
+    sqlite3_free(name);
+    cost += widths[i].cost;
+    range = (struct plan_range){fmin(range.least, half_width), fmax(range.most, half_width)};
+  }
+  sqlite3_str_appendall(json, "]");
+  sqlite3_free(widths);
+  if (is_known) *summary = plan_tables_summary(ways->count, &range, cost);
+  return *summary || !is_known;
+}
+
 /* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
@@ -244,10 +283,14 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
+    char *of_tables;
+    planned = append_tables(json, &publication, rows, &of_tables) ||
+              error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
     if (publication.definition.mechanism->noise) plan_append_mechanisms(json, &publication, rows);
-    plan_append_summary(json, host->session.ledger, request, half_width, since);
+    plan_append_summary(json, host->session.ledger, request, of_tables, half_width, since);
     sqlite3_str_appendall(json, "}");
+    sqlite3_free(of_tables);
   }
   publish_clear(&publication);
   return planned;
@@ -340,7 +383,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
         json_elements(ledger_json(ledger), array, take_element, &batch)) {
       sqlite3_str_appendall(json, "]");
       append_tiers(json, ledger, since);
-      plan_append_summary(json, ledger, 0, (double)NAN, since);
+      plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
       sqlite3_str_appendall(json, "}");
     }
   }
@@ -420,17 +463,38 @@ static int has_interval(struct ledger *ledger, const struct ledger_release *rele
                    release->name);
 }
 
+/*
+** Returns the published form of a key. For cross tables, the attributes of the key may have any
+** order. The caller frees the text. Returns null when out of memory.
+*/
+static char *published_key(struct publication *publication, const char *key) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct json *json = ledger_json(publication->session->ledger);
+  char *published = 0;
+  if (release->ways && release->keys) {
+    publication->definition.programme = programme_open(json, release->keys, release->ways, 0);
+    if (publication->definition.programme)
+      published = programme_asked_key(publication->definition.programme, json, key);
+  }
+  return published ? published : sqlite3_mprintf("%s", key);
+}
+
 static int interval_of(struct host *host, const struct wanted *wanted,
                        struct publication *publication, double *low, double *high) {
   struct ledger *ledger = host->session.ledger;
   const struct ledger_release *release = &publication->definition.release;
   double value, stddev;
-  return has_interval(ledger, release) &&
-         (ledger_value_find(ledger, release->id, wanted->tier, wanted->key, wanted->component,
-                            &value, &stddev) ||
-          error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", wanted->name,
-                    *wanted->key ? "for this key " : "", wanted->tier)) &&
-         interval_read(publication, wanted->key, wanted->component, wanted->confidence, low, high);
+  if (!has_interval(ledger, release)) return 0;
+  char *key = published_key(publication, wanted->key);
+  int found = key ? ledger_value_find(ledger, release->id, wanted->tier, key, wanted->component,
+                                      &value, &stddev) ||
+                        error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'",
+                                  wanted->name, *wanted->key ? "for this key " : "", wanted->tier)
+                  : error_set_memory(ledger_error(ledger));
+  if (found)
+    found = interval_read(publication, key, wanted->component, wanted->confidence, low, high);
+  sqlite3_free(key);
+  return found;
 }
 
 static int interval(struct host *host, const struct wanted *wanted, double *low, double *high) {
@@ -445,9 +509,8 @@ static int interval(struct host *host, const struct wanted *wanted, double *low,
   } else {
     if (!error_is_set(ledger_error(ledger)))
       found = interval_of(host, wanted, &publication, low, high);
-    ledger_release_clear(&publication.definition.release);
   }
-  ledger_tiers_free(position->tiers, position->count);
+  publish_clear(&publication);
   return found;
 }
 

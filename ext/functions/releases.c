@@ -89,9 +89,7 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
   int by_unit = ledger_protects(host->session.ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(request->aggregate, by_unit, &names);
   struct collector *reader = host->guard ? tier_guard_reader(host->guard) : &host->collector;
-  if (!question_open(&asked->question, reader, host->session.ledger, request->aggregate,
-                     request->sql, error))
-    return 0;
+  if (!question_open(&asked->question, reader, host->session.ledger, request, error)) return 0;
   if (host->guard && !asked->question) /* never compile the members' SQL on a guarded connection */
     return error_set(error, "questions of others need a ledger with a policy");
   if (asked->question) {

@@ -105,6 +105,7 @@ static const struct audience_table audience_tables[] = {
       {"weight", "r.weight"},
       {"dimension", "r.dimension"},
       {"keys", "r.keys"},
+      {"ways", "r.ways"},
       {"options", "CASE WHEN NOT inner_model THEN r.options"
                   " WHEN json_extract(r.options, '$.model.default_eta')"
                   " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"

@@ -108,6 +108,8 @@ struct table_columns {
   X(max_groups, COUNT, 0, HASHED, SAYS(max_groups, "0"))                                           \
   X(quantiles, TEXT, 0, HASHED, "json_extract(options, '$.q') IS json_extract(quantiles, '$')")    \
   X(keys, TEXT, 12, DIGEST, "1")                                                                   \
+  X(ways, TEXT, 18, DIGEST, "1")                                                                   \
+  X(multipliers, TEXT, 19, PLAIN, "1")                                                             \
   X(model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")       \
   X(dimension, COUNT, 6, PLAIN, "1")                                                               \
   X(granularity, NUMBER, 7, PLAIN, "1")                                                            \

@@ -6,6 +6,8 @@
 
 #include "math/diffusion.h"
 #include "math/rounding.h"
+#include "mechanism/reconcile.h"
+#include "mechanism/shares.h"
 #include "sums/decimal.h"
 #include "sums/tree.h"
 
@@ -22,7 +24,8 @@ double estimate_shrink(const struct view *view, double tau) {
 }
 
 static double noise_of(const struct view *view) {
-  return ldexp(sqrt((double)view->clock), view->granularity);
+  double part = view->part > 0 ? view->part : 1;
+  return part * ldexp(sqrt((double)view->clock), view->granularity);
 }
 
 double estimate_stddev(const struct view *view) {
@@ -34,6 +37,8 @@ double estimate_stddev(const struct view *view) {
 /* Returns a coordinate of the point, as a number instead of lattice steps. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,
                          int component) {
+  if (reading->numbers)
+    return reading->numbers[(size_t)cell * (size_t)reading->shape->width + (size_t)component];
   int64_t steps = values[(int64_t)cell * reading->shape->width + component];
   return ldexp((double)steps, reading->view.granularity);
 }
@@ -135,7 +140,8 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
                                  int component, int number) {
   const struct view *view = &reading->view;
   double x = coordinate(reading, values, cell, component);
-  struct estimate found = drawn(reading, cell, number, x, noise_of(view));
+  struct estimate found = reading->numbers ? estimate(reading, cell, number, x, noise_of(view))
+                                           : drawn(reading, cell, number, x, noise_of(view));
   if (view->is_ou) {
     move(&found, view->centre + reading->shrink * (x - view->centre));
     found.stddev = published_up(reading->shrink * noise_of(view));
@@ -703,6 +709,83 @@ double estimate_rank_stddev(const struct reading *reading) {
   return published_up(noise_of(&reading->view) * most);
 }
 
+/* ---- cross tables ---------------------------------------------------------------------------- */
+
+/*
+** Returns S^2 (ways.h), or the square of the sum of the multipliers in the sum norm: the noise of
+** one count that is released alone has 1/S^2 of the variance of a coordinate.
+*/
+static double square_of(const struct layout *shape) {
+  double sum = (double)ways_sum(shape->ways);
+  return shape->is_l1 ? sum * sum : (double)ways_square(shape->ways);
+}
+
+int estimate_parts(const struct layout *shape, double *parts) {
+  const struct ways *ways = shape->ways;
+  double *precisions = malloc(sizeof *precisions * (size_t)ways->count);
+  int done = precisions && shares_variances(ways, shape->is_l1, precisions, parts);
+  for (int i = 0; i < ways->count && done; i++) parts[i] = sqrt(parts[i] / square_of(shape));
+  free(precisions);
+  return done;
+}
+
+/*
+** Sets numbers[cell * components + component] to the published tables (reconcile.h). A measured
+** table A enters as w_A Y_A, where w_A = m^2/S^2 and Y_A is its coordinates divided by the
+** multiplier m.
+*/
+static int reconcile(const struct reading *reading, const int64_t *values, double *numbers) {
+  const struct ways *ways = reading->shape->ways;
+  size_t count = (size_t)ways->count, components = (size_t)reading->shape->components;
+  double *precisions = malloc(sizeof *precisions * 2 * count);
+  double *cells = malloc(sizeof *cells * (size_t)ways->cells);
+  int going = precisions && cells &&
+              shares_variances(ways, reading->shape->is_l1, precisions, precisions + count);
+  for (size_t j = 0; j < components && going; j++) {
+    for (int a = 0; a < ways->count; a++) {
+      const struct cross_table *table = &ways->tables[a];
+      double weight =
+          ldexp(table->multiplier / square_of(reading->shape), reading->view.granularity);
+      const int64_t *from = &values[(size_t)table->first_coordinate * components + j];
+      for (int c = 0; c < table->cells; c++)
+        cells[table->first + c] =
+            table->multiplier ? weight * (double)from[(size_t)c * components] : 0;
+    }
+    reconcile_tables(ways, precisions, cells);
+    for (int c = 0; c < ways->cells; c++) numbers[(size_t)c * components + j] = cells[c];
+  }
+  free(precisions);
+  free(cells);
+  return going;
+}
+
+/* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
+static int estimate_tables(struct reading *reading, const int64_t *values,
+                           struct estimate *estimates) {
+  const struct ways *ways = reading->shape->ways;
+  struct layout shape = *reading->shape;
+  size_t components = (size_t)shape.components;
+  double *numbers = malloc(sizeof *numbers * (size_t)ways->cells * components);
+  double *parts = malloc(sizeof *parts * (size_t)ways->count);
+  int going =
+      numbers && parts && estimate_parts(&shape, parts) && reconcile(reading, values, numbers);
+  shape.width = shape.components;
+  for (int a = 0; a < ways->count && going; a++) {
+    const struct cross_table *table = &ways->tables[a];
+    struct reading part = *reading;
+    part.shape = &shape;
+    part.cells = table->cells;
+    part.numbers = &numbers[(size_t)table->first * components];
+    part.view.part = parts[a];
+    going = shape.family->estimate(&part, values, &estimates[table->first]) == table->cells;
+    for (int c = 0; c < table->cells && going; c++)
+      estimates[table->first + c].cell = table->first + c;
+  }
+  free(numbers);
+  free(parts);
+  return going ? ways->cells : -1;
+}
+
 /* ---- points ---------------------------------------------------------------------------------- */
 
 double estimate_total_stddev(const struct reading *reading) {
@@ -722,6 +805,9 @@ static double root_half_width(double half, double width) {
 
 double estimate_half_width(const struct reading *reading, double rows) {
   const struct family *family = reading->shape->family;
+  if (reading->view.part > 0 &&
+      family->is_linear) /* a cross table is computed from several draws */
+    return mixed_half_width(reading->view.noise, noise_of(&reading->view), reading->confidence);
   if (family->is_linear) /* the interval of an OU release does not shrink */
     return reading->view.noise->half_width(noise_of(&reading->view), reading->confidence);
   double stddev = estimate_total_stddev(reading), half = half_range(reading);
@@ -733,6 +819,7 @@ double estimate_half_width(const struct reading *reading, double rows) {
 
 int estimate_room(const struct reading *reading) {
   int is_tree = reading->shape->family->is_tree;
+  if (reading->shape->ways) return reading->shape->ways->cells;
   return reading->cells * (is_tree ? reading->quantile_count : reading->shape->width);
 }
 
@@ -877,7 +964,8 @@ static void keep_in_range(const struct reading *reading, struct estimate *estima
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
-  int used = shape->family->estimate(reading, values, estimates);
+  int used = shape->ways ? estimate_tables(reading, values, estimates)
+                         : shape->family->estimate(reading, values, estimates);
   if (reading->view.is_ou && !shape->family->is_linear)
     move_towards_centre(reading, estimates, used);
   if (shape->max_groups) used = select_keys(reading, values, estimates, used);

@@ -26,6 +26,7 @@ struct view {
   double centre;             /* a public parameter, never computed from the data */
   double radius, theta, rho; /* NaN if not given */
   int dimension;             /* dimension of the vector that shrinks */
+  double part; /* above 0: for a cross table, the noise of a cell divided by that of a coordinate */
 };
 
 /*
@@ -85,12 +86,19 @@ struct reading {
   int root;                /* for a spread: show the standard deviation, not the variance */
   const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
   int quantile_count;
+  const double *numbers; /* for a cross table, the numbers of its cells instead of a point */
   /* For private keys: largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
   const void *details; /* what only this kind has (release/procedure.h) */
   /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
   double shrink;
 };
+
+/*
+** For cross tables: sets parts[i] to the standard deviation of the noise in a cell of the published
+** table i, in units of that of a coordinate of the point. Returns 1, or 0 if memory runs out.
+*/
+int estimate_parts(const struct layout *shape, double *parts);
 
 /* The largest number of estimates that estimate_point() can return. */
 int estimate_room(const struct reading *reading);

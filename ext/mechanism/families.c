@@ -118,25 +118,28 @@ const struct family family_key_tree = {TREE, L2_CELLS_OF_KEYS, .l1 = &family_key
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 #define KEYED .statistic = STATISTIC_VECTOR, .has_keys = 1, .has_states = 1
-#define KEY_COUNT                                                                                  \
-  KEYED, .components = 1, .counts = 1, .count_factor = 1, .add = vector_sum_add_one, LINEAR
+#define COUNT_OF_KEY                                                                               \
+  .components = 1, .counts = 1, .count_factor = 1, .add = vector_sum_add_one, LINEAR
+#define KEY_COUNT KEYED, .has_tables = 1, COUNT_OF_KEY
+#define KEY_UNITS KEYED, .each = 1, COUNT_OF_KEY
 #define KEY_SUM                                                                                    \
-  KEYED, .components = 1, .counts_if_private = 1, .count_in_clips = 1,                             \
+  KEYED, .has_tables = 1, .components = 1, .counts_if_private = 1, .count_in_clips = 1,            \
          .add = vector_sum_add_number, LINEAR
 
 static const struct family family_key_count_l1 = {KEY_COUNT, L1};
 const struct family family_key_count = {KEY_COUNT, L2_COUNT, .l1 = &family_key_count_l1};
 
 /* Each unit counts at most 1 in each key. */
-static const struct family family_key_units_l1 = {KEY_COUNT, L1, .each = 1};
-const struct family family_key_units = {KEY_COUNT, L2_COUNT, .each = 1, .l1 = &family_key_units_l1};
+static const struct family family_key_units_l1 = {KEY_UNITS, L1};
+const struct family family_key_units = {KEY_UNITS, L2_COUNT, .l1 = &family_key_units_l1};
 
 static const struct family family_key_sum_l1 = {KEY_SUM, L1, .count_factor = QUARTER};
 const struct family family_key_sum = {KEY_SUM, .count_factor = HALF, .row_norm = 1, .spread = 2,
                                       .l1 = &family_key_sum_l1};
 
-static const struct family family_key_mean_l1 = {MEAN_L1, .has_keys = 1, .has_states = 1};
-const struct family family_key_mean = {MEAN_L2, .has_keys = 1, .has_states = 1,
+static const struct family family_key_mean_l1 = {MEAN_L1, .has_keys = 1, .has_tables = 1,
+                                                 .has_states = 1};
+const struct family family_key_mean = {MEAN_L2, .has_keys = 1, .has_tables = 1, .has_states = 1,
                                        .l1 = &family_key_mean_l1};
 
 static const struct family family_key_spread_l1 = {SPREAD_L1, .has_keys = 1};

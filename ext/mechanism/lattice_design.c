@@ -9,6 +9,11 @@
 #define MOST_FINER     6
 #define ROUNDING_SHARE 64
 
+/* Cross tables of more coordinates than this have a finer lattice (lattice_design.h). */
+#define MANY_COORDINATES 4096
+#define FINER_TABLES     4
+#define MOST_STEPS       0x1p31 /* sensitivities must be below 2^32 (lattice_variance()) */
+
 /* ---- design ---------------------------------------------------------------------------------- */
 
 struct bounds design_bounds(const struct layout *shape) {
@@ -48,6 +53,11 @@ void design_make(struct design *design, const struct layout *shape, double rate,
   frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
   /* The width of the noise is 2^20 to 2^21 steps, or more in the sum norm. */
   design->granularity = exponent - 21;
+  int is_large = shape->ways && !noise->in_sum_norm && shape->touched > MANY_COORDINATES;
+  for (int finer = 0; is_large && finer < FINER_TABLES; finer++) {
+    if (ldexp(distance, 1 - design->granularity) >= MOST_STEPS) break;
+    design->granularity--;
+  }
   for (int finer = 0; shape->is_l1 && finer < MOST_FINER; finer++) {
     if (ldexp(distance, -design->granularity) >= (double)shape->touched * ROUNDING_SHARE) break;
     design->granularity--;

@@ -526,6 +526,10 @@ enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluato
   return end;
 }
 
+const char *evaluator_column_name(const struct evaluator *evaluator, int column) {
+  return sqlite3_column_name(evaluator->statement, column);
+}
+
 int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts) {
   int can = stream_prove(evaluator->db, evaluator->sql, &evaluator->functions,
                          evaluator->tables.count, facts);

@@ -71,6 +71,9 @@ const char *evaluator_error(const struct evaluator *evaluator);
 */
 int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts);
 
+/* Returns the name of a column of the question, or null when out of memory. */
+const char *evaluator_column_name(const struct evaluator *evaluator, int column);
+
 /* The text of a question without a semicolon at its end, and the number of its columns. */
 struct evaluator_text {
   const char *sql;

@@ -22,7 +22,7 @@ SQLITE_EXTENSION_INIT3
 ** not contain the name, and SQLite lets no view call a function that is DIRECTONLY.
 */
 #define COLLECT      "dp_collect"
-#define MOST_COLUMNS 4
+#define MOST_COLUMNS 18 /* 16 attributes of cross tables, x and the unit */
 
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collection *collection = ((struct collector *)sqlite3_user_data(context))->collecting;

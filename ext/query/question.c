@@ -146,8 +146,25 @@ static int prepare_helpers(struct question *question, struct error *error) {
          unit_loop_prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
 }
 
+/* Checks that the columns have the names of the attributes. Swapped columns would count nothing. */
+static int check_attributes(const struct question *question, const struct programme *programme,
+                            struct error *error) {
+  for (int i = 0; i < programme_attributes(programme); i++) {
+    const char *column = evaluator_column_name(question->evaluator, i);
+    const char *attribute = programme_attribute(programme, i);
+    if (!column) return error_set_memory(error);
+    if (sqlite3_stricmp(column, attribute) != 0)
+      return error_set(error,
+                       "column %d of the question is '%s', attribute %d of keys is '%s' (give both "
+                       "in the same order, with AS where the names differ)",
+                       i + 1, column, i + 1, attribute);
+  }
+  return 1;
+}
+
 int question_open(struct question **out, struct collector *host, struct ledger *ledger,
-                  const struct aggregate *aggregate, const char *sql, struct error *error) {
+                  const struct request *request, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
   *out = 0;
   if (ledger_is_unchecked(ledger)) return 1;
   struct question *question = calloc(1, sizeof *question);
@@ -160,13 +177,18 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   int going = read_policy(question);
   const char *names;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
+  if (request->programme) {
+    question->loop.columns += programme_attributes(request->programme) - 1;
+    names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
+  }
   question->loop.takes_one = !aggregate->family->has_states;
   if (going && !question->loop.takes_one) question->readers = readers_open(host);
   if (going) going = begin(question, error);
   if (going)
-    going = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
+    going = evaluator_open(&question->evaluator, host->db, &question->policy, request->sql,
                            question->loop.columns ? question->loop.columns : -1, names, error);
   if (going) going = lock_tables(question, error);
+  if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
   if (going) going = prepare_streams(question, error);
   if (going) going = prepare_helpers(question, error);

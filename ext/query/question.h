@@ -16,16 +16,18 @@
 #include "query/limits.h"
 #include "query/owner_query.h"
 #include "query/row_reader.h"
+#include "release/parameters.h"
 
 struct question;
 
 /*
-** Compiles the query of a question and begins to read the database. If the ledger is unchecked, the
-** owner vouches for the query: the function sets *question to null and returns 1. Otherwise returns
-** 1, or 0 with the error set. The caller must call question_close(), even after an error.
+** Compiles the query of a request as a question and begins to read the database. If the ledger is
+** unchecked, the owner vouches for the query: the function sets *question to null and returns 1.
+** Otherwise returns 1, or 0 with the error set. The caller must call question_close(), even after
+** an error.
 */
 int question_open(struct question **question, struct collector *host, struct ledger *ledger,
-                  const struct aggregate *aggregate, const char *sql, struct error *error);
+                  const struct request *request, struct error *error);
 void question_close(struct question *question);
 
 /*

@@ -49,8 +49,7 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
 ** Returns the cell of a key. Returns CELL_NONE if the keys are public and this key is not one of
 ** them, and CELL_FAILED when out of memory.
 */
-static int cell_of(const struct rows *rows, sqlite3_value *key) {
-  struct group_keys *cells = vector_sum_cells(rows->vectors);
+static int cell_of(const struct rows *rows, struct group_keys *cells, sqlite3_value *key) {
   struct identity identity;
   if (!identity_of(rows, 0, key, &identity)) return CELL_FAILED;
   int cell = group_keys_find(cells, identity);
@@ -156,11 +155,28 @@ static int add_keyed(struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;
   if (!counts(rows, row)) return 1;
   if (!unit_of(rows, row, &unit)) return 0;
-  int cell = cell_of(rows, row[rows->columns.key]);
+  int cell = cell_of(rows, vector_sum_cells(rows->vectors), row[rows->columns.key]);
   if (cell == CELL_NONE) return 1;
   if (cell == CELL_FAILED) return 0;
   return rows->add_to_cell(rows->vectors, unit, cell,
                            value < 0 ? 1 : sqlite3_value_double(row[value]));
+}
+
+/* Adds a row of cross tables. Its first columns are the keys of the attributes. */
+static int add_to_tables(struct rows *rows, sqlite3_value **row) {
+  const struct ways *ways = rows->question->ways;
+  struct identity unit;
+  int keys[WAYS_MAX_ATTRIBUTES], value = rows->columns.value;
+  if (!counts(rows, row)) return 1;
+  if (!unit_of(rows, row, &unit)) return 0;
+  for (int i = 0; i < ways->attributes; i++) {
+    keys[i] = cell_of(rows, rows->attributes[i], row[rows->columns.key + i]);
+    if (keys[i] == CELL_NONE) return 1;
+    if (keys[i] == CELL_FAILED) return 0;
+  }
+  int cell = full_cells_number(vector_sum_full(rows->vectors), ways_full_cell(ways, keys));
+  return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell,
+                                        value < 0 ? 1 : sqlite3_value_double(row[value]));
 }
 
 static int add_vector(struct rows *rows, sqlite3_value **row) {
@@ -180,8 +196,10 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
 
 struct columns columns_in_order(const struct publication *publication) {
   struct columns columns = {-1, -1, -1};
+  const struct ways *ways = publication->definition.contribution.ways;
   int count = 0;
   if (publication->definition.aggregate->places.key) columns.key = count++;
+  if (ways) count = ways->attributes;
   if (publication->definition.aggregate->places.value) columns.value = count++;
   if (publication->definition.by_unit) columns.unit = count;
   return columns;
@@ -192,11 +210,23 @@ static add_sql_row *adder_of(const struct publication *publication) {
   const struct family *family = publication->definition.layout.family;
   if (publication->definition.aggregate->rows) return publication->definition.aggregate->rows->add;
   if (family->has_vector) return add_vector;
+  if (publication->definition.contribution.ways) return add_to_tables;
   if (family->has_keys) return add_keyed;
   if (family->statistic != STATISTIC_NUMBER) return add_value;
   if (publication->definition.layout.diagnoses) return add_diagnosed;
   if (publication->definition.by_unit) return add_unit_row;
   return publication->definition.aggregate->counts ? add_count : add_number;
+}
+
+/* Opens a table of the public keys of each attribute. Returns 0 when out of memory. */
+static int open_attributes(struct rows *rows, const struct programme *programme) {
+  for (int i = 0; programme && i < programme_attributes(programme); i++) {
+    int count;
+    char *const *keys = programme_keys(programme, i, &count);
+    rows->attributes[i] = group_keys_open(rows->secret, keys, count, 0);
+    if (!rows->attributes[i]) return 0;
+  }
+  return 1;
 }
 
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
@@ -223,12 +253,17 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     is_open = rows->vectors && rows->buffer;
     if (is_open) rows->secret = vector_sum_secret(rows->vectors);
+    if (is_open) is_open = open_attributes(rows, publication->definition.programme);
   }
   return is_open || error_set(error, "out of memory or random bytes (the charge stays)");
 }
 
 void rows_close(struct rows *rows) {
   scalar_sum_close(&rows->numbers);
+  for (int i = 0; i < WAYS_MAX_ATTRIBUTES; i++) {
+    group_keys_close(rows->attributes[i]);
+    rows->attributes[i] = 0;
+  }
   vector_sum_close(rows->vectors);
   if (rows->state) rows->aggregate->rows->close(rows);
   free(rows->buffer);
@@ -267,7 +302,8 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
 
 /*
 ** The context for adding the sums of another struct rows to `rows`. `cells` maps each cell of the
-** other struct to a cell of `rows`. `cells` is null if the release has no keys.
+** other struct to a cell of `rows`. `cells` is null if the release has no keys. Cross tables map
+** the numbers of cells of the full table instead.
 */
 struct joining {
   struct rows *rows;
@@ -284,12 +320,15 @@ static int join_record(void *context, struct identity unit, uint32_t slot, const
 static int join_units(struct rows *rows, struct rows *others) {
   struct joining joining = {rows, 0};
   const struct group_keys *cells = others->vectors ? vector_sum_cells(others->vectors) : 0;
-  int count = cells ? group_keys_count(cells) : 0, going = 1;
-  joining.cells = cells ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
-  if (cells && !joining.cells) return 0;
+  const struct full_cells *full = others->vectors ? vector_sum_full(others->vectors) : 0;
+  int count = cells ? group_keys_count(cells) : full ? full_cells_count(full) : 0, going = 1;
+  joining.cells = cells || full ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
+  if ((cells || full) && !joining.cells) return 0;
   for (int i = 0; i < count && going; i++) {
-    joining.cells[i] = rows_name_cell(rows, group_keys_text(cells, i));
-    going = joining.cells[i] != CELL_FAILED;
+    joining.cells[i] =
+        cells ? rows_name_cell(rows, group_keys_text(cells, i))
+              : full_cells_number(vector_sum_full(rows->vectors), full_cells_cell(full, i));
+    going = joining.cells[i] >= 0;
   }
   going = going && rows_records(others, join_record, &joining);
   if (others->vectors) going = going && vector_sum_join_tally(rows->vectors, others->vectors);

@@ -44,6 +44,7 @@ struct rows {
   /* the family's function, which adds the value of a row to its cell */
   add_to_cell *add_to_cell;
   void *state; /* of own_rows */
+  struct group_keys *attributes[WAYS_MAX_ATTRIBUTES]; /* cross tables: the keys of each attribute */
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */

@@ -19,8 +19,10 @@ static int start(struct rows *rows, struct publication *description, const struc
   *description = (struct publication){
       .definition = {.aggregate = request->aggregate,
                      .mechanism = mechanism_find(request->aggregate, request->mechanism),
+                     .programme = request->programme, /* not owned */
                      .release = request_release(request)}};
-  definition_layout(description, request->key_count, !request->rows, 0);
+  if (!definition_layout(description, request->key_count, !request->rows, 0))
+    return error_set_memory(error);
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;
   struct error of_release = {0}; /* rows_open() mentions a charge, so its message is discarded */
@@ -73,12 +75,14 @@ static int count_record(void *context, struct identity unit, uint32_t cell, cons
 
 struct writing {
   struct shard_state_writer *writer;
+  const struct full_cells *full; /* null without cross tables */
   size_t numbers;
 };
 
 static int write_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
   const struct writing *writing = context;
-  shard_state_put_unit(writing->writer, unit, cell);
+  uint64_t slot = writing->full ? (uint64_t)full_cells_cell(writing->full, (int)cell) : cell;
+  shard_state_put_unit(writing->writer, unit, slot);
   for (size_t i = 0; i < writing->numbers; i++) shard_state_put_number(writing->writer, values[i]);
   return !writing->writer->failed;
 }
@@ -86,7 +90,8 @@ static int write_record(void *context, struct identity unit, uint32_t cell, cons
 /* write_records(), write_total() and write_totals() return 1, or 0 when out of memory. */
 static int write_records(struct rows *rows, const char *parameters,
                          struct shard_state_writer *writer) {
-  struct writing writing = {writer, numbers_of(rows)};
+  const struct full_cells *full = rows->vectors ? vector_sum_full(rows->vectors) : 0;
+  struct writing writing = {writer, full, numbers_of(rows)};
   const struct group_keys *cells = is_private(rows) ? vector_sum_cells(rows->vectors) : 0;
   int keys = cells ? group_keys_count(cells) : 0;
   uint64_t count = 0;
@@ -170,15 +175,22 @@ static const char *add_entry(struct rows *rows, struct shard_state *state, uint6
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};
   const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
-  uint32_t slot = 0;
+  struct full_cells *full = rows->vectors ? vector_sum_full(rows->vectors) : 0;
+  uint64_t slot = 0;
   if (rows->for_state) unit = shard_state_unit(state, &slot);
   uint64_t count = cells ? state->keys : shape ? (uint64_t)shape->cells : 1;
-  uint64_t end = count * (shape ? (uint64_t)shape->bins : 1);
+  uint64_t end =
+      full ? (uint64_t)ways_full(shape->ways) : count * (shape ? (uint64_t)shape->bins : 1);
   if ((rows->for_state && !identity_is_somebody(unit)) || slot >= end)
     return "the state is malformed";
   if (!shard_state_numbers(state, numbers, numbers_of(rows))) return "the state is malformed";
-  if (cells && rows->for_state) slot = rows_slot(rows, cells, slot);
-  int added = rows->for_state ? rows_add_record(rows, unit, slot, numbers)
+  if (cells && rows->for_state) slot = rows_slot(rows, cells, (uint32_t)slot);
+  if (full && rows->for_state) {
+    int number = full_cells_number(full, (int64_t)slot);
+    if (number < 0) return "out of memory";
+    slot = (uint64_t)number;
+  }
+  int added = rows->for_state ? rows_add_record(rows, unit, (uint32_t)slot, numbers)
                               : rows_add_totals(rows, cells ? cells[entry] : 0, numbers);
   return added ? 0 : "out of memory";
 }

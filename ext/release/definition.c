@@ -1,6 +1,7 @@
 /* definition.c: see definition.h. */
 #include "release/definition.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -20,6 +21,22 @@ static int describe_details(struct publication *publication, const struct aggreg
   sqlite3_free(publication->definition.details);
   publication->definition.details = aggregate->procedure->describe(publication);
   return publication->definition.details != 0;
+}
+
+/*
+** Reads the programme of a stored release of cross tables, or takes the one that the request has
+** made. Returns 1, or 0 with the ledger's error set.
+*/
+static int describe_programme(struct publication *publication) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct json *json = ledger_json(publication->session->ledger);
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  if (!release->ways) return 1;
+  if (!publication->definition.programme && release->keys)
+    publication->definition.programme = programme_open(json, release->keys, release->ways, 0);
+  if (!publication->definition.programme) return 0;
+  return !release->multipliers || programme_restore(publication->definition.programme, json,
+                                                    noise->in_sum_norm, release->multipliers);
 }
 
 int definition_describe(struct publication *publication, int keys) {
@@ -50,12 +67,13 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
-  definition_layout(publication, keys, ledger_by_unit(ledger),
-                    ledger_adjacency(ledger) == LEDGER_REPLACE);
-  return 1;
+  return describe_programme(publication) &&
+         (definition_layout(publication, keys, ledger_by_unit(ledger),
+                            ledger_adjacency(ledger) == LEDGER_REPLACE) ||
+          error_set_memory(ledger_error(ledger)));
 }
 
-void definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
+int definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
   const struct ledger_release *release = &publication->definition.release;
   const struct aggregate *aggregate = publication->definition.aggregate;
   const struct noise_law *noise = publication->definition.mechanism->noise;
@@ -71,12 +89,21 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
                             release->max_groups,
                             release->grid > 0 ? release->grid : 0,
                             release->diagnose,
-                            noise && noise->in_sum_norm};
+                            noise && noise->in_sum_norm,
+                            0};
+  struct programme *programme = publication->definition.programme;
+  if (programme) {
+    assert(noise); /* the kinds of cross tables are sums */
+    if (!programme_measure(programme, noise->in_sum_norm)) return 0;
+    publication->definition.contribution.keys = 0;
+    publication->definition.contribution.ways = programme_ways(programme, noise->in_sum_norm);
+  }
   if (aggregate->procedure && aggregate->procedure->contribute)
     aggregate->procedure->contribute(&publication->definition,
                                      &publication->definition.contribution);
   layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,
               replace);
+  return 1;
 }
 
 int definition_keys(const struct ledger_release *release) {
@@ -85,7 +112,7 @@ int definition_keys(const struct ledger_release *release) {
   int width = mechanism && aggregate->family->has_keys
                   ? layout_width(mechanism_family(mechanism, aggregate->family), release->size, 0)
                   : 1;
-  return release->keys && width ? release->dimension / width : 0;
+  return release->keys && !release->ways && width ? release->dimension / width : 0;
 }
 
 struct ledger_grid definition_grid(const struct publication *publication) {
@@ -105,7 +132,8 @@ struct view definition_view(const struct publication *publication) {
                        release->radius,
                        release->theta,
                        release->rho,
-                       is_one ? 1 : publication->definition.layout.coordinates};
+                       is_one ? 1 : publication->definition.layout.coordinates,
+                       0};
 }
 
 int definition_same_lattice(const struct publication *publication) {
@@ -139,7 +167,7 @@ double definition_shrink(const struct publication *publication) {
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
   const char *keys = publication->definition.release.keys;
-  if (!keys) return 1;
+  if (!keys || publication->definition.release.ways) return 1;
   char *stored = keys_json(grid->keys, grid->cells);
   int same = stored && strcmp(stored, keys) == 0;
   sqlite3_free(stored);
@@ -148,5 +176,11 @@ int definition_same_keys(const struct publication *publication) {
 
 int definition_store(struct publication *publication) {
   struct ledger_release *release = &publication->definition.release;
-  return release->id || ledger_release_insert(publication->session->ledger, release);
+  struct ledger *ledger = publication->session->ledger;
+  if (!release->id && publication->definition.programme) {
+    int in_sum_norm = publication->definition.mechanism->noise->in_sum_norm;
+    release->multipliers = programme_multipliers(publication->definition.programme, in_sum_norm);
+    if (!release->multipliers) return error_set_memory(ledger_error(ledger));
+  }
+  return release->id || ledger_release_insert(ledger, release);
 }

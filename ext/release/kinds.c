@@ -166,6 +166,7 @@ static void take_parameters(struct aggregate *kind, const struct statistic_row *
   if (is_keyed) kind->takes |= row->keyed_options | 1u << P_KEYS;
   /* How far a value shrinks depends on the number of groups, which must therefore be public. */
   if (is_keyed && !kind->is_ou) kind->takes |= 1u << P_SELECT | 1u << P_SHARE;
+  if (kind->family->has_tables && !kind->is_ou) kind->takes |= 1u << P_WAYS;
   /* Every kind with a clip can say how many units it clipped. */
   if (kind->takes & CLIP && !row->needs_name) kind->takes |= 1u << P_DIAGNOSE;
 }

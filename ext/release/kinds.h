@@ -24,6 +24,7 @@ enum parameter {
   P_DIAGNOSE, /* count clipped units; always an option */
   P_CANDIDATES,
   P_KEYS,   /* public keys */
+  P_WAYS,   /* several attributes of cross tables; always an option */
   P_SELECT, /* how private keys are selected; always an option */
   P_SHARE,  /* the share of the tier's delta_keys; always an option */
   P_OWN,    /* parameters that only this kind has (`own_options` below) */

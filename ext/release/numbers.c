@@ -2,6 +2,8 @@
 #include "release/numbers.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/vector_text.h"
 #include "math/rounding.h"
@@ -33,8 +35,52 @@ static struct reading reading_of(const struct publication *publication, double d
 }
 
 void numbers_clear(struct numbers *numbers) {
+  for (int i = 0; i < numbers->made_count; i++) sqlite3_free(numbers->made[i]);
+  sqlite3_free(numbers->made);
   sqlite3_free(numbers->estimates);
   sqlite3_free(numbers->sent);
+}
+
+/* The key of an estimate, for sorting. */
+struct named {
+  char *key;
+  struct estimate estimate;
+};
+
+static int by_key(const void *a, const void *b) {
+  return strcmp(((const struct named *)a)->key, ((const struct named *)b)->key);
+}
+
+/*
+** Makes the keys of all cells of cross tables, and sorts the estimates by key, because the ledger
+** reads values in this order. Afterwards estimate i has the cell i. Returns 0 when out of memory.
+*/
+static int name_cells(struct numbers *numbers, const struct programme *programme,
+                      const struct ways *ways) {
+  struct named *named = sqlite3_malloc64(sizeof *named * (sqlite3_uint64)ways->cells);
+  numbers->made = sqlite3_malloc64(sizeof *numbers->made * (sqlite3_uint64)ways->cells);
+  int going = named && numbers->made;
+  for (int i = 0; i < ways->count && going; i++) {
+    const struct cross_table *table = &ways->tables[i];
+    for (int c = 0; c < table->cells && going; c++) {
+      char *key = programme_key(programme, table, c);
+      going = key != 0;
+      if (!going) break;
+      named[numbers->made_count] = (struct named){key, numbers->estimates[table->first + c]};
+      numbers->made[numbers->made_count++] = key;
+    }
+  }
+  if (going) {
+    qsort(named, (size_t)ways->cells, sizeof *named, by_key);
+    for (int i = 0; i < ways->cells; i++) {
+      numbers->made[i] = named[i].key;
+      numbers->estimates[i] = named[i].estimate;
+      numbers->estimates[i].cell = i;
+    }
+    numbers->keys = numbers->made;
+  }
+  sqlite3_free(named);
+  return going;
 }
 
 int numbers_read(const struct publication *publication, double delta, double confidence,
@@ -42,12 +88,16 @@ int numbers_read(const struct publication *publication, double delta, double con
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, delta, confidence, &quantiles);
   size_t room = (size_t)estimate_room(&reading) + 1;
-  numbers->sent = 0;
+  numbers->sent = numbers->made = 0;
+  numbers->made_count = 0;
   numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
   numbers->count = numbers->estimates ? estimate_point(&reading, values, numbers->estimates) : -1;
   numbers->shrink = reading.shrink;
   numbers->keys = publication->grid.keys;
   numbers->confidence = confidence;
+  if (numbers->count >= 0 && publication->definition.programme &&
+      !name_cells(numbers, publication->definition.programme, reading.shape->ways))
+    numbers->count = -1;
   return numbers->count >= 0 ||
          error_set(ledger_error(publication->session->ledger), "out of memory");
 }
@@ -92,13 +142,54 @@ double numbers_threshold(const struct publication *publication) {
          publication->definition.layout.count_factor;
 }
 
+/* Returns the number of tables of a release of cross tables. */
+static int tables_of(const struct publication *publication) {
+  const struct ways *ways = publication->definition.contribution.ways;
+  return ways ? ways->count : 0;
+}
+
+int numbers_tables(const struct publication *publication, double rows, struct table_width *widths) {
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  const struct ways *ways = publication->definition.contribution.ways;
+  const struct layout *shape = &publication->definition.layout;
+  double *parts = sqlite3_malloc64(sizeof *parts * (sqlite3_uint64)ways->count);
+  int done = parts && estimate_parts(shape, parts);
+  double alone = shape->is_l1 ? 1 / (double)ways_sum(ways) : sqrt(1 / (double)ways_square(ways));
+  for (int i = 0; i < ways->count && done; i++) {
+    double noise = parts[i] / alone; /* in units of one count that is released alone */
+    reading.view.part = parts[i];
+    widths[i] = (struct table_width){estimate_half_width(&reading, rows / ways->tables[i].cells),
+                                     estimate_total_stddev(&reading),
+                                     shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
+  }
+  sqlite3_free(parts);
+  return done;
+}
+
+/* Returns the table with the widest interval. Its numbers are NaN if memory runs out. */
+static struct table_width widest_table(const struct publication *publication, double rows) {
+  int count = tables_of(publication);
+  struct table_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
+  struct table_width widest = {NAN, NAN, NAN};
+  int done = widths && numbers_tables(publication, rows, widths);
+  for (int i = 0; i < count && done; i++)
+    if (i == 0 || widths[i].half_width > widest.half_width ||
+        (isnan(widest.half_width) && widths[i].stddev > widest.stddev))
+      widest = widths[i];
+  sqlite3_free(widths);
+  return widest;
+}
+
 double numbers_stddev(const struct publication *publication) {
+  if (tables_of(publication)) return widest_table(publication, NAN).stddev;
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   return estimate_total_stddev(&reading);
 }
 
 double numbers_half_width(const struct publication *publication, double rows) {
+  if (tables_of(publication)) return widest_table(publication, rows).half_width;
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   return estimate_half_width(&reading, rows);

@@ -13,6 +13,8 @@ struct numbers {
   int count;
   double shrink, confidence;
   char *const *keys; /* the keys of the cells; null if there are no keys */
+  char **made;       /* the keys of cross tables, `made_count` texts; owned */
+  int made_count;
   char **sent;       /* the keys, if a kernel made the numbers: one allocation; owned */
 };
 
@@ -48,10 +50,27 @@ double numbers_selection_delta(const struct publication *publication);
 */
 double numbers_threshold(const struct publication *publication);
 
-/* Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier. */
+/*
+** For a release of cross tables, at the clock of the publication's tier: what each table gets.
+** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 if memory runs out.
+*/
+struct table_width {
+  double half_width; /* of each cell; NaN for averages without a guess at the rows */
+  double stddev;     /* estimate_total_stddev() */
+  double cost; /* of this table alone, with the same noise, divided by the cost of the release */
+};
+int numbers_tables(const struct publication *publication, double rows, struct table_width *widths);
+
+/*
+** Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
+** for cross tables the largest.
+*/
 double numbers_stddev(const struct publication *publication);
 
-/* Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. */
+/*
+** Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. For
+** cross tables, `rows` is the number of all rows, and the result is the largest half-width.
+*/
 double numbers_half_width(const struct publication *publication, double rows);
 
 #endif

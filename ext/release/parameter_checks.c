@@ -23,6 +23,7 @@ static double or_else(double x, double otherwise) {
 
 static int finish_clip(struct request *request, int by_unit, struct error *error) {
   double clip = request->aggregate->default_clip;
+  if (request->programme && request->aggregate->counts) clip = 1;
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
   if (!is_given(request->clip))
     return error_set(error, "clip is missing (the bound on what one %s contributes)",
@@ -106,7 +107,7 @@ static int assume_keys(struct request *request, struct error *error) {
 static int finish_keys(struct request *request, int by_unit, struct error *error) {
   if (request_takes(request, P_CANDIDATES) && !request->keys)
     return error_set(error, "candidates is missing (a JSON array)");
-  if (!request_takes(request, P_KEYS)) return 1;
+  if (!request_takes(request, P_KEYS) || request->programme) return 1;
   int selecting = is_given(request->max_groups) || is_given(request->key_share);
   if (request->keys && selecting)
     return error_set(error, "%s is for keys that are selected privately: leave it out, or keys",

@@ -34,6 +34,9 @@ void request_clear(struct request *request) {
   sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
+  sqlite3_free(request->attributes);
+  sqlite3_free(request->ways);
+  programme_release(request->programme);
   sqlite3_free(request->model);
   sqlite3_free(request->sql);
   sqlite3_free(request->tables);
@@ -49,26 +52,28 @@ static int whole(double x) {
 
 struct ledger_release request_release(const struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
-  return (struct ledger_release){.kind = (char *)aggregate->kind,
-                                 .mechanism =
-                                     (char *)mechanism_find(aggregate, request->mechanism)->name,
-                                 .quantiles = request->quantiles,
-                                 .keys = request->keys,
-                                 .model = request->model,
-                                 .sql = request->sql,
-                                 .clip = request->clip,
-                                 .weight = request->weight,
-                                 .centre = request->centre,
-                                 .radius = request->radius,
-                                 .theta = request->theta,
-                                 .rho = request->rho,
-                                 .lo = request->lo,
-                                 .hi = request->hi,
-                                 .grid = request->grid,
-                                 .diagnose = request->diagnose,
-                                 .key_share = request->key_share,
-                                 .size = whole(request->size),
-                                 .max_groups = whole(request->max_groups)};
+  const struct programme *programme = request->programme;
+  return (struct ledger_release){
+      .kind = (char *)aggregate->kind,
+      .mechanism = (char *)mechanism_find(aggregate, request->mechanism)->name,
+      .quantiles = request->quantiles,
+      .keys = programme ? (char *)programme_keys_text(programme) : request->keys,
+      .ways = programme ? (char *)programme_ways_text(programme) : 0,
+      .model = request->model,
+      .sql = request->sql,
+      .clip = request->clip,
+      .weight = request->weight,
+      .centre = request->centre,
+      .radius = request->radius,
+      .theta = request->theta,
+      .rho = request->rho,
+      .lo = request->lo,
+      .hi = request->hi,
+      .grid = request->grid,
+      .diagnose = request->diagnose,
+      .key_share = request->key_share,
+      .size = whole(request->size),
+      .max_groups = whole(request->max_groups)};
 }
 
 static void append_option(sqlite3_str *json, const char *name, double value) {

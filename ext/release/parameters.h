@@ -3,6 +3,7 @@
 #define DIFFUSE_RELEASE_PARAMETERS_H
 
 #include "release/kinds.h"
+#include "release/programme.h"
 #include "ledger/ledger.h"
 
 struct request {
@@ -24,6 +25,8 @@ struct request {
   char *keys;      /* public keys as a sorted JSON array; null: no keys or private keys */
   void *details;   /* the parameters that only this kind has (procedure.h); owned */
   char *model;     /* what the ledger stores of these parameters: a JSON object, or null */
+  char *attributes, *ways;     /* the texts of the options keys and ways of cross tables */
+  struct programme *programme; /* cross tables; null: none */
   char **key_list; /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */

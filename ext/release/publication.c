@@ -13,6 +13,7 @@ void publish_clear(struct publication *publication) {
   sqlite3_free(publication->drawn);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   ledger_release_clear(&publication->definition.release);
+  programme_release(publication->definition.programme);
   sqlite3_free(publication->definition.details);
   *publication = (struct publication){0};
 }

@@ -6,6 +6,7 @@
 #include "math/renyi.h"
 #include "mechanism/lattice_design.h"
 #include "release/kinds.h"
+#include "release/programme.h"
 
 /* The published answer: a number, JSON, or NULL. */
 struct answer {
@@ -43,6 +44,7 @@ struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* the aggregate of its kind */
   const struct mechanism *mechanism;
+  struct programme *programme;      /* cross tables; null: none */
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
   void *details;                    /* what only this kind has (procedure.h); owned */

@@ -103,16 +103,18 @@ static int make_release(struct publication *publication, const struct request *r
   row.options = 0;
   struct ledger_release *release = &publication->definition.release;
   *release = row;
-  char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
-                    &release->keys, &release->model, &release->state,     &release->sql};
+  char **texts[] = {&release->name,      &release->kind, &release->mechanism,
+                    &release->quantiles, &release->keys, &release->model,
+                    &release->state,     &release->sql,  &release->ways};
   int made = 1;
-  for (int i = 0; i < 8; i++) { /* after a failure, the remaining texts become null */
+  for (int i = 0; i < 9; i++) { /* after a failure, the remaining texts become null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {
       *texts[i] = 0;
     }
   }
+  publication->definition.programme = programme_retain(request->programme);
   release->options = request_options(request);
   release->fingerprint = ledger_fingerprint(&row);
   return made && ((release->options && release->fingerprint) || out_of_memory(ledger));

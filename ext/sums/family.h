@@ -78,6 +78,7 @@ struct family {
   ** bin for each part of [low, high].
   */
   int has_keys;
+  int has_tables; /* cells can be those of cross tables instead (ways.h) */
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
   /*

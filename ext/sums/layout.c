@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "noise/lattice.h"
+
 #define RADIUS_BITS 53
 
 #define COUNT_SPREAD 1.4142135623730952 /* sqrt(2), the spread of counts (layout.h) */
@@ -194,6 +196,69 @@ static void add_diagnoses(struct layout *shape, int replace) {
   }
 }
 
+/* ---- cross tables ---------------------------------------------------------------------------- */
+
+/* Returns the least integer whose square is at least x. */
+static int64_t root_up(uint128 x) {
+  int64_t root = (int64_t)sqrt((double)x);
+  while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= x) root--;
+  while ((uint128)root * (uint128)root < x) root++;
+  return root;
+}
+
+/* Returns the largest distance of two units' vectors under 'replace', rounded up. */
+static uint64_t tables_spread(const struct layout *shape, int64_t reach) {
+  const struct family *family = shape->family;
+  uint128 square = (uint128)reach * (uint128)reach;
+  if (shape->is_l1 || family->spread == 2) return 2 * (uint64_t)reach;
+  if (family->is_ratio) return (uint64_t)root_up((16 * square + 4) / 5);
+  uint128 all = (uint128)ways_square(shape->ways),
+          total = (uint128)shape->ways->tables[0].multiplier;
+  uint128 part = 2 * (all - total * total);
+  uint128 apart = part * (square / all) + (part * (square % all) + all - 1) / all;
+  return (uint64_t)root_up(apart > square ? apart : square);
+}
+
+/*
+** The radius of a unit's vector is S times clip times the norm of a row, computed with integers:
+** reach^2 is the least square that is at least `norm2` S^2 steps^2, where `steps` are those of clip
+** rows and norm2 is 1, or 5/4 for means (1/2 and u).
+*/
+static void make_tables(struct layout *shape, const struct contribution *question, int by_unit,
+                        int replace) {
+  const struct family *family = shape->family;
+  const struct ways *ways = shape->ways = question->ways;
+  double size = shape->is_l1 ? (double)ways_sum(ways) : sqrt((double)ways_square(ways));
+  int exponent, measured = 0;
+  shape->cells = shape->bins = 1;
+  shape->components = family->components;
+  shape->width = shape->coordinates = ways->coordinates * family->components;
+  shape->counts = family->counts;
+  shape->counted = family->counts ? 1 : family->shares;
+  shape->count_factor = family->count_factor;
+  frexp(size * question->clip * family->row_norm, &exponent);
+  shape->fine_exponent = exponent - RADIUS_BITS;
+  shape->scale = ldexp(1, -shape->fine_exponent);
+  if (shape->counted) shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
+  for (int i = 0; i < ways->count; i++) measured += ways->tables[i].multiplier > 0;
+  int64_t touched = by_unit ? shape->width : (int64_t)measured * shape->components;
+  if (replace && touched < shape->width) touched *= 2;
+  shape->touched = touched > shape->width ? shape->width : (int)touched;
+  uint128 steps = (uint128)ceil(question->clip * shape->scale), square = steps * steps;
+  uint128 factor = (uint128)ways_square(ways);
+  struct block block = {0, shape->components, shape->components, 0, 0, family->spread};
+  block.reach = shape->is_l1       ? (int64_t)(steps * (uint64_t)ways_sum(ways))
+                : family->is_ratio ? root_up((5 * factor * square + 3) / 4)
+                                   : root_up(factor * square);
+  block.lead_reach = block.reach;
+  if (family->is_ratio) { /* a unit counts at most clip rows in one cell */
+    block.lead_end = 1;
+    block.lead_reach = root_up((factor * square + 3) / 4);
+  }
+  shape->blocks[shape->block_count++] = block;
+  shape->distance = replace ? tables_spread(shape, block.reach) : (uint64_t)block.reach;
+}
+
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
@@ -201,6 +266,11 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   const struct family *family = question->family;
   int is_l1 = family->is_l1 || (question->diagnose && question->in_sum_norm);
   *shape = (struct layout){.family = family, .is_l1 = is_l1};
+  if (question->ways) {
+    make_tables(shape, question, by_unit, replace);
+    if (question->diagnose) add_diagnoses(shape, replace);
+    return;
+  }
   shape->selects = family->counts_if_private && is_private(question);
   shape->cells = cells_of(question);
   shape->bins = family->has_bins ? question->size : 1;

@@ -27,6 +27,7 @@
 
 #include "sums/family.h"
 #include "sums/tree.h"
+#include "sums/ways.h"
 
 /* The public parameters of a release that determine the layout of its vector. */
 struct contribution {
@@ -44,6 +45,7 @@ struct contribution {
   double grid;      /* for trees: the values are low + k * grid; 0: all numbers in the range */
   int diagnose;     /* count the units that are clipped, and those that are not */
   int in_sum_norm;  /* the noise is charged for the sum norm; matters for `diagnose` only */
+  const struct ways *ways; /* cross tables instead of keys; null: none. Measured (ways.h) */
 };
 #define KEYS_PRIVATE (-1)
 
@@ -108,6 +110,7 @@ struct layout {
   */
   int diagnoses;
   int64_t diagnose_steps;
+  const struct ways *ways; /* cross tables; null: none */
 };
 #define DIAGNOSES 2
 
@@ -142,6 +145,16 @@ struct layout {
 ** are at a distance D without these counts, their distance with them is sqrt(D^2 + w^2), or, if a
 ** unit is replaced, sqrt(D^2 + 2 w^2). In the sum norm, the distance is D + w or D + 2 w. The
 ** number w is chosen so that the distance grows by less than 5%, and with it the noise.
+**
+** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
+** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.
+** With S^2 the sum of the squared multipliers, a unit's vector is at most clip S long, in rows.
+** Under 'replace', all coordinates of counts are non-negative and the total alone gives <v, v'> >=
+** w |v| |v'| with w = m^2/S^2 for the multiplier m of the total, because |v| <= S times the unit's
+** rows. So |v - v'|^2 <= |v|^2 + |v'|^2 - 2 w |v| |v'|, which is largest where both are R long, 2
+** R^2 (1 - w), or one is 0, R^2. Clipping scales a unit's rows, not its coordinates, so that what
+** is added stays a table with its margins, and no margin for truncation is needed. Means stay in
+** their cones, because clipping clamps the sum of each cell to twice its count.
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
 ** unit. For a mean of vectors of norm R with a count of at most w, the distance for 'replace' is w

@@ -7,9 +7,9 @@
 
 #include "noise/entropy.h"
 
-#define VERSION 1
+#define VERSION 2
 #define HEADER  48
-#define UNIT    20 /* bytes of a unit and a slot */
+#define UNIT    24 /* bytes of a unit and a slot */
 #define NUMBER  16
 
 static const char magic[8] = {'d', 'p', '-', 's', 't', 'a', 't', 'e'};
@@ -57,10 +57,10 @@ void shard_state_put_key(struct shard_state_writer *writer, const char *text) {
   put(writer, text, strlen(text));
 }
 
-void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell) {
+void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint64_t cell) {
   put_integer(writer, unit.kind, 8);
   put_integer(writer, unit.low, 8);
-  put_integer(writer, cell, 4);
+  put_integer(writer, cell, 8);
 }
 
 void shard_state_put_number(struct shard_state_writer *writer, int128 number) {
@@ -132,11 +132,11 @@ int shard_state_fits(const struct shard_state *state, size_t numbers) {
   return left(state) / size == state->entries && left(state) % size == 0;
 }
 
-struct identity shard_state_unit(struct shard_state *state, uint32_t *cell) {
+struct identity shard_state_unit(struct shard_state *state, uint64_t *cell) {
   struct identity unit;
   unit.kind = (uint64_t)get_integer(state, 8);
   unit.low = (uint64_t)get_integer(state, 8);
-  *cell = (uint32_t)get_integer(state, 4);
+  *cell = (uint64_t)get_integer(state, 8);
   return unit;
 }
 

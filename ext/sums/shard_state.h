@@ -8,7 +8,7 @@
 **
 **     bytes  content
 **     8      "dp-state"
-**     4      version, 1
+**     4      version, 2
 **     4      size of the parameters
 **     4      number of keys
 **     4      the kind of the entries: STATE_TOTALS or STATE_RECORDS
@@ -16,8 +16,8 @@
 **     16     serial number: random bits, to detect a state that is merged twice
 **     ...    the parameters, a text that only the caller interprets
 **     ...    keys: size (4) and text of each
-**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a slot (4;
-**            layout.h) and integers
+**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a slot (8;
+**            layout.h; of cross tables the cell of the full table) and integers
 **     32     SHA-256 of all that precedes
 **
 ** The SHA-256 detects damage. It is not a signature. The functions that read a state only check
@@ -51,7 +51,7 @@ struct shard_state_writer {
 void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
                        uint32_t keys, uint64_t entries);
 void shard_state_put_key(struct shard_state_writer *writer, const char *text);
-void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell);
+void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint64_t cell);
 void shard_state_put_number(struct shard_state_writer *writer, int128 number);
 
 /* Ends the state. Returns 1, or 0 if any function of this writer failed. */
@@ -97,7 +97,7 @@ int shard_state_fits(const struct shard_state *state, size_t numbers);
 ** returns whether dp_partial() can have written each integer: its absolute value is at most
 ** LATTICE_SUM.
 */
-struct identity shard_state_unit(struct shard_state *state, uint32_t *cell);
+struct identity shard_state_unit(struct shard_state *state, uint64_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);
 
 #endif

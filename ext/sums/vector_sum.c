@@ -14,8 +14,9 @@
 #include "sums/decimal.h"
 #include "sums/first_keys.h"
 #include "sums/partitioned_sums.h"
-#include "sums/tree.h"
 #include "sums/scalar_sum.h"
+#include "sums/tree.h"
+#include "sums/unit_tables.h"
 
 /*
 ** The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
@@ -24,6 +25,13 @@
 #define SHORTS 512
 #define STEPS  ((int64_t)1 << 61) /* bound on the components in vectors->steps */
 #define ONES   64                 /* number of stored results of clip_counts() */
+
+/* The clipped sums of a unit in a cell of the full table, which wait to be added to the totals. */
+#define LATE 32
+struct late {
+  int128 *total;
+  int128 values[2]; /* a mean has two components, other cross tables one */
+};
 
 /* Room for the matrix of one unit. */
 struct scratch {
@@ -44,9 +52,15 @@ struct vector_sum {
   int failed;         /* memory ran out and rows were lost; stays set */
   struct secret secret;
   struct group_keys *cells;         /* null without keys */
+  struct full_cells *full;          /* cross tables: the cells of the full table; otherwise null */
+  struct unit_tables *tables;       /* cross tables */
+  int128 *joined;                   /* cross tables: coordinates that other vectors have added */
+  struct late *late;                /* cross tables: values that wait while the processor fetches */
+  int late_count;                   /* their totals into its cache */
+  int64_t *full_list;               /* cross tables: the cells of the unit that is being added */
   struct partitioned_sums *records; /* null if rows are protected instead of units */
   int128 *row;                      /* the components of the row that is being added */
-  int128 *totals;                   /* the totals of the coordinates */
+  int128 *totals; /* the totals of the coordinates; cross tables: of the cells of the full table */
   size_t totals_room;
   int64_t *steps;      /* the same as `row`, if 64 bits suffice; a count is then a number of rows */
   int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
@@ -79,13 +93,20 @@ static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   int128 *values = realloc(scratch->values, sizeof *values * places * (size_t)vectors->components);
   if (values) scratch->values = values;
   if (!items || !chosen || !slots || !numbers || !values) return 0;
+  if (vectors->full) {
+    int64_t *cells = realloc(vectors->full_list, sizeof *cells * room);
+    if (!cells) return 0;
+    vectors->full_list = cells;
+  }
   scratch->room = room;
   return 1;
 }
 
 /* Makes room for more coordinates. With private keys, new cells appear while rows are read. */
+static void add_late(struct vector_sum *vectors);
 static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
   if (coordinates <= vectors->totals_room) return 1;
+  if (vectors->late) add_late(vectors); /* the totals may move */
   size_t room = coordinates + vectors->totals_room;
   int128 *grown = realloc(vectors->totals, sizeof *grown * room);
   if (!grown) {
@@ -229,6 +250,36 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   }
 }
 
+/* Adds the waiting values to the totals. */
+static void add_late(struct vector_sum *vectors) {
+  for (int i = 0; i < vectors->late_count; i++)
+    for (int j = 0; j < vectors->components; j++)
+      vectors->late[i].total[j] += vectors->late[i].values[j];
+  vectors->late_count = 0;
+}
+
+/*
+** Clips the rows of `count` cells of the full table in the scratch, and adds them to the totals
+** (V4). Returns 0 when out of memory.
+*/
+static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components;
+  for (size_t i = 0; i < count; i++)
+    vectors->full_list[i] = full_cells_cell(vectors->full, (int)scratch->slots[i]);
+  if (!unit_tables_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
+    return 0;
+  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
+  for (size_t i = 0; i < count; i++) {
+    if (vectors->late_count == LATE) add_late(vectors);
+    struct late *late = &vectors->late[vectors->late_count++];
+    late->total = &vectors->totals[scratch->slots[i] * components];
+    __builtin_prefetch(late->total, 1);
+    for (size_t j = 0; j < components; j++) late->values[j] = scratch->values[i * components + j];
+  }
+  return 1;
+}
+
 /*
 ** Writes the records that a unit keeps to the scratch, sorted by slot if cells have bins. Returns
 ** their number.
@@ -266,7 +317,9 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   }
   for (size_t i = 0; i < kept; i++) scratch->slots[i] = record_cell(list[i]);
   record_values(vectors->records, list, kept, scratch->values);
-  add_matrix(vectors, kept, kept < count || has_outside(vectors, unit));
+  int clipped = kept < count || has_outside(vectors, unit);
+  if (shape->ways) return add_to_full(vectors, kept, clipped);
+  add_matrix(vectors, kept, clipped);
   return 1;
 }
 
@@ -294,6 +347,7 @@ static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t s
   if (vectors->by_unit) return partitioned_sums_add(vectors->records, unit, slot, vectors->row);
   vectors->scratch.slots[0] = slot; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
+  if (vectors->full) return add_to_full(vectors, 1, outside);
   add_matrix(vectors, 1, outside);
   return 1;
 }
@@ -316,7 +370,8 @@ static int take_steps(struct vector_sum *vectors, struct identity unit, uint32_t
 static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int64_t *steps = vectors->steps;
-  if (shape->max_groups && !totals_reserve(vectors, ((size_t)cell + 1) * (size_t)shape->width))
+  size_t width = (size_t)(shape->ways ? shape->components : shape->width);
+  if ((shape->max_groups || shape->ways) && !totals_reserve(vectors, ((size_t)cell + 1) * width))
     return 0;
   if (shape->counts) *steps++ = 1;
   return steps;
@@ -503,7 +558,8 @@ int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint
                           const int128 *values) {
   const struct layout *shape = vectors->shape;
   size_t cells = (size_t)slot / (size_t)shape->bins + 1;
-  if (shape->max_groups && !totals_reserve(vectors, cells * (size_t)shape->width)) return 0;
+  size_t width = (size_t)(shape->ways ? shape->components : shape->width);
+  if ((shape->max_groups || shape->ways) && !totals_reserve(vectors, cells * width)) return 0;
   return partitioned_sums_add(vectors->records, unit, slot, values);
 }
 
@@ -511,6 +567,11 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
   int is_private = vectors->shape->cells == 0;
   size_t first = (size_t)cell * (size_t)vectors->shape->width;
   size_t count = (size_t)(is_private ? vectors->shape->width : vectors->shape->coordinates);
+  if (vectors->full) {
+    for (size_t i = 0; i < count; i++)
+      vectors->joined[i] = lattice_add(vectors->joined[i], values[i]);
+    return 1;
+  }
   if (!totals_reserve(vectors, first + count)) return 0;
   if (is_private) group_keys_keep(vectors->cells, &(uint32_t){(uint32_t)cell}, 1);
   flush_shorts(vectors); /* short rows must be in the totals before the totals can saturate */
@@ -532,12 +593,19 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   vectors->steps = calloc(components, sizeof *vectors->steps);
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
   if (!vectors->row || !vectors->steps || !vectors->shorts || !secret_draw(&vectors->secret) ||
+      (shape->ways && !(vectors->full = full_cells_open(ways_full(shape->ways)))) ||
       !scratch_reserve(vectors, 1) ||
-      !totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
+      !totals_reserve(vectors, shape->coordinates && !shape->ways ? (size_t)shape->coordinates : 1))
     return 0;
   if (vectors->question.keys) {
     vectors->cells = group_keys_open(&vectors->secret, keys, shape->cells, shape->cells == 0);
     if (!vectors->cells) return 0;
+  }
+  if (shape->ways) {
+    vectors->tables = unit_tables_open(shape);
+    vectors->joined = calloc((size_t)shape->coordinates, sizeof *vectors->joined);
+    vectors->late = malloc(sizeof *vectors->late * LATE);
+    if (!vectors->tables || !vectors->joined || !vectors->late) return 0;
   }
   if (!vectors->by_unit) return 1;
   if (shape->diagnoses && !unit_table_open(&vectors->outsides, &vectors->secret, 0)) return 0;
@@ -570,12 +638,15 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
 void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
   group_keys_close(vectors->cells);
+  full_cells_close(vectors->full);
+  unit_tables_close(vectors->tables);
   partitioned_sums_close(vectors->records);
   if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
-  void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
-                    scratch->slots,  scratch->places, scratch->values, vectors->steps,
-                    vectors->shorts, vectors->edges};
+  void *arrays[] = {vectors->row,    vectors->totals,    scratch->items,  scratch->chosen,
+                    scratch->slots,  scratch->places,    scratch->values, vectors->steps,
+                    vectors->shorts, vectors->edges,     vectors->joined, vectors->full_list,
+                    vectors->late};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -587,6 +658,10 @@ const struct secret *vector_sum_secret(const struct vector_sum *vectors) {
 
 struct group_keys *vector_sum_cells(struct vector_sum *vectors) {
   return vectors->cells;
+}
+
+struct full_cells *vector_sum_full(struct vector_sum *vectors) {
+  return vectors->full;
 }
 
 const struct layout *vector_sum_shape(const struct vector_sum *vectors) {
@@ -628,6 +703,24 @@ static int sort_cells(const struct vector_sum *vectors, int128 *totals, const ch
   return kept;
 }
 
+/* Computes the measured tables from the full one (V4). `totals` has room for all coordinates. */
+static void measure(const struct vector_sum *vectors, int128 *totals) {
+  const struct layout *shape = vectors->shape;
+  memcpy(totals, vectors->joined, sizeof *totals * (size_t)shape->coordinates);
+  size_t components = (size_t)shape->components, room = vectors->totals_room / components;
+  int keys[WAYS_MAX_ATTRIBUTES] = {0};
+  int64_t at = 0; /* the cell with these keys */
+  for (int i = 0; i < full_cells_count(vectors->full) && (size_t)i < room; i++) {
+    const int128 *values = &vectors->totals[(size_t)i * components];
+    int64_t cell = full_cells_cell(vectors->full, i);
+    if (cell != at) ways_full_keys(shape->ways, cell, keys);
+    if (values[0] != 0 || values[components - 1] != 0)
+      unit_tables_measure(shape, keys, values, totals);
+    ways_next(shape->ways, keys);
+    at = cell + 1;
+  }
+}
+
 int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys) {
   const struct layout *shape = vectors->shape;
   *keys = 0;
@@ -646,7 +739,12 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   int128 *totals = malloc(sizeof *totals * (count + 1));
   if (!totals) return 0;
   if (!is_private) {
-    memcpy(totals, vectors->totals, sizeof *totals * count);
+    if (shape->ways) {
+      add_late(vectors);
+      measure(vectors, totals);
+    } else {
+      memcpy(totals, vectors->totals, sizeof *totals * count);
+    }
     return totals;
   }
   *keys = malloc(sizeof **keys * (count + 1));

@@ -9,11 +9,14 @@
 **   V2  Without units every row is clipped by itself.
 **   V3  With private keys, a unit keeps at most max_groups of its keys. These are the first keys in
 **       the order of a keyed hash of unit and key, whatever the order of rows.
+**   V4  Cross tables (ways.h): a row's cell is one of the full table. The clipped units are added
+**       up in the full table, and the totals are those of the measured tables.
 */
 #ifndef DIFFUSE_SUMS_VECTOR_SUM_H
 #define DIFFUSE_SUMS_VECTOR_SUM_H
 
 #include "noise/lattice.h"
+#include "sums/full_cells.h"
 #include "sums/group_keys.h"
 #include "sums/identity.h"
 #include "sums/layout.h"
@@ -33,6 +36,7 @@ void vector_sum_close(struct vector_sum *vectors);
 
 const struct secret *vector_sum_secret(const struct vector_sum *vectors);
 struct group_keys *vector_sum_cells(struct vector_sum *vectors);
+struct full_cells *vector_sum_full(struct vector_sum *vectors); /* null without cross tables */
 const struct layout *vector_sum_shape(const struct vector_sum *vectors);
 
 /*

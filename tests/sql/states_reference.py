@@ -13,7 +13,7 @@ class Decoded:
     def __init__(self, state):
         assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
         version, size, keys, entry, entries = struct.unpack_from("<IIIIQ", state, 8)
-        assert version == 1 and entry in (1, 2)
+        assert version == 2 and entry in (1, 2)
         self.serial, at = state[32:48], 48 + size
         self.parameters = json.loads(state[48:at])
         self.keys = []
@@ -26,7 +26,7 @@ class Decoded:
         assert width * entries == len(body)
         records = [body[i * width:(i + 1) * width] for i in range(entries)]
         if entry == 2:
-            self.units = [(*struct.unpack_from("<QQI", r), integers(r[20:])) for r in records]
+            self.units = [(*struct.unpack_from("<QQQ", r), integers(r[24:])) for r in records]
         else:
             self.totals = [integers(r) for r in records]
 

@@ -107,7 +107,7 @@ def test_options_of_a_query(units, kind):
               sql, *arguments)
 
 
-ALSO = {kind: set() for kind in KINDS}
+ALSO, WAYS = {kind: set() for kind in KINDS}, {}
 for _kind in KINDS:
     if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "group_var", "group_stddev",
                                       "group_count_distinct", "group_histogram", "group_quantile", "group_median"):
@@ -118,6 +118,7 @@ for _kind in KINDS:
         ALSO[_kind] |= {"diagnose"}
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
+    WAYS[_kind] = {"ways"} if _kind in ("group_count", "group_sum", "group_avg") else set()  # not in aggregates
     if _kind.startswith("ou_"):
         ALSO[_kind] |= {"centre", "theta", "rho", "t"}
 
@@ -129,8 +130,8 @@ def test_unknown_options_list_the_known_ones(units, kind):
     call, arguments = aggregate(kind, p, True)
     bounds = set(KINDS[kind].bounds.split())
     for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
-                                   (everywhere | ALSO[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p, True)),
-                                   (everywhere | ALSO[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p, True)),
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted

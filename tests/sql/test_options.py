@@ -21,7 +21,7 @@ ROWS = [Row(key, x, json.dumps([x, x + 1, 0]), unit) for unit in range(40)
 VALUES = {  # two values of each option
     "name": ("one", "other"), "weight": (1, 0.5), "refine": (False, True), "mechanism": ("gaussian", "laplace"),
     "clip": (1, 0.5), "lo": (-3, 1), "hi": (5, 0.25), "q": (0.25, 0.75), "dim": (3, 2), "bins": (8, 4), "grid": (0.5, 1.5),
-    "keys": (["a"], ["a", "b"]), "max_groups": (1, 3), "key_share": (0.25, 0.5), "radius": (1, 1e-5), "centre": (0, 1),
+    "keys": (["a"], ["a", "b"]), "max_groups": (1, 3), "key_share": (0.25, 0.5), "ways": (1, 2), "radius": (1, 1e-5), "centre": (0, 1),
     "diagnose": (False, True), "steps": (1000, 2000), "bytes": (1e6, 2e6), "seconds": (60, 70), "theta": (0.5, 1e13), "rho": (1, 1e-8), "t": (0.1, 0.2), "candidates": (["a", "b"], ["b", "c", "d"]),
 }
 WITH = {  # other options that an option needs

@@ -30,7 +30,14 @@ static struct view plain_view(uint64_t clock, int granularity) {
 
 static struct view ou_view(uint64_t clock, int granularity, double radius, double theta, double rho,
                            int dimension) {
-  return (struct view){&gaussian_noise, granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
+  return (struct view){.noise = &gaussian_noise,
+                       .granularity = granularity,
+                       .clock = clock,
+                       .is_ou = 1,
+                       .radius = radius,
+                       .theta = theta,
+                       .rho = rho,
+                       .dimension = dimension};
 }
 
 /* Returns the estimate that a release of one sum publishes for a point. */

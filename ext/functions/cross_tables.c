@@ -1,0 +1,183 @@
+/*
+** cross_tables.c: dp_table(release, tier [, attribute, ...]), which reads one of the cross tables
+** of a release in the order of its keys. Tests: tests/sql/test_cross_tables.py
+*/
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sql_text.h"
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "functions/value_table.h"
+#include "ledger/ledger.h"
+#include "release/pending.h"
+#include "release/programme.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define TABLE     "dp_table"
+#define LEAST     2 /* the release and the tier; all other arguments are attributes */
+#define ARGUMENTS (LEAST + WAYS_MAX_ATTRIBUTES)
+
+/* ---- the values of the release --------------------------------------------------------------- */
+
+/* The columns of dp_value that the table needs, by name. */
+enum { RELEASE, TIER, KEY, VALUE, STDDEV, LOW, HIGH, DISPLAY, COLUMNS };
+static const char *const names[COLUMNS] = {"release", "tier", "key",  "value",
+                                           "stddev",  "low",  "high", "display"};
+
+/* The rows of dp_value of one release and tier, sorted by key. */
+struct values {
+  int places[COLUMNS]; /* the columns' places in a row of dp_value */
+  struct value_rows rows;
+};
+
+static void values_free(struct values *values) {
+  for (int i = 0; i < values->rows.count; i++) {
+    sqlite3_free(values->rows.list[i].key);
+    sqlite3_free(values->rows.list[i].display);
+  }
+  sqlite3_free(values->rows.list);
+}
+
+static const struct ledger_table *value_source(struct values *values) {
+  const struct ledger_table *source = ledger_tables;
+  while (strcmp(source->columns->table, "dp_value") != 0) source++;
+  for (int i = 0; i < COLUMNS; i++) values->places[i] = -1;
+  const char *name;
+  for (int place = 1; (name = ledger_table_column(source, place)) != 0; place++)
+    for (int i = 0; i < COLUMNS; i++)
+      if (strcmp(name, names[i]) == 0) values->places[i] = place - 1;
+  return source;
+}
+
+static double number(sqlite3_stmt *row, int column) {
+  return sqlite3_column_double(row, column);
+}
+
+static int take_value(void *context, sqlite3_stmt *row, int columns) {
+  struct values *values = context;
+  const int *places = values->places;
+  (void)columns;
+  struct shown_value value = {(char *)sqlite3_column_text(row, places[KEY]),
+                            -1,
+                            {number(row, places[VALUE]), number(row, places[STDDEV]),
+                             number(row, places[LOW]), number(row, places[HIGH])},
+                            (char *)sqlite3_column_text(row, places[DISPLAY])};
+  return value.key && value_rows_add(&values->rows, &value);
+}
+
+static int by_key(const void *a, const void *b) {
+  return strcmp(((const struct shown_value *)a)->key, ((const struct shown_value *)b)->key);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Reads the attributes that are asked for, and returns their table, or null with the error set. */
+static const struct cross_table *find_table(const struct programme *programme,
+                                            sqlite3_value *const *arguments, struct error *error) {
+  unsigned mask = 0;
+  sqlite3_str *asked = sqlite3_str_new(0);
+  int going = 1;
+  for (int i = LEAST; i < ARGUMENTS && going; i++) {
+    if (!arguments[i]) continue;
+    const char *name = plain_text(arguments[i]);
+    int attribute = name ? programme_find(programme, name) : -1;
+    if (!name) {
+      going = error_set(error, "an attribute must be a name%s", not_a(arguments[i], SQLITE_TEXT));
+    } else if (attribute < 0) {
+      going = programme_unknown(programme, "", name, error);
+    } else if (mask >> attribute & 1) {
+      going = error_set(error, "the attribute '%s' is there twice", name);
+    } else {
+      mask |= 1u << attribute;
+      sqlite3_str_appendf(asked, "%s%s", sqlite3_str_length(asked) ? " and " : "", name);
+    }
+  }
+  const struct cross_table *table = going ? ways_find(programme_ways(programme, 0), mask) : 0;
+  char *text = sqlite3_str_finish(asked);
+  if (going && !table) error_set(error, "no table of the release contains %s", text ? text : "");
+  sqlite3_free(text);
+  return table;
+}
+
+/* Adds the rows of the table, in the order of its cells. */
+static int add_cells(struct value_rows *rows, struct values *values,
+                     const struct programme *programme, const struct cross_table *table,
+                     struct error *error) {
+  for (int c = 0; c < table->cells; c++) {
+    struct shown_value wanted = {.key = programme_key(programme, table, c)};
+    const struct shown_value *found =
+        wanted.key
+            ? bsearch(&wanted, values->rows.list, (size_t)values->rows.count, sizeof wanted, by_key)
+            : 0;
+    sqlite3_free(wanted.key);
+    if (!wanted.key || (found && !value_rows_add(rows, found))) return error_set_memory(error);
+    if (!found) return error_set(error, "the release has lost its values");
+  }
+  return 1;
+}
+
+/* The member of a guarded connection may only name a release of which dp_value shows values. */
+static int fill_inside(struct value_rows *rows, struct host *host, struct values *values,
+                       sqlite3_value *const *arguments) {
+  struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  const char *name = plain_text(arguments[0]), *tier = plain_text(arguments[1]);
+  struct ledger_release release;
+  const struct ledger_table *source = value_source(values);
+  int wanted[] = {values->places[RELEASE], values->places[TIER]};
+  sqlite3_value *given[] = {arguments[0], arguments[1]};
+  if (!name || !tier) return error_set(error, "the release and the tier must be names");
+  if (!ledger_table_read(ledger, source, wanted, given, 2, take_value, values)) return 0;
+  if (!values->rows.count)
+    return error_set(error, "release '%s' has no values at tier '%s' (dp_value lists both)", name,
+                     tier);
+  if (!ledger_release_find(ledger, name, &release))
+    return error_set(error, "release '%s' has no values at tier '%s' (dp_value lists both)", name,
+                     tier);
+  int done = 0;
+  if (!release.ways) {
+    error_set(error, "release '%s' is not of cross tables (read dp_value)", name);
+  } else {
+    qsort(values->rows.list, (size_t)values->rows.count, sizeof *values->rows.list, by_key);
+    struct programme *programme =
+        programme_open(ledger_json(ledger), release.keys, release.ways, 0);
+    const struct cross_table *table =
+        programme && programme_measure(programme, 0) ? find_table(programme, arguments, error) : 0;
+    done = table && add_cells(rows, values, programme, table, error);
+    programme_release(programme);
+  }
+  ledger_release_clear(&release);
+  return done;
+}
+
+/*
+** dp_table(release, tier [, attribute, ...]) -> rows (key, value, stddev, low, high, display) One
+** table of a release of cross tables: that of these attributes, in any order; without attributes
+** the total. The rows have the order of the option keys, the last attribute fastest.
+*/
+static int fill(struct value_rows *rows, struct host *host, sqlite3_value *const *arguments) {
+  struct ledger *ledger = host->session.ledger;
+  struct values values = {.rows = {0}};
+  int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
+               fill_inside(rows, host, &values, arguments);
+  ledger_rollback(ledger);
+  values_free(&values);
+  return filled;
+}
+
+static const struct value_table table = {
+    .name = TABLE,
+    .texts = "",
+    .arguments =
+        ", release_asked HIDDEN, tier_asked HIDDEN, a1 HIDDEN, a2 HIDDEN, a3 HIDDEN, a4 HIDDEN,"
+        " a5 HIDDEN, a6 HIDDEN, a7 HIDDEN, a8 HIDDEN, a9 HIDDEN, a10 HIDDEN, a11 HIDDEN,"
+        " a12 HIDDEN, a13 HIDDEN, a14 HIDDEN, a15 HIDDEN, a16 HIDDEN",
+    .least = LEAST,
+    .most = ARGUMENTS,
+    .fill = fill};
+
+int cross_tables_register(sqlite3 *db, struct host *host) {
+  return value_table_register(db, host, &table);
+}

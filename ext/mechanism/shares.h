@@ -1,0 +1,46 @@
+/*
+** shares.h: divides the charge of a table programme (sums/ways.h) between its tables, and adds up
+** the variances that follow.
+**
+** A table A that is measured with the share w_A of the squared sensitivity has noise of variance
+** v/w_A in each cell, where v is the variance of one count that is released alone. The published
+** tables are the least-squares estimates (reconcile.h). With n(A) the number of cells of A, and n_i
+** the number of keys of attribute i,
+**
+**     k_B = product over i in B of (n_i - 1)/n_i
+**     p_B = sum over measured A that contain B of w_A n(B)/n(A)
+**     variance of each cell of A = v * sum over B inside A of k_B/p_B (n(B)/n(A))^2
+**
+** The shares minimise f, the mean of these variances over all tables, weighted. For Gaussian noise
+** the w_A add up to 1, and f is convex. The iteration q_A <- q_A sqrt(g_A/f), with g_A the slope of
+** -f in q_A, is monotone: by Cauchy-Schwarz
+**
+**     1/p_B(q') <= sum over A of q_A^2 (n(B)/n(A)) / (p_B(q)^2 q'_A)
+**
+** with equality at q' = q, so f(q') <= sum over A of q_A^2 g_A/q'_A, which is least at the update.
+** Read backwards, the same inequality bounds the best f from below: f^2 / max g_A.
+**
+** All sums run in one fixed order in IEEE doubles, so every machine finds the same multipliers.
+*/
+#ifndef DIFFUSE_MECHANISM_SHARES_H
+#define DIFFUSE_MECHANISM_SHARES_H
+
+#include "sums/ways.h"
+
+/*
+** Computes the multiplier of each table. Multipliers depend on sizes and weights only. For Gaussian
+** noise, multiplier = floor(2^15 sqrt(q)), and 0 below q = 2^-12. If noise is charged in the sum
+** norm (`in_sum_norm`), w_A = (m_A / sum of m)^2 and f is not convex; the best of three candidates
+** is taken: m proportional to q, to q^2, or equal for the tables that are inside no other table. A
+** table that is inside no other table gets at least 1. Returns 1, or 0 if memory runs out.
+*/
+int shares_multipliers(const struct ways *ways, int in_sum_norm, int *multipliers);
+
+/*
+** For a measured programme: sets precisions[i] to p_B of table i, and variances[i] to the variance
+** of each cell of the published table i, in units of v. Returns 1, or 0 if memory runs out.
+*/
+int shares_variances(const struct ways *ways, int in_sum_norm, double *precisions,
+                     double *variances);
+
+#endif

@@ -1,0 +1,476 @@
+/* programme.c: see programme.h. Tests: tests/sql/test_cross_tables.py */
+#include "release/programme.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sql_text.h"
+#include "mechanism/shares.h"
+
+SQLITE_EXTENSION_INIT3
+
+struct attribute {
+  char *name;
+  char *quoted; /* the name as published keys have it, with a colon */
+  char **keys;  /* in the order of the option */
+  int count;
+};
+
+struct programme {
+  int references;
+  int count; /* of attributes */
+  struct attribute attributes[WAYS_MAX_ATTRIBUTES];
+  struct ways ways[2]; /* by norm of the noise; the second is empty until it is measured */
+  int is_measured[2];
+  char *keys_text, *ways_text;
+};
+
+struct programme *programme_retain(struct programme *programme) {
+  if (programme) programme->references++;
+  return programme;
+}
+
+void programme_release(struct programme *programme) {
+  if (!programme || --programme->references) return;
+  for (int i = 0; i < programme->count; i++) {
+    struct attribute *attribute = &programme->attributes[i];
+    for (int k = 0; k < attribute->count; k++) sqlite3_free(attribute->keys[k]);
+    sqlite3_free(attribute->keys);
+    sqlite3_free(attribute->quoted);
+    sqlite3_free(attribute->name);
+  }
+  for (int i = 0; i < 2; i++) ways_close(&programme->ways[i]);
+  sqlite3_free(programme->keys_text);
+  sqlite3_free(programme->ways_text);
+  sqlite3_free(programme);
+}
+
+/* ---- attributes and their keys --------------------------------------------------------------- */
+
+/* The progress of reading the options. */
+struct reading_options {
+  struct programme *programme;
+  struct json *json;
+  int takes_sizes;
+  /* The tables of the option ways. */
+  unsigned *masks;
+  double *weights;
+  int tables;
+  /* The table that is being read. */
+  unsigned mask;
+  double weight;
+};
+
+static int add_key(struct attribute *attribute, char *key, struct error *error) {
+  int used = attribute->count;
+  if (!key) return error_set_memory(error);
+  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
+    char **grown =
+        sqlite3_realloc64(attribute->keys, sizeof *grown * (sqlite3_uint64)(used ? 2 * used : 1));
+    if (!grown) {
+      sqlite3_free(key);
+      return error_set_memory(error);
+    }
+    attribute->keys = grown;
+  }
+  attribute->keys[attribute->count++] = key;
+  return 1;
+}
+
+static int take_key(void *context, const char *index, const char *type, sqlite3_value *value) {
+  struct reading_options *reading = context;
+  struct programme *programme = reading->programme;
+  struct attribute *attribute = &programme->attributes[programme->count - 1];
+  (void)index;
+  if (strcmp(type, "array") == 0 || strcmp(type, "object") == 0)
+    return error_set(reading->json->error, "keys: a key of '%s' is an %s (give texts or numbers)",
+                     attribute->name, type);
+  if (attribute->count == WAYS_MAX_CELLS)
+    return error_set(reading->json->error, "keys: '%s' has more than %d keys", attribute->name,
+                     WAYS_MAX_CELLS);
+  return add_key(attribute, key_text(value), reading->json->error);
+}
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Checks that an attribute has keys, each once. */
+static int check_keys(const struct attribute *attribute, struct error *error) {
+  if (!attribute->count) return error_set(error, "keys: '%s' has no key", attribute->name);
+  char **sorted = sqlite3_malloc64(sizeof *sorted * (sqlite3_uint64)attribute->count);
+  if (!sorted) return error_set_memory(error);
+  memcpy(sorted, attribute->keys, sizeof *sorted * (size_t)attribute->count);
+  qsort(sorted, (size_t)attribute->count, sizeof *sorted, by_text);
+  int going = 1;
+  for (int i = 1; i < attribute->count && going; i++)
+    if (strcmp(sorted[i - 1], sorted[i]) == 0)
+      going = error_set(error, "keys: '%s' has the key '%s' twice (keys are compared as texts)",
+                        attribute->name, sorted[i]);
+  sqlite3_free(sorted);
+  return going;
+}
+
+/* dp_plan() knows only how many keys there will be. Their texts do not matter. */
+static int assume_keys(struct attribute *attribute, sqlite3_value *value, struct error *error) {
+  sqlite3_int64 count = sqlite3_value_int64(value);
+  if (count < 1 || count > WAYS_MAX_CELLS)
+    return error_set(error, "keys: '%s' must have 1 to %d keys", attribute->name, WAYS_MAX_CELLS);
+  int going = 1;
+  for (int i = 0; i < count && going; i++)
+    going = add_key(attribute, sqlite3_mprintf("%d", i), error);
+  return going;
+}
+
+static int take_attribute(void *context, const char *name, const char *type, sqlite3_value *value) {
+  struct reading_options *reading = context;
+  struct programme *programme = reading->programme;
+  struct error *error = reading->json->error;
+  int same = programme_find(programme, name);
+  if (same >= 0)
+    return error_set(error, "keys: '%s' and '%s' are the same name (names ignore case)",
+                     programme->attributes[same].name, name);
+  if (!*name) return error_set(error, "keys: an attribute has no name");
+  if (programme->count == WAYS_MAX_ATTRIBUTES)
+    return error_set(error, "keys has more than %d attributes", WAYS_MAX_ATTRIBUTES);
+  struct attribute *attribute = &programme->attributes[programme->count++];
+  attribute->name = sqlite3_mprintf("%s", name);
+  sqlite3_str *quoted = sqlite3_str_new(0);
+  json_append_string(quoted, name);
+  sqlite3_str_appendall(quoted, ":");
+  attribute->quoted = sqlite3_str_finish(quoted);
+  if (!attribute->name || !attribute->quoted) return error_set_memory(error);
+  if (reading->takes_sizes && strcmp(type, "integer") == 0)
+    return assume_keys(attribute, value, error);
+  if (strcmp(type, "array") != 0)
+    return error_set(error, "keys: '%s' must be an array of keys%s", name,
+                     reading->takes_sizes ? ", or their number" : "");
+  /* The text of the value is valid only until the next step of the parser. */
+  char *array = sqlite3_mprintf("%s", sqlite3_value_text(value));
+  int going =
+      array ? json_elements(reading->json, array, take_key, reading) : error_set_memory(error);
+  sqlite3_free(array);
+  return going && check_keys(attribute, error);
+}
+
+int programme_attributes(const struct programme *programme) {
+  return programme->count;
+}
+
+const char *programme_attribute(const struct programme *programme, int attribute) {
+  return programme->attributes[attribute].name;
+}
+
+char *const *programme_keys(const struct programme *programme, int attribute, int *count) {
+  *count = programme->attributes[attribute].count;
+  return programme->attributes[attribute].keys;
+}
+
+int programme_find(const struct programme *programme, const char *name) {
+  for (int i = 0; i < programme->count; i++)
+    if (sqlite3_stricmp(programme->attributes[i].name, name) == 0) return i;
+  return -1;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+int programme_unknown(const struct programme *programme, const char *where, const char *name,
+                      struct error *error) {
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < programme->count; i++)
+    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", programme->attributes[i].name);
+  char *list = sqlite3_str_finish(known);
+  error_set(error, "%sunknown attribute '%s' (known attributes: %s)", where, name,
+            list ? list : "");
+  sqlite3_free(list);
+  return 0;
+}
+
+/* Takes the name of an attribute, or the weight at the end of a table. */
+static int take_name(void *context, const char *index, const char *type, sqlite3_value *value) {
+  struct reading_options *reading = context;
+  struct error *error = reading->json->error;
+  (void)index;
+  if (reading->weight > 0) return error_set(error, "ways: a weight is not at the end of its table");
+  if (strcmp(type, "integer") == 0 || strcmp(type, "real") == 0) {
+    reading->weight = sqlite3_value_double(value);
+    return reading->weight > 0 || error_set(error, "ways: a weight must be a number above 0");
+  }
+  const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
+  if (!name)
+    return error_set(error, "ways: a table is an array of names, with a weight at its end");
+  int attribute = programme_find(reading->programme, name);
+  if (attribute < 0) return programme_unknown(reading->programme, "ways: ", name, error);
+  if (reading->mask >> attribute & 1)
+    return error_set(error, "ways: a table has the attribute '%s' twice", name);
+  reading->mask |= 1u << attribute;
+  return 1;
+}
+
+static int add_table(struct reading_options *reading, unsigned mask, double weight) {
+  reading->masks[reading->tables] = mask;
+  reading->weights[reading->tables++] = weight;
+  return 1;
+}
+
+static int take_table(void *context, const char *index, const char *type, sqlite3_value *value) {
+  struct reading_options *reading = context;
+  struct error *error = reading->json->error;
+  (void)index;
+  if (strcmp(type, "array") != 0)
+    return error_set(error, "ways: a table must be an array of names of attributes");
+  reading->mask = 0;
+  reading->weight = 0;
+  char *table = sqlite3_mprintf("%s", sqlite3_value_text(value));
+  int going =
+      table ? json_elements(reading->json, table, take_name, reading) : error_set_memory(error);
+  for (int i = 0; i < reading->tables && going; i++)
+    if (reading->masks[i] == reading->mask)
+      going = error_set(error, "ways: the table %s is there twice", table);
+  sqlite3_free(table);
+  if (going && reading->tables == WAYS_MAX_TABLES)
+    going = error_set(error, "ways has more than %d tables", WAYS_MAX_TABLES);
+  return going && add_table(reading, reading->mask, reading->weight > 0 ? reading->weight : 1);
+}
+
+static int refuse(enum ways_limit limit, double cells, struct error *error) {
+  switch (limit) {
+  case WAYS_MANY_CELLS:
+    return error_set(error,
+                     "the tables have %.0f cells (at most %d; ask for fewer ways or a list "
+                     "of tables)",
+                     cells, WAYS_MAX_CELLS);
+  case WAYS_MANY_TABLES:
+    return error_set(error,
+                     "ways makes more than %d tables (ask for fewer ways or a list of "
+                     "tables)",
+                     WAYS_MAX_TABLES);
+  case WAYS_MANY_KEYS:
+    return error_set(error, "keys: the product of the numbers of keys must be below 2^62");
+  default: return error_set_memory(error);
+  }
+}
+
+/* Reads the option ways: a whole number, or an array of tables. */
+static int read_ways(struct reading_options *reading, const char *text) {
+  struct programme *programme = reading->programme;
+  struct error *error = reading->json->error;
+  int sizes[WAYS_MAX_ATTRIBUTES];
+  for (int i = 0; i < programme->count; i++) sizes[i] = programme->attributes[i].count;
+  if (*text == '[') {
+    if (!json_elements(reading->json, text, take_table, reading)) return 0;
+    if (!reading->tables) return error_set(error, "ways has no table");
+  } else {
+    long most = strtol(text, 0, 10);
+    if (most < 1 || most > programme->count)
+      return error_set(error,
+                       "ways must be a whole number from 1 to %d, the number of attributes, "
+                       "or a list of tables",
+                       programme->count);
+    for (unsigned mask = 0; mask < 1u << programme->count; mask++)
+      if (__builtin_popcount(mask) == most) add_table(reading, mask, 1);
+  }
+  double cells;
+  enum ways_limit limit = ways_open(&programme->ways[0], programme->count, sizes, reading->masks,
+                                    reading->weights, reading->tables, &cells);
+  return limit == WAYS_FIT || refuse(limit, cells, error);
+}
+
+/* ---- stored texts ---------------------------------------------------------------------------- */
+
+static void append_table(sqlite3_str *json, const struct programme *programme, unsigned mask) {
+  int count = 0;
+  for (int i = 0; i < programme->count; i++) {
+    if (!(mask >> i & 1)) continue;
+    if (count++) sqlite3_str_appendall(json, ",");
+    json_append_string(json, programme->attributes[i].name);
+  }
+}
+
+static int write_texts(struct programme *programme, struct error *error) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < programme->count; i++) {
+    sqlite3_str_appendall(json, i ? "," : "{");
+    json_append_string(json, programme->attributes[i].name);
+    for (int k = 0; k < programme->attributes[i].count; k++) {
+      sqlite3_str_appendall(json, k ? "," : ":[");
+      json_append_string(json, programme->attributes[i].keys[k]);
+    }
+    sqlite3_str_appendall(json, "]");
+  }
+  sqlite3_str_appendall(json, "}");
+  programme->keys_text = sqlite3_str_finish(json);
+  json = sqlite3_str_new(0);
+  const struct ways *ways = &programme->ways[0];
+  for (int i = 0; i < ways->count; i++) {
+    const struct cross_table *table = &ways->tables[i];
+    sqlite3_str_appendall(json, i ? ",[" : "[[");
+    append_table(json, programme, table->mask);
+    if (table->weight != 1) {
+      if (table->mask) sqlite3_str_appendall(json, ",");
+      json_append_number(json, table->weight);
+    }
+    sqlite3_str_appendall(json, "]");
+  }
+  sqlite3_str_appendall(json, "]");
+  programme->ways_text = sqlite3_str_finish(json);
+  return (programme->keys_text && programme->ways_text) || error_set_memory(error);
+}
+
+const char *programme_keys_text(const struct programme *programme) {
+  return programme->keys_text;
+}
+
+const char *programme_ways_text(const struct programme *programme) {
+  return programme->ways_text;
+}
+
+/* ---- programmes ------------------------------------------------------------------------------ */
+
+struct programme *programme_open(struct json *json, const char *keys, const char *ways,
+                                 int takes_sizes) {
+  struct programme *programme = sqlite3_malloc64(sizeof *programme);
+  struct reading_options reading = {
+      .programme = programme, .json = json, .takes_sizes = takes_sizes};
+  /* Room for all tables of one size, of at most 16 attributes. */
+  reading.masks = malloc(sizeof *reading.masks << WAYS_MAX_ATTRIBUTES);
+  reading.weights = malloc(sizeof *reading.weights << WAYS_MAX_ATTRIBUTES);
+  if (programme) *programme = (struct programme){.references = 1};
+  int going = (programme && reading.masks && reading.weights) || error_set_memory(json->error);
+  if (going) going = json_members(json, keys, take_attribute, &reading);
+  if (going && !programme->count) going = error_set(json->error, "keys has no attribute");
+  if (going) going = read_ways(&reading, ways) && write_texts(programme, json->error);
+  free(reading.masks);
+  free(reading.weights);
+  if (going) return programme;
+  programme_release(programme);
+  return 0;
+}
+
+/* ---- multipliers ----------------------------------------------------------------------------- */
+
+/* The list that is read from the ledger. */
+struct reading_multipliers {
+  int *list;
+  int count, room;
+};
+
+static int take_multiplier(void *context, const char *index, const char *type,
+                           sqlite3_value *value) {
+  struct reading_multipliers *reading = context;
+  (void)index;
+  if (strcmp(type, "integer") != 0 || reading->count == reading->room) return 0;
+  sqlite3_int64 multiplier = sqlite3_value_int64(value);
+  reading->list[reading->count++] = multiplier >= 0 && multiplier < 1 << 30 ? (int)multiplier : -1;
+  return 1;
+}
+
+/* Makes room for the multipliers of one norm. Returns null if memory runs out. */
+static struct ways *open_ways(struct programme *programme, int in_sum_norm, int **multipliers) {
+  struct ways *ways = &programme->ways[in_sum_norm];
+  *multipliers = 0;
+  if (in_sum_norm && !ways->tables && !ways_copy(ways, &programme->ways[0])) return 0;
+  *multipliers = malloc(sizeof **multipliers * (size_t)ways->count);
+  return *multipliers ? ways : 0;
+}
+
+int programme_measure(struct programme *programme, int in_sum_norm) {
+  int *multipliers;
+  if (programme->is_measured[in_sum_norm]) return 1;
+  struct ways *ways = open_ways(programme, in_sum_norm, &multipliers);
+  if (ways && shares_multipliers(ways, in_sum_norm, multipliers))
+    programme->is_measured[in_sum_norm] = ways_measure(ways, multipliers);
+  free(multipliers);
+  return programme->is_measured[in_sum_norm];
+}
+
+int programme_restore(struct programme *programme, struct json *json, int in_sum_norm,
+                      const char *stored) {
+  int *multipliers;
+  if (programme->is_measured[in_sum_norm]) return 1;
+  struct ways *ways = open_ways(programme, in_sum_norm, &multipliers);
+  if (!ways) return error_set_memory(json->error);
+  struct reading_multipliers reading = {multipliers, 0, ways->count};
+  programme->is_measured[in_sum_norm] = json_elements(json, stored, take_multiplier, &reading) &&
+                                        reading.count == reading.room &&
+                                        ways_measure(ways, multipliers);
+  free(multipliers);
+  return programme->is_measured[in_sum_norm] ||
+         error_set(json->error,
+                   "impossible multipliers of cross tables (restore the ledger from a backup)");
+}
+
+const struct ways *programme_ways(const struct programme *programme, int in_sum_norm) {
+  return programme->is_measured[in_sum_norm] ? &programme->ways[in_sum_norm] : 0;
+}
+
+char *programme_multipliers(const struct programme *programme, int in_sum_norm) {
+  const struct ways *ways = &programme->ways[in_sum_norm];
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < ways->count; i++)
+    sqlite3_str_appendf(json, "%s%d", i ? "," : "[", ways->tables[i].multiplier);
+  sqlite3_str_appendall(json, "]");
+  return sqlite3_str_finish(json);
+}
+
+/* ---- keys of cells --------------------------------------------------------------------------- */
+
+/* Writes a key. keys[i] is the key of attribute i, or null if the table does not have it. */
+static char *write_key(const struct programme *programme, const char *const *keys) {
+  int count = 0;
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "{");
+  for (int i = 0; i < programme->count; i++) {
+    if (!keys[i]) continue;
+    if (count++) sqlite3_str_appendall(json, ",");
+    sqlite3_str_appendall(json, programme->attributes[i].quoted);
+    json_append_string(json, keys[i]);
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
+char *programme_key(const struct programme *programme, const struct cross_table *table, int cell) {
+  int numbers[WAYS_MAX_ATTRIBUTES];
+  const char *keys[WAYS_MAX_ATTRIBUTES] = {0};
+  ways_keys(&programme->ways[0], table, cell, numbers);
+  for (int i = 0; i < programme->count; i++)
+    if (table->mask >> i & 1) keys[i] = programme->attributes[i].keys[numbers[i]];
+  return write_key(programme, keys);
+}
+
+/* The keys of a written key, by attribute. */
+struct asked {
+  const struct programme *programme;
+  char *keys[WAYS_MAX_ATTRIBUTES];
+  int failed; /* memory ran out */
+};
+
+static int take_asked(void *context, const char *name, const char *type, sqlite3_value *value) {
+  struct asked *asked = context;
+  int attribute = programme_find(asked->programme, name);
+  if (attribute < 0 || asked->keys[attribute] || strcmp(type, "array") == 0 ||
+      strcmp(type, "object") == 0)
+    return 0;
+  asked->keys[attribute] = key_text(value);
+  asked->failed = !asked->keys[attribute];
+  return !asked->failed;
+}
+
+char *programme_asked_key(const struct programme *programme, struct json *json, const char *text) {
+  struct asked asked = {.programme = programme};
+  int read = json_members(json, text, take_asked, &asked);
+  error_clear(json->error);
+  char *key = read ? write_key(programme, (const char *const *)asked.keys) : 0;
+  if (asked.failed || (read && !key)) error_set_memory(json->error);
+  for (int i = 0; i < WAYS_MAX_ATTRIBUTES; i++) sqlite3_free(asked.keys[i]);
+  return key;
+}
+
+char *programme_table_name(const struct programme *programme, const struct cross_table *table) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "[");
+  append_table(json, programme, table->mask);
+  sqlite3_str_appendall(json, "]");
+  return sqlite3_str_finish(json);
+}
