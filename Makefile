@@ -31,7 +31,8 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/ba
 SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind check-questions check-versions coverage injector fixed faults replays fuzz fuzzers bench bench-coverage bench-growth \
+        check-valgrind check-questions check-versions check-newest coverage injector fixed faults replays fuzz fuzzers bench \
+        bench-coverage bench-growth \
         bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility \
         deps-utility figures deps-figures deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
@@ -201,19 +202,26 @@ check-questions: all fixed
 	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/sql/test_direct_questions.py \
 	  tests/sql/test_loop_proof.py
 
-# Runs the tests of questions, proofs, guards and threads with other versions of SQLite instead of the system's: 3.34.0, 3.36.0,
-# 3.38.0, 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's
-# libsqlite3, as Debian's does.
+# Runs the tests of `make test` with other versions of SQLite instead of the system's, one after the other: 3.34.0, 3.36.0, 3.38.0,
+# 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's libsqlite3, as
+# Debian's does. The programs that link SQLite themselves keep the system's version, except `fixed`.
 SQLITES = v1.14.6 v1.14.8 v1.14.12 v1.14.17 v1.14.22 latest
 SQLITE_OPTIONS = -DSQLITE_ENABLE_JSON1 -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB \
                  -DSQLITE_ENABLE_STMTVTAB -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_SESSION \
                  -DSQLITE_ENABLE_PREUPDATE_HOOK -DSQLITE_ENABLE_DESERIALIZE -DHAVE_USLEEP=1
-check-versions: all fixed $(SQLITES:%=$(HOSTS)/sqlite/%/fixed)
+check-versions: all unit static injector fixed replays bench-libraries $(BUILD)/star.db $(SQLITES:%=$(HOSTS)/sqlite/%/fixed) \
+                $(HOSTS)/sqlite/bin/sqlite3
 	for version in $(SQLITES); do folder=$(abspath $(HOSTS))/sqlite/$$version; \
-	  export BUILD=$(BUILD) LD_LIBRARY_PATH=$$folder FIXED=$$folder/fixed; \
-	  $(PYTHON) -c 'import sqlite3; print("SQLite", sqlite3.sqlite_version)' && \
-	    $(PYTEST) $(patsubst %,tests/sql/test_%.py,questions question_neighbours direct_questions random_comparisons loop_proof \
-	      partial_questions policy answer guard grants threads question_threads) || exit 1; done
+	  export BUILD=$(BUILD) LD_LIBRARY_PATH=$$folder FIXED=$$folder/fixed PATH=$(abspath $(HOSTS))/sqlite/bin:$$PATH; \
+	  $(PYTHON) -c 'import sqlite3; print("SQLite", sqlite3.sqlite_version)' && $(PYTEST) -m 'not slow' tests || exit 1; done
+
+check-newest:
+	$(MAKE) check-versions SQLITES=latest
+
+# The system's shell refuses to run with another library than its own.
+$(HOSTS)/sqlite/bin/sqlite3:
+	@mkdir -p $(@D)
+	printf '#!/bin/sh\nexec env -u LD_LIBRARY_PATH %s "$$@"\n' "$$(command -v $(SQLITE3))" >$@ && chmod +x $@
 
 $(HOSTS)/sqlite/%/libsqlite3.so.0:
 	@mkdir -p $(@D) && cd $(@D) && rm -f go.mod go.sum && set -x && export GOFLAGS='-mod=mod -modcacherw' \
