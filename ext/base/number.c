@@ -25,10 +25,10 @@ static void scientific(double x, int digits, char text[NUMBER_SIZE]) {
 
 const char *number_write(double x, int digits, char text[NUMBER_SIZE]) {
   char made[NUMBER_SIZE], significant[NUMBER_SIZE], *at = text;
-  if (isnan(x)) return strcpy(text, "null");
-  if (isinf(x)) return strcpy(text, x < 0 ? "-9e999" : "9e999");
+  if (isnan(x)) return "null";
+  if (isinf(x)) return x < 0 ? "-9e999" : "9e999";
   scientific(fabs(x), digits, made);
-  int exponent = atoi(strchr(made, 'e') + 1);
+  int exponent = (int)strtol(strchr(made, 'e') + 1, 0, 10);
   int count = (int)(strchr(made, 'e') - made) - 1; /* without the point */
   significant[0] = made[0];
   if (count > 0) memcpy(significant + 1, made + 2, (size_t)count - 1);

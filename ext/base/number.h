@@ -11,7 +11,7 @@
 ** Writes a number as JSON and SQL have it, with a decimal point: "-0.8", "4.0", "1.5e+20". With
 ** `digits` 0, the text has the least number of digits, from 15 to 17, that gives the same double.
 ** Otherwise `digits`, at most 17, is the number of significant digits. Infinity is "9e999", and NaN
-** is "null". Returns `text`.
+** is "null". Returns the text, which is in `text` or a constant.
 */
 const char *number_write(double x, int digits, char text[NUMBER_SIZE]);
 

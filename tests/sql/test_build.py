@@ -176,6 +176,18 @@ def test_files_do_not_call_in_circles(tmp_path, monkeypatch):
 
 
 @pytest.mark.plain
+def test_the_storeys_of_the_ledger_are_those_of_the_map():
+    """The table in ext/README.md lists every file of ledger/, and each file uses only files of its own storey and of earlier ones."""
+    root = HERE.parents[1] / "ext"
+    table = (root / "README.md").read_text().split("## The storeys of the ledger")[1].split("\n## ")[0]
+    rows = re.findall(r"^\|[^|]*\|(.*)\|$", table, re.M)[2:]
+    storey = {file: number for number, row in enumerate(rows) for file in re.findall(r"`(\w+)`", row)}
+    calls = lint.calls_of([BUILD / "obj" / "ledger" / f"{path.stem}.o" for path in sorted((root / "ledger").glob("*.c"))])
+    assert set(calls) == set(storey)
+    assert not [(file, other) for file in calls for other in calls[file] if storey[other] > storey[file]]
+
+
+@pytest.mark.plain
 def test_the_ledger_names_no_mechanism():
     """The ledger does not name a mechanism. Mechanisms are in their own table, and the ledger asks its caller about them. (An
     error may name a mechanism, to tell the owner what to write.)"""
