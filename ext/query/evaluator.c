@@ -14,6 +14,8 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_TABLES    64
 #define MOST_OBJECTS   256  /* how many views a question may use, directly or through views */
+#define LONGEST_VALUE  1000000
+#define MOST_INSTRUCTIONS 100000
 #define TICK           1000 /* the number of steps between two checks of the limit */
 #define TICKS_PER_LOOK 64   /* how many ticks pass between two checks for an interrupt */
 
@@ -28,8 +30,11 @@ struct evaluator {
   int is_building; /* the evaluator's own statements are running */
   char *denied;    /* the first function or table that the authorizer refused */
   sqlite3_stmt *statement;
-  int columns; /* the number of columns of the statement */
-  double ticks, most_ticks, most_bytes;
+  int columns;      /* the number of columns of the statement */
+  int instructions; /* the number of instructions of the statement */
+  double ticks, most_ticks;
+  double most_bytes; /* the budget of one unit */
+  int counts_steps; /* this SQLite has a progress handler */
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
@@ -37,8 +42,7 @@ struct evaluator {
   int length;      /* the length of the text without a semicolon at its end */
   int is_utf8;     /* the encoding of the database is UTF-8 */
   sqlite3_value **results;
-  /* `results` holds `kept` rows of `bytes` bytes in total, and has room for `room` rows. */
-  size_t kept, room, bytes;
+  size_t kept, room; /* `results` holds `kept` rows, and has room for `room` rows */
   size_t count; /* the number of results, including those that were not kept */
   struct error error;
 };
@@ -141,12 +145,12 @@ static int set_encoding(struct evaluator *evaluator, struct error *error) {
 }
 
 static void set_limits(sqlite3 *db) {
-  static const int limits[][2] = {{SQLITE_LIMIT_LENGTH, 1000000},
+  static const int limits[][2] = {{SQLITE_LIMIT_LENGTH, LONGEST_VALUE},
                                   {SQLITE_LIMIT_SQL_LENGTH, 1000000},
                                   {SQLITE_LIMIT_COLUMN, 2000},
                                   {SQLITE_LIMIT_EXPR_DEPTH, 1000},
                                   {SQLITE_LIMIT_COMPOUND_SELECT, 100},
-                                  {SQLITE_LIMIT_VDBE_OP, 100000},
+                                  {SQLITE_LIMIT_VDBE_OP, MOST_INSTRUCTIONS},
                                   {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
                                   {SQLITE_LIMIT_ATTACHED, 0},
                                   {SQLITE_LIMIT_WORKER_THREADS, 0}};
@@ -170,13 +174,13 @@ static int is_empty(sqlite3 *db) {
 #define FP_DIGITS 1023
 
 /*
-** Copies the host's settings that change the meaning of a question: whether SQLite reads an unknown
-** name in double quotes as a text, and the number of digits in the text of a real.
+** A name in double quotes is the name of a column, never a text: SQLite would take a misspelt
+** column for a text. The number of digits in the text of a real is the host's.
 */
-static void copy_settings(struct evaluator *evaluator) {
-  int on = 1, digits = 0;
-  if (sqlite3_db_config(evaluator->host, SQLITE_DBCONFIG_DQS_DML, -1, &on) == SQLITE_OK)
-    sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DML, on, (int *)0);
+static void set_settings(struct evaluator *evaluator) {
+  int digits = 0;
+  sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+  sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
   if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
     sqlite3_db_config(evaluator->db, FP_DIGITS, digits, (int *)0);
 }
@@ -194,8 +198,8 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   int going = set_encoding(evaluator, error);
   if (!going) return 0;
   set_limits(db);
-  copy_settings(evaluator);
-  sqlite3_exec(db, "PRAGMA temp_store = MEMORY", 0, 0, 0);
+  set_settings(evaluator);
+  sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA main.cache_size = -2000", 0, 0, 0);
   if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory(error);
   sqlite3_drop_modules(db, (const char **)kept);
   if (evaluator_tables_register(db, &evaluator->tables) != SQLITE_OK) return out_of_memory(error);
@@ -204,13 +208,14 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   ** json_each or json_tree. So use both here, before the authorizer is set.
   */
   sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
-#ifndef SQLITE_CORE
-  if (!sqlite3_api->set_authorizer || !sqlite3_api->progress_handler)
+  evaluator->counts_steps = 1;
+#ifndef SQLITE_CORE /* SQLite puts null for a function that it was built without */
+  if (!sqlite3_api->set_authorizer)
     return error_set(error,
-                     "this SQLite has no authorizer or no progress handler, without which no "
-                     "question is evaluated");
+                     "this SQLite has no authorizer, without which no question is evaluated");
+  evaluator->counts_steps = sqlite3_api->progress_handler != 0;
 #endif
-  sqlite3_progress_handler(db, TICK, look_at_limits, evaluator);
+  if (evaluator->counts_steps) sqlite3_progress_handler(db, TICK, look_at_limits, evaluator);
   if (sqlite3_set_authorizer(db, authorize, evaluator) == SQLITE_OK) return 1;
   return error_set(error, "cannot limit what a question may do");
 }
@@ -317,8 +322,25 @@ static int add_missing(struct evaluator *evaluator, const char *name, struct err
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
+/*
+** SQLite reports a program that is longer than the limit as a lack of memory. The function compiles
+** the question again without the limit.
+*/
+static int is_too_long(const struct evaluator *evaluator) {
+  sqlite3_stmt *statement = 0;
+  if (sqlite3_errcode(evaluator->db) != SQLITE_NOMEM) return 0;
+  sqlite3_limit(evaluator->db, SQLITE_LIMIT_VDBE_OP, INT_MAX);
+  int rc = sqlite3_prepare_v2(evaluator->db, evaluator->sql, -1, &statement, 0);
+  sqlite3_finalize(statement); /* it never ran */
+  sqlite3_limit(evaluator->db, SQLITE_LIMIT_VDBE_OP, MOST_INSTRUCTIONS);
+  return rc == SQLITE_OK;
+}
+
 static int compile_error(struct evaluator *evaluator, struct error *error) {
   if (evaluator->denied) return error_set(error, "%s", evaluator->denied);
+  if (is_too_long(evaluator))
+    return error_set(error, "sql compiles to more than %d instructions (ask a shorter question)",
+                     MOST_INSTRUCTIONS);
   return error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
 }
 
@@ -342,6 +364,7 @@ static int note_program(struct evaluator *evaluator, const char *sql, struct err
   struct program program;
   program_read(&program, evaluator->db, sql);
   int read = program.count > 0;
+  evaluator->instructions = program.count;
   evaluator_tables_note_program(&evaluator->tables, &program);
   program_clear(&program);
   return read || error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
@@ -393,7 +416,7 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
 static void forget_results(struct evaluator *evaluator) {
   for (size_t i = 0; evaluator->results && i < evaluator->kept * (size_t)evaluator->columns; i++)
     sqlite3_value_free(evaluator->results[i]);
-  evaluator->kept = evaluator->count = evaluator->bytes = 0;
+  evaluator->kept = evaluator->count = 0;
 }
 
 void evaluator_close(struct evaluator *evaluator) {
@@ -448,6 +471,28 @@ static int look_at_limits(void *context) {
   return evaluator->exceeded || evaluator->interrupted;
 }
 
+void evaluator_limit_memory(struct evaluator *evaluator, double bytes) {
+  double longest = bytes / 2 / evaluator->instructions;
+  if (longest < LONGEST_VALUE) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, (int)longest);
+  evaluator->most_bytes = bytes / 2;
+}
+
+static double bytes_of_rows(const struct evaluator *evaluator) {
+  double bytes = 0;
+  for (int i = 0; i < evaluator->tables.count; i++)
+    if (evaluator->tables.list[i].declaration->role != POLICY_PUBLIC)
+      bytes += unit_rows_bytes(&evaluator->tables.list[i].rows);
+  return bytes;
+}
+
+int evaluator_is_full(const struct evaluator *evaluator) {
+  return bytes_of_rows(evaluator) > evaluator->most_bytes;
+}
+
+void evaluator_skip(struct evaluator *evaluator) {
+  forget_results(evaluator);
+}
+
 /* Keeps a copy of the current row. Returns 0 when out of memory. */
 static int keep_row(struct evaluator *evaluator) {
   size_t columns = (size_t)evaluator->columns;
@@ -465,10 +510,9 @@ static int keep_row(struct evaluator *evaluator) {
       while (i-- > 0) sqlite3_value_free(row[i]);
       return 0;
     }
-    int type = sqlite3_value_type(row[i]);
-    evaluator->bytes += 64;
-    if (type == SQLITE_TEXT || type == SQLITE_BLOB)
-      evaluator->bytes += (size_t)sqlite3_value_bytes(row[i]);
+    int type = sqlite3_value_type(row[i]), size = 64;
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB) size += sqlite3_value_bytes(row[i]);
+    memory_budget_take(&evaluator->memory.budget, size);
   }
   evaluator->kept++;
   return 1;
@@ -487,7 +531,7 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
-  if (evaluator->exceeded) return EVALUATION_DROPPED;
+  if (evaluator->exceeded || evaluator->memory.budget.is_exceeded) return EVALUATION_DROPPED;
   switch (rc & 0xff) {
   case SQLITE_DONE: return EVALUATION_DONE;
   case SQLITE_ERROR:
@@ -495,6 +539,7 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   case SQLITE_MISMATCH:
   case SQLITE_CONSTRAINT: return EVALUATION_DROPPED;
   case SQLITE_NOMEM: return fail(evaluator, "out of memory");
+  case SQLITE_IOERR: return fail(evaluator, "out of memory"); /* the only files are in memory */
   default: return fail(evaluator, sqlite3_errmsg(evaluator->db));
   }
 }
@@ -502,21 +547,20 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
 /* Begins a run. Every run counts its steps from zero (Q1). */
 static void begin_run(struct evaluator *evaluator, double steps, double bytes) {
   forget_results(evaluator);
+  evaluator->memory.budget = (struct memory_budget){bytes_of_rows(evaluator), bytes, 0};
   sqlite3_stmt_status(evaluator->statement, SQLITE_STMTSTATUS_VM_STEP, 1);
   evaluator->ticks = 0;
   evaluator->most_ticks = steps / TICK;
-  evaluator->most_bytes = bytes;
   evaluator->exceeded = evaluator->interrupted = 0;
 }
 
-enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluator_limits *limits,
-                              int keeps) {
+enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps) {
   sqlite3_stmt *statement = evaluator->statement;
-  int rc, is_full = 0, no_memory = 0;
-  begin_run(evaluator, limits->steps, limits->bytes);
-  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && !is_full && !no_memory) {
+  const struct memory_budget *budget = &evaluator->memory.budget;
+  int rc, no_memory = 0;
+  begin_run(evaluator, steps, evaluator->most_bytes);
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && !budget->is_exceeded && !no_memory) {
     no_memory = keeps && !keep_row(evaluator);
-    is_full = (double)evaluator->bytes > evaluator->most_bytes;
     evaluator->count++;
   }
   enum evaluation end = rc == SQLITE_ROW ? EVALUATION_DROPPED : conclude(evaluator, rc);
@@ -558,6 +602,10 @@ enum evaluation evaluator_run_stream(struct evaluator *evaluator,
   evaluator->tables.stream = 0;
   sqlite3_reset(evaluator->statement); /* `end` holds the error of the run */
   return end;
+}
+
+int evaluator_counts_steps(const struct evaluator *evaluator) {
+  return evaluator->counts_steps;
 }
 
 size_t evaluator_count(const struct evaluator *evaluator) {

@@ -46,19 +46,35 @@ enum evaluation {
 };
 
 /*
-** The public limits for one unit: the steps of SQLite's virtual machine, and the bytes of the
-** results.
+** Returns whether evaluator_run() can count steps. A SQLite that was built without progress
+** callbacks cannot, and then evaluates only questions that evaluator_can_stream() admits.
 */
-struct evaluator_limits {
-  double steps, bytes;
-};
+int evaluator_counts_steps(const struct evaluator *evaluator);
 
 /*
-** Evaluates the question on the rows that its tables hold now, within the limits. Counts the
-** results. If `keeps` is 1, also keeps the results until the next evaluation.
+** Limits the memory of one unit's evaluation to about `bytes` (Q2). Half of them are the budget of
+** the unit's rows, of its results, and of what SQLite's sorters and temporary tables put into their
+** files. The other half is for values: a program has at most one for each instruction, so no value
+** may be longer than this half divided by the number of instructions, or than a million bytes. What
+** is not counted depends on the question alone: two megabytes for each sorter and temporary table,
+** before it uses its file. (If the application has set sqlite3_soft_heap_limit64(), SQLite may use
+** the files earlier. A SQLite that was built with SQLITE_TEMP_STORE=3 never uses them.) One row at
+** a time is read before it is counted.
 */
-enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluator_limits *limits,
-                              int keeps);
+void evaluator_limit_memory(struct evaluator *evaluator, double bytes);
+
+/* Returns whether the rows of the tables exceed the memory of one unit's evaluation. */
+int evaluator_is_full(const struct evaluator *evaluator);
+
+/*
+** Evaluates the question on the rows that its tables hold now, within `steps` steps of SQLite's
+** virtual machine. Counts the results. If `keeps` is 1, also keeps the results until the next
+** evaluation.
+*/
+enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps);
+
+/* Evaluates nothing, as if the evaluation of a unit had failed: there are no results. */
+void evaluator_skip(struct evaluator *evaluator);
 size_t evaluator_count(const struct evaluator *evaluator);
 sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i);
 const char *evaluator_error(const struct evaluator *evaluator);

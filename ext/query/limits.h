@@ -21,7 +21,7 @@ struct question_limits {
 };
 
 #define DEFAULT_STEPS 1000000
-#define DEFAULT_BYTES (256 << 20)
+#define DEFAULT_BYTES (1 << 30)
 
 /* The limits that a request sets, and the defaults of an owner. */
 struct question_limits question_limits_of(const struct request *request);

@@ -5,10 +5,14 @@
 
 SQLITE_EXTENSION_INIT3
 
-static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
-  (void)vfs, (void)name, (void)flags, (void)out;
+/* Opens the files without a name, which SQLite deletes when it closes them. */
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
   file->pMethods = 0;
-  return SQLITE_CANTOPEN;
+  if (name) return SQLITE_CANTOPEN;
+  temporary_file_open((struct temporary_file *)file,
+                      &((struct private_memory *)vfs->pAppData)->budget);
+  if (out) *out = flags;
+  return SQLITE_OK;
 }
 
 static int no_delete(sqlite3_vfs *vfs, const char *name, int sync) {
@@ -72,11 +76,11 @@ int private_memory_open(struct private_memory *memory, sqlite3 **db, struct erro
   *db = 0;
   if (!read_moment(&memory->moment)) return error_set(error, "the system gave no time");
   memory->vfs = (sqlite3_vfs){.iVersion = 2,
-                              .szOsFile = sizeof(sqlite3_file),
+                              .szOsFile = sizeof(struct temporary_file),
                               .mxPathname = 512,
                               .zName = memory->name,
                               .pAppData = memory,
-                              .xOpen = no_open,
+                              .xOpen = open_file,
                               .xDelete = no_delete,
                               .xAccess = no_access,
                               .xFullPathname = no_path,

@@ -1,7 +1,8 @@
 /*
-** private_memory.h: a connection in memory with a file system of its own. This file system opens no
-** file, gives zeros instead of random bytes, and shows one fixed time: the host's time when the
-** connection was opened. No other connection can use this file system.
+** private_memory.h: a connection in memory with a file system of its own. This file system has only
+** temporary files, which it keeps in memory within a budget. It gives zeros instead of random
+** bytes, and shows one fixed time: the host's time when the connection was opened. No other
+** connection can use this file system.
 */
 #ifndef DIFFUSE_QUERY_PRIVATE_MEMORY_H
 #define DIFFUSE_QUERY_PRIVATE_MEMORY_H
@@ -9,10 +10,12 @@
 #include <sqlite3ext.h>
 
 #include "base/error.h"
+#include "query/temporary_file.h"
 
 struct private_memory {
   sqlite3_vfs vfs;
   char name[40];
+  struct memory_budget budget;
   sqlite3_int64 moment; /* the time that the connection sees: Julian day in milliseconds */
 };
 

@@ -7,6 +7,7 @@
 */
 #include "query/question.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -29,6 +30,7 @@ struct question {
   sqlite3_stmt *begun;     /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;     /* a statement that shows whether the host is interrupted */
   struct stream_facts facts;
+  int limits[8]; /* the limits of the host's connection: see lift_limits() */
 };
 
 static int out_of_memory(struct error *error) {
@@ -36,6 +38,28 @@ static int out_of_memory(struct error *error) {
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
+
+/*
+** The limits that an application sets for its own statements must not decide about a question: a
+** long value of one person would fail it. Private connections have limits of their own. The
+** connection that reads may be the host's, so its limits are lifted while the question exists. No
+** statement of the host runs in this time, because the host waits for the function of the question.
+*/
+static const int lifted[] = {SQLITE_LIMIT_LENGTH,         SQLITE_LIMIT_SQL_LENGTH,
+                             SQLITE_LIMIT_COLUMN,         SQLITE_LIMIT_EXPR_DEPTH,
+                             SQLITE_LIMIT_COMPOUND_SELECT, SQLITE_LIMIT_VDBE_OP,
+                             SQLITE_LIMIT_FUNCTION_ARG,   SQLITE_LIMIT_VARIABLE_NUMBER};
+#define LIFTED ((int)(sizeof lifted / sizeof *lifted))
+
+static void lift_limits(struct question *question) {
+  for (int i = 0; i < LIFTED; i++)
+    question->limits[i] = sqlite3_limit(question->host->db, lifted[i], INT_MAX);
+}
+
+static void restore_limits(const struct question *question) {
+  for (int i = 0; i < LIFTED; i++)
+    sqlite3_limit(question->host->db, lifted[i], question->limits[i]);
+}
 
 static int read_policy(struct question *question) {
   struct ledger *ledger = question->ledger;
@@ -125,6 +149,27 @@ static int find_streams(struct question *question, struct error *error) {
   return check_units(question, error);
 }
 
+/*
+** Returns whether the question is one loop over one protected table, so that all units can be
+** evaluated at once.
+*/
+static int is_one_loop(struct question *question) {
+  return question->loop.count == 1 && !question->loop.takes_one &&
+         evaluator_can_stream(question->evaluator, &question->facts);
+}
+
+static int cannot_count(const char *after, struct error *error) {
+  return error_set(error,
+                   "this SQLite was built without progress callbacks, so only a question that is "
+                   "one loop over one table can be evaluated (such as SELECT x FROM visit)%s",
+                   after);
+}
+
+static int check_steps(struct question *question, struct error *error) {
+  return evaluator_counts_steps(question->evaluator) || is_one_loop(question) ||
+         cannot_count("", error);
+}
+
 static int prepare_streams(struct question *question, struct error *error) {
   int going = 1;
   int tables = evaluator_table_count(question->evaluator);
@@ -174,6 +219,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   question->loop.db = host->db;
   question->loop.by_row = ledger_protects(ledger) == LEDGER_ROWS;
   *out = question;
+  lift_limits(question);
   int going = read_policy(question);
   const char *names;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
@@ -190,6 +236,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   if (going) going = lock_tables(question, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
+  if (going) going = check_steps(question, error);
   if (going) going = prepare_streams(question, error);
   if (going) going = prepare_helpers(question, error);
   return going;
@@ -202,6 +249,7 @@ void question_close(struct question *question) {
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
   sqlite3_finalize(question->begun);
   evaluator_close(question->evaluator);
+  restore_limits(question);
   ledger_policy_free(&question->policy);
   free(question);
 }
@@ -293,12 +341,13 @@ static double rows_joined(const struct question *question) {
 
 /*
 ** Returns whether the question can be evaluated for all units at once. The results must be the same
-** as for each unit separately, and no unit may be able to reach the limit of steps.
+** as for each unit separately, and no unit may be able to reach the limit of steps. A SQLite that
+** cannot count steps has no such limit.
 */
 static int can_stream(struct question *question, double steps) {
-  return question->loop.count == 1 && !question->loop.takes_one &&
-         evaluator_can_stream(question->evaluator, &question->facts) &&
-         question->facts.length * rows_joined(question) * 2 <= steps;
+  return is_one_loop(question) &&
+         (question->facts.length * rows_joined(question) * 2 <= steps ||
+          !evaluator_counts_steps(question->evaluator));
 }
 
 /*
@@ -350,6 +399,25 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   return end != EVALUATION_FAILED;
 }
 
+/*
+** Compiles the statements on the protected tables again, without values that are too long for one
+** unit's memory. Only the limits of a grant need this. It is left out if a function of the
+** application replaces length().
+*/
+static int leave_out_long_values(struct question *question, struct error *error) {
+  struct unit_loop *loop = &question->loop;
+  struct allowed_functions functions;
+  int going = 1;
+  if (loop->limits.bytes >= DEFAULT_BYTES ||
+      allowed_functions_read(&functions, loop->db) != SQLITE_OK ||
+      !function_is_allowed(&functions, "length"))
+    return 1;
+  loop->longest = sqlite3_limit(evaluator_connection(question->evaluator), SQLITE_LIMIT_LENGTH, -1);
+  for (int i = 0; i < loop->count && going; i++)
+    going = unit_loop_prepare_stream(loop, &loop->streams[i], UNIT_ORDER_UNITS, error);
+  return going;
+}
+
 static int run_all(struct question *question, const struct rows_opener *opener, struct rows *rows,
                    struct error *error) {
   int done = 0;
@@ -361,7 +429,9 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     rows_close(rows);
     if (!open_rows(opener, rows, error)) return 0;
   }
-  return unit_loop_run(&question->loop, error);
+  if (!evaluator_counts_steps(question->evaluator))
+    return cannot_count(opener->after, error);
+  return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error);
 }
 
 /*
@@ -374,6 +444,7 @@ int question_run(struct question *question, const struct question_limits *limits
   question->loop.after = opener->after;
   question->loop.limits = *limits;
   question->loop.rows = rows;
+  evaluator_limit_memory(question->evaluator, limits->bytes);
   if (!time_limit_start(&time, limits->seconds, question->host->db,
                         evaluator_connection(question->evaluator), error))
     return 0;

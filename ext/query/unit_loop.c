@@ -47,11 +47,36 @@ static int place_columns(struct evaluator_table *table) {
   return place;
 }
 
-static void append_columns(sqlite3_str *sql, const struct evaluator_table *table) {
+/* Returns whether the statement on a table reads no value that is too long. */
+static int is_cut(const struct unit_loop *loop, const struct evaluator_table *table,
+                  enum unit_order order) {
+  return loop->longest && is_protected(table) && order == UNIT_ORDER_UNITS;
+}
+
+/*
+** A unit with a value that is longer than `longest` contributes nothing (evaluator_limit_memory()).
+** The statement gives NULL instead of such values, because SQLite would hold sixteen of them in
+** memory while it sorts. length() does not read a blob.
+*/
+static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts,
+                               const unsigned char *used, int longest) {
+  sqlite3_str_appendall(sql, ", (0");
+  for (int i = 0; i < facts->count; i++)
+    if (used[i])
+      sqlite3_str_appendf(sql, " OR length(t0.\"%w\") > %d", facts->columns[i].name, longest);
+  sqlite3_str_appendall(sql, ") IS TRUE");
+  for (int i = 0; i < facts->count; i++)
+    if (used[i])
+      sqlite3_str_appendf(sql, ", CASE WHEN length(t0.\"%w\") > %d THEN NULL ELSE t0.\"%w\" END",
+                          facts->columns[i].name, longest, facts->columns[i].name);
+}
+
+static void append_columns(sqlite3_str *sql, const struct evaluator_table *table, int longest) {
   const struct table_facts *facts = &table->route.tables[0];
   sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
                       facts->rowid ? facts->rowid : "NULL");
-  for (int i = 0; i < facts->count; i++)
+  if (longest) append_cut_columns(sql, facts, table->used, longest);
+  for (int i = 0; i < facts->count && !longest; i++)
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
 }
 
@@ -77,7 +102,7 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   } else {
     sqlite3_str_appendall(sql, "NULL");
   }
-  append_columns(sql, table);
+  append_columns(sql, table, is_cut(loop, table, order) ? loop->longest : 0);
   route_append_from(sql, route);
   if (has_unit) {
     sqlite3_str_appendall(sql, " WHERE ");
@@ -110,7 +135,10 @@ int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *s
                              enum unit_order order, struct error *error) {
   int columns = place_columns(stream->table);
   char *sql = text_of(loop, stream->table, order);
-  int going = unit_loop_prepare(loop->db, sql, columns + 2, &stream->row, error);
+  sqlite3_finalize(stream->row); /* a statement of before, which has not run */
+  stream->row = 0;
+  stream->is_cut = is_cut(loop, stream->table, order);
+  int going = unit_loop_prepare(loop->db, sql, columns + 2 + stream->is_cut, &stream->row, error);
   sqlite3_free(sql);
   return going;
 }
@@ -147,7 +175,7 @@ int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *strea
                    struct error *error) {
   int64_t rowid = sqlite3_column_int64(stream->row, 1);
   struct evaluator_table *table = stream->table;
-  return unit_rows_add(&table->rows, rowid, stream->row, 2, table->places) ||
+  return unit_rows_add(&table->rows, rowid, stream->row, 2 + stream->is_cut, table->places) ||
          out_of_memory(loop, error);
 }
 
@@ -213,21 +241,32 @@ static int find_unit(struct unit_loop *loop, int *found, struct error *error) {
   return going;
 }
 
+static void clear_rows(const struct unit_loop *loop) {
+  for (int i = 0; i < loop->count; i++) unit_rows_clear(&loop->streams[i].table->rows);
+}
+
 /*
 ** Moves the rows of the current unit from the streams to the evaluator's tables. Sets *count to
-** their number.
+** their number. If the rows exceed the memory of one unit's evaluation, sets *is_full to 1 and
+** keeps none of them.
 */
-static int gather(struct unit_loop *loop, double *count, struct error *error) {
+static int gather(struct unit_loop *loop, double *count, int *is_full, struct error *error) {
   int going = 1;
   *count = 0;
+  *is_full = 0;
+  clear_rows(loop);
   for (int i = 0; i < loop->count && going; i++) {
     struct unit_stream *stream = &loop->streams[i];
     int order = 0;
-    unit_rows_clear(&stream->table->rows);
     while (going && stream->has_row && order == 0) {
       if (!loop->by_row) going = compare(loop, stream, &order, error);
       if (!going || order != 0) break;
-      going = unit_loop_take(loop, stream, error);
+      if (!*is_full) going = unit_loop_take(loop, stream, error);
+      int is_long = stream->is_cut && sqlite3_column_int(stream->row, 2);
+      if (!*is_full && (is_long || evaluator_is_full(loop->evaluator))) {
+        *is_full = 1;
+        clear_rows(loop);
+      }
       *count += 1;
       if (going) going = unit_loop_advance(loop, stream, error);
       if (loop->by_row) break;
@@ -274,25 +313,27 @@ static int deliver(const struct unit_loop *loop, struct error *error) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-#define MOST_BYTES (64 << 20) /* results of a unit with r rows: at most (1 + r) * MOST_BYTES */
-
 int unit_loop_evaluation_failed(const struct unit_loop *loop, struct error *error) {
   return error_set(error, "the query failed: %s%s", evaluator_error(loop->evaluator), loop->after);
 }
 
 /*
 ** Evaluates the question for the current unit, which has `count` rows, and adds its results. If the
-** evaluation fails for this unit only (EVALUATION_DROPPED), the unit has no results.
+** evaluation fails for this unit only (EVALUATION_DROPPED), or the rows are too many, the unit has
+** no results.
 */
-static int evaluate(const struct unit_loop *loop, double count, struct error *error) {
-  struct evaluator_limits limits = {loop->limits.steps * (1 + count), MOST_BYTES * (1 + count)};
-  if (evaluator_run(loop->evaluator, &limits, loop->columns > 0) == EVALUATION_FAILED)
+static int evaluate(const struct unit_loop *loop, double count, int is_full, struct error *error) {
+  if (is_full) {
+    evaluator_skip(loop->evaluator);
+  } else if (evaluator_run(loop->evaluator, loop->limits.steps * (1 + count), loop->columns > 0) ==
+             EVALUATION_FAILED) {
     return unit_loop_evaluation_failed(loop, error);
+  }
   return deliver(loop, error);
 }
 
 int unit_loop_run(struct unit_loop *loop, struct error *error) {
-  int found = 1, going = 1;
+  int found = 1, going = 1, is_full;
   double count;
   for (int i = 0; i < loop->count && going; i++)
     going = unit_loop_advance(loop, &loop->streams[i], error);
@@ -304,8 +345,8 @@ int unit_loop_run(struct unit_loop *loop, struct error *error) {
     }
     if (!going || !found) break;
     loop->number++;
-    going = gather(loop, &count, error);
-    if (going) going = evaluate(loop, count, error);
+    going = gather(loop, &count, &is_full, error);
+    if (going) going = evaluate(loop, count, is_full, error);
   }
   return going;
 }

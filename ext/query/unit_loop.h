@@ -13,7 +13,12 @@
 /* The rows of a protected table, ordered by unit. */
 struct unit_stream {
   struct evaluator_table *table;
-  sqlite3_stmt *row; /* columns: the unit, the rowid, then the columns that the question reads */
+  /*
+  ** Columns: the unit, the rowid, whether a value is too long (if is_cut is 1), and the columns
+  ** that the question reads.
+  */
+  sqlite3_stmt *row;
+  int is_cut;
   int has_row;
 };
 
@@ -28,6 +33,7 @@ struct unit_loop {
   enum collation collation; /* the collation of the units */
   const char *after;        /* the text at the end of error messages: see struct rows_opener */
   struct question_limits limits;
+  int longest; /* no value of a unit that contributes is longer; 0: not known */
   struct rows *rows;        /* takes the results */
   sqlite3_stmt *compare;    /* a statement that compares two units in the order of the streams */
   sqlite3_value *nothing;   /* the SQL value NULL */

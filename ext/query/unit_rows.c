@@ -28,6 +28,11 @@ void unit_rows_close(struct unit_rows *rows) {
   *rows = (struct unit_rows){0};
 }
 
+double unit_rows_bytes(const struct unit_rows *rows) {
+  double each = (double)((size_t)rows->columns * sizeof(struct cell) + sizeof(int64_t));
+  return (double)rows->used + (double)rows->count * each;
+}
+
 void unit_rows_clear(struct unit_rows *rows) {
   rows->count = rows->used = 0;
   for (int i = 0; i <= rows->columns; i++) rows->indices[i].is_built = 0;

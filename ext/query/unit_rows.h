@@ -46,6 +46,9 @@ struct unit_rows {
 int unit_rows_open(struct unit_rows *rows, int columns);
 void unit_rows_close(struct unit_rows *rows);
 
+/* Returns the number of bytes that the rows need. It depends on the rows alone. */
+double unit_rows_bytes(const struct unit_rows *rows);
+
 /* Removes the rows and keeps the memory. */
 void unit_rows_clear(struct unit_rows *rows);
 
