@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "ledger/policy.h"
 #include "query/direct_loop.h"
+#include "query/own_collations.h"
 #include "query/safe_columns.h"
 #include "query/time_limit.h"
 #include "query/unit_loop.h"
@@ -229,7 +230,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   }
   question->loop.takes_one = !aggregate->family->has_states;
   if (going && !question->loop.takes_one) question->readers = readers_open(host);
-  if (going) going = begin(question, error);
+  if (going) going = begin(question, error) && own_collations_check(host->db, error);
   if (going)
     going = evaluator_open(&question->evaluator, host->db, &question->policy, request->sql,
                            question->loop.columns ? question->loop.columns : -1, names, error);

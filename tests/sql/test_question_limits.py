@@ -142,3 +142,18 @@ def test_a_misspelt_column_in_double_quotes_is_an_error():
             db.execute("SELECT dp_release('t', 'sum', ?, '{\"clip\":9}')", (sql,)).fetchall()
     assert one(db, "SELECT count(*) FROM dp_charge") == spent
     assert abs(one(db, "SELECT dp_release('t', 'sum', 'SELECT \"minutes\" > 0 FROM visit', '{\"clip\":9}')") - 99) < 0.9
+
+
+@pytest.mark.parametrize("name, equal", [("NOCASE", lambda a, b: (a.lower() > b.lower()) - (a.lower() < b.lower())),
+                                         ("NOCASE", lambda a, b: (a > b) - (a < b)),
+                                         ("RTRIM", lambda a, b: (a.strip() > b.strip()) - (a.strip() < b.strip())),
+                                         ("BINARY", lambda a, b: (a.lower() > b.lower()) - (a.lower() < b.lower()))])
+def test_a_collation_of_the_application_is_refused(name, equal):
+    """Lower case of all of Unicode, no folding at all, spaces on both sides, and BINARY that ignores case."""
+    db = clinic(rows=100, wards=3)
+    db.create_collation(name, equal)
+    for sql in ("SELECT dp_release('t', 'sum', 'SELECT 1 FROM visit', '{\"clip\":9}')", "SELECT dp_release('t', 'sum', 'SELECT 1 FROM visit LIMIT 1', '{\"clip\":9}')",
+                "SELECT dp_sum('t', minutes, 9, patient) FROM visit"):
+        with pytest.raises(sqlite3.OperationalError, match=f"the application has replaced SQLite's collation {name}"):
+            db.execute(sql).fetchall()
+    db.create_collation(name, None)
