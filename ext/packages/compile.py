@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from platform import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = tomllib.loads((HERE / "platforms.toml").read_text())
@@ -36,6 +37,12 @@ GSL_CONFIG = """#define GSL_RANGE_CHECK 0
 #define GSL_DISABLE_DEPRECATED 1
 #define VERSION "%s"
 """
+# Loads the library that this machine can load. `make test-packages` tries the others, with QEMU and Wine.
+LOAD = """import sqlite3, sys
+db = sqlite3.connect(":memory:")
+db.enable_load_extension(True)
+db.load_extension(sys.argv[1])
+print(*db.execute("SELECT dp_version()"))"""
 COMMON = "-O2 -g0 -fno-ident -fvisibility=hidden -ffunction-sections -fdata-sections -ffp-contract=off -fno-math-errno".split()
 
 
@@ -68,7 +75,13 @@ class Compiler:
         output.parent.mkdir(parents=True, exist_ok=True)
         pic = [] if os_of(self.platform) in ("windows", "wasm") else ["-fPIC"]
         # Paths are relative to WORK, so that no message in the object names this machine.
-        self.run(self.cc, *COMMON, *pic, *flags, "-c", "-o", output, source.relative_to(self.work))
+        self.write(output, self.cc, *COMMON, *pic, *flags, "-c", source.relative_to(self.work))
+
+    def write(self, output, tool, *arguments):
+        """Runs a tool with `-o output`. If it fails or is interrupted, there is no file of this name, so the next run makes it."""
+        part = output.with_name(output.name + ".part")
+        self.run(tool, *arguments, "-o", part)
+        part.replace(output)
 
     def archive(self, output, objects):
         output.unlink(missing_ok=True)
@@ -118,8 +131,10 @@ class Compiler:
         libraries = {"windows": ["-lbcrypt", "-ladvapi32"], "macos": []}.get(system, ["-lm", "-lpthread"])
         special = {"windows": [], "macos": ["-Wl,-install_name,@rpath/diffuse.dylib", "-Wl,-dead_strip", "-Wl,-headerpad_max_install_names"]}.get(
             system, ["-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-soname,diffuse.so"])
-        self.run(self.cc, "-shared", "-s", *special, "-o", output, self.folder / "loadable.o",
-                 self.folder / "libdiffuse-deps.a", *libraries)
+        output.unlink(missing_ok=True)
+        self.write(output, self.cc, "-shared", "-s", *special, self.folder / "loadable.o", self.folder / "libdiffuse-deps.a", *libraries)
+        if self.platform == f"linux-{machine()}":
+            self.run([sys.executable, "-c", LOAD, output])
 
 
 def prepare(work):

@@ -317,6 +317,26 @@ def test_shards_of_several_machines(host, native, tmp_path):
 # ---- the same bytes --------------------------------------------------------------------------------
 
 
+def test_an_interrupted_compilation_leaves_no_file(tmp_path, monkeypatch):
+    """A compiler that writes half of its file and dies leaves no file of the wanted name, and the next run compiles again."""
+    import compile as packages
+    (tmp_path / "a.c").write_text("int a;\n")
+    zig = tmp_path / "zig"
+    monkeypatch.setenv("ZIG", str(zig))
+    compiler, output = packages.Compiler(tmp_path, "linux-x86_64"), tmp_path / "objects" / "a.o"
+    script = "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && file=$2; shift; done\nprintf '%s' >\"$file\"; exit {}\n"
+    for text, status in (("", 1), ("whole", 0)):
+        zig.write_text(script.replace("%s", text).replace("{}", str(status)))
+        zig.chmod(0o755)
+        if status:
+            with pytest.raises(SystemExit):
+                compiler.compile(tmp_path / "a.c", output)
+            assert not output.exists()
+        else:
+            compiler.compile(tmp_path / "a.c", output)
+            assert output.read_text() == "whole"
+
+
 def test_same_bytes_in_another_folder(tmp_path):
     """If the library is compiled again in another folder, the file is the same. If the packages are made again with the same
     SOURCE_DATE_EPOCH, all files are the same."""
