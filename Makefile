@@ -208,7 +208,8 @@ check-questions: all fixed
 SQLITES = v1.14.6 v1.14.8 v1.14.12 v1.14.17 v1.14.22 latest
 SQLITE_OPTIONS = -DSQLITE_ENABLE_JSON1 -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB \
                  -DSQLITE_ENABLE_STMTVTAB -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_SESSION \
-                 -DSQLITE_ENABLE_PREUPDATE_HOOK -DSQLITE_ENABLE_DESERIALIZE -DHAVE_USLEEP=1
+                 -DSQLITE_ENABLE_PREUPDATE_HOOK -DSQLITE_ENABLE_DESERIALIZE -DSQLITE_ENABLE_FTS5 \
+                 -DSQLITE_ENABLE_RTREE -DHAVE_USLEEP=1
 check-versions: all unit static injector fixed replays bench-libraries $(BUILD)/star.db $(SQLITES:%=$(HOSTS)/sqlite/%/fixed) \
                 $(HOSTS)/sqlite/bin/sqlite3
 	for version in $(SQLITES); do folder=$(abspath $(HOSTS))/sqlite/$$version; \
