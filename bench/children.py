@@ -253,7 +253,7 @@ def guarded(what, guard, rounds, rows):
         for call in ("init()", "protect('visit', 'unit')", "public('ward')", "tier('t', 1e-6, 1e3, 1e-6)", "grant('g', 't', 0.5, '{\"pad_ms\":1}')"):
             db.execute(f"SELECT dp_{call}").fetchall()
         for number in range(max(1, rows // 1000)):
-            db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit LIMIT 1', ?)", (f"old {number}",)).fetchall()
+            db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit LIMIT 1', json_object('name', ?, 'clip', 1))", (f"old {number}",)).fetchall()
         db.close()
         db = load(sqlite3.connect(path, isolation_level=None), "diffuse")
         if guard:

@@ -17,7 +17,7 @@ import struct
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 TIERS = [("in", 1e-3, 1e6), ("middle", 1e-4, 1e6), ("out", 1e-5, 1e6)]
-STATEMENTS = {"release": "SELECT dp_release('middle', 'count', 'VALUES (1, 1)')",
+STATEMENTS = {"release": "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', '{\"clip\":1}')",
               "budget": "SELECT * FROM dp_budget",
               "exposure": "SELECT dp_exposure('out')"}
 # Releases whose size is measured: name: (kind, query, options)
@@ -102,7 +102,7 @@ def prepare(path, charges):
     db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
     for tier, rate, epsilon in TIERS:
         db.execute("SELECT dp_tier(?, ?, ?, 1e-6)", (tier, rate, epsilon)).fetchall()
-    db.execute("SELECT dp_release('out', 'count', 'VALUES (1, 1)')").fetchall()
+    db.execute("SELECT dp_release('out', 'count', 'VALUES (1, 1)', '{\"clip\":1}')").fetchall()
     db.close()
     if charges >= 2 * len(TIERS):
         grow(path, charges)

@@ -7,4 +7,4 @@ SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
 SELECT avg(reading) FROM star WHERE student_id = 61977;
 SELECT count(*) FROM star;
 SELECT dp_diffuse('by class', 'public');
-SELECT dp_release('school', 'count', 'SELECT reading FROM star', '{"name":"inner"}');
+SELECT dp_release('school', 'count', 'SELECT reading FROM star', '{"name":"inner","clip":1}');

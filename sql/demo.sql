@@ -32,7 +32,7 @@ SELECT tier, epsilon, releases_left FROM dp_budget ORDER BY epsilon DESC;
 .print data at the inner tier. A score counts as 300 to 800 points, whatever the table says.
 
 SELECT round(dp_release('school', 'count', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
-                        '{"name":"small: students"}'), 1) AS students,
+                        '{"name":"small: students","clip":1}'), 1) AS students,
        round(dp_release('school', 'avg', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
                         '{"name":"small: average","lo":300,"hi":800}'), 1) AS average;
 
@@ -79,7 +79,7 @@ FROM dp_answer('school', 'median',
 .print 8. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
 
 SELECT round(dp_release('school', 'count', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
-                        '{"name":"small: students"}'), 1) AS students;
+                        '{"name":"small: students","clip":1}'), 1) AS students;
 
 SELECT tier, epsilon, round(spent_epsilon, 3) AS spent, round(remaining_epsilon, 3) AS remaining,
        releases, releases_left

@@ -20,10 +20,11 @@ SQLITE_EXTENSION_INIT3
 #define ANSWER "dp_answer"
 
 /* The columns. The arguments are hidden columns. */
-enum { KEY, VALUE, STDDEV, LOW, HIGH, RELEASE, TIER, ARGUMENTS, ARGUMENT_COUNT = 4 };
+enum { KEY, VALUE, STDDEV, LOW, HIGH, DISPLAY, FIGURE, RELEASE, TIER, ARGUMENTS };
+#define ARGUMENT_COUNT 4
 #define COLUMNS                                                                                    \
-  "CREATE TABLE x(key, value REAL, stddev REAL, low REAL, high REAL, release TEXT, tier TEXT,"     \
-  " tier_asked HIDDEN, kind HIDDEN, sql HIDDEN, options HIDDEN)"
+  "CREATE TABLE x(key, value REAL, stddev REAL, low REAL, high REAL, display TEXT, figure TEXT,"   \
+  " release TEXT, tier TEXT, tier_asked HIDDEN, kind HIDDEN, sql HIDDEN, options HIDDEN)"
 
 struct answer_table {
   sqlite3_vtab base;
@@ -34,14 +35,16 @@ struct answer_row {
   char *key; /* null if the release is one number or an array */
   int component;
   double numbers[4];
+  char *display; /* null if there is no value */
 };
 
 struct answer_cursor {
   sqlite3_vtab_cursor base;
   struct answer_row *rows;
   int count, room, row;
-  char *release, *tier;
+  char *release, *tier, *figure;
   int has_keys, is_array;
+  int is_short; /* the memory did not suffice for all rows */
   sqlite3_value *arguments[ARGUMENT_COUNT];
 };
 
@@ -89,11 +92,15 @@ static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
 }
 
 static void forget(struct answer_cursor *cursor) {
-  for (int i = 0; i < cursor->count; i++) sqlite3_free(cursor->rows[i].key);
+  for (int i = 0; i < cursor->count; i++) {
+    sqlite3_free(cursor->rows[i].key);
+    sqlite3_free(cursor->rows[i].display);
+  }
   for (int i = 0; i < ARGUMENT_COUNT; i++) sqlite3_value_free(cursor->arguments[i]);
   sqlite3_free(cursor->rows);
   sqlite3_free(cursor->release);
   sqlite3_free(cursor->tier);
+  sqlite3_free(cursor->figure);
   sqlite3_vtab_cursor base = cursor->base;
   *cursor = (struct answer_cursor){.base = base};
 }
@@ -106,8 +113,9 @@ static int xClose(sqlite3_vtab_cursor *base) {
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static int take_value(void *context, const struct ledger_value *value) {
-  struct answer_cursor *cursor = context;
+/* Keeps one value. Returns 0 when out of memory. */
+static int keep_value(struct answer_cursor *cursor, const struct ledger_value *value,
+                      const char *display, const char *figure) {
   if (cursor->count == cursor->room) {
     int room = cursor->room * 2 + 16;
     struct answer_row *grown =
@@ -118,10 +126,19 @@ static int take_value(void *context, const struct ledger_value *value) {
   }
   struct answer_row *row = &cursor->rows[cursor->count];
   *row = (struct answer_row){
-      0, value->component, {value->value, value->stddev, value->low, value->high}};
-  if (cursor->has_keys && !(row->key = sqlite3_mprintf("%s", value->key))) return 0;
+      0, value->component, {value->value, value->stddev, value->low, value->high}, 0};
   cursor->count++;
-  return 1;
+  if (cursor->has_keys && !(row->key = sqlite3_mprintf("%s", value->key))) return 0;
+  if (display && !(row->display = sqlite3_mprintf("%s", display))) return 0;
+  if (!cursor->figure) cursor->figure = sqlite3_mprintf("%s", figure);
+  return cursor->figure != 0;
+}
+
+static int take_value(void *context, const struct ledger_value *value, const char *display,
+                      const char *figure) {
+  struct answer_cursor *cursor = context;
+  cursor->is_short = !keep_value(cursor, value, display, figure);
+  return !cursor->is_short;
 }
 
 /* Reads the rows of a published release. */
@@ -136,10 +153,11 @@ static int read_rows(struct answer_cursor *cursor, struct session *session,
   cursor->is_array = form == FORM_ARRAY || (quantiles && *quantiles == '[');
   cursor->has_keys = form == FORM_OBJECT || form == FORM_ARRAYS || form == FORM_SYMBOL;
   if (!cursor->release || !cursor->tier) return error_set_memory(&session->error);
-  int read = ledger_resume(session->ledger) && pending_begin_reading(session) &&
-             ledger_values(session->ledger, definition->release.id, tier, take_value, cursor);
+  int read =
+      ledger_resume(session->ledger) && pending_begin_reading(session) &&
+      ledger_values_in_words(session->ledger, definition->release.id, tier, take_value, cursor);
   ledger_rollback(session->ledger);
-  return read;
+  return cursor->is_short ? error_set_memory(&session->error) : read;
 }
 
 static int answer(struct answer_cursor *cursor, struct host *host, sqlite3_value **argv) {
@@ -195,9 +213,9 @@ static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int colu
   const struct answer_row *row = &cursor->rows[cursor->row];
   if (column >= ARGUMENTS) {
     sqlite3_result_value(context, cursor->arguments[column - ARGUMENTS]);
-  } else if (column == RELEASE || column == TIER) {
-    sqlite3_result_text(context, column == TIER ? cursor->tier : cursor->release, -1,
-                        SQLITE_TRANSIENT);
+  } else if (column >= DISPLAY) {
+    const char *texts[] = {row->display, cursor->figure, cursor->release, cursor->tier};
+    sqlite3_result_text(context, texts[column - DISPLAY], -1, SQLITE_TRANSIENT);
   } else if (column != KEY) {
     sqlite3_result_double(context, row->numbers[column - VALUE]); /* SQLite turns NaN into NULL */
   } else if (row->key) {

@@ -4,6 +4,7 @@
 #include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
+#include "release/figure_words.h"
 #include "release/kinds.h"
 #include "release/pending.h"
 
@@ -41,10 +42,11 @@ int host_is_complete(sqlite3 *db) {
 }
 
 struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db)) {
+  static const struct ledger_kinds kinds = {kind_display, figure_words};
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
   *host = (struct host){.references = 1, .collector = {db, 0}, .register_others = register_others};
-  host->session.ledger = ledger_new(db, kind_display, &host->session.error);
+  host->session.ledger = ledger_new(db, &kinds, &host->session.error);
   if (!host->session.ledger) {
     sqlite3_free(host);
     return 0;

@@ -32,6 +32,7 @@
 
 #include <string.h>
 
+#include "ledger/display.h"
 #include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3
@@ -140,6 +141,7 @@ static const struct audience_table audience_tables[] = {
                   " v.stddev, v.value,"
                   " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
                   " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"figure", "(SELECT " FIGURE_SQL " FROM dp_release r WHERE r.id = v.release_id)"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},
       {"low", "iif(inner_model, NULL, v.low)"},
       {"high", "iif(inner_model, NULL, v.high)"}}},

@@ -38,12 +38,12 @@ static void stop_asking(void *ledger) {
   interrupt_end(ledger);
 }
 
-struct ledger *ledger_new(sqlite3 *host, describe_display *displayed, struct error *error) {
+struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
   ledger->caller = ledger->host = host;
-  ledger->displayed = displayed;
+  ledger->kinds = kinds;
   ledger->error = error;
   ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
   ledger->lock = LOCK_FILE_NONE;

@@ -1,7 +1,7 @@
 /*
-** display.c: defines SQL functions on private connections. display() is the column
-** dp_value.display, and writes a published value in the form in which people read it. exact()
-** writes a number with all its digits.
+** display.c: defines SQL functions on private connections. display() and figure() are columns of
+** dp_value: a published value in the form in which people read it, and words about the value.
+** exact() writes a number with all its digits.
 */
 #include "ledger/display.h"
 
@@ -14,6 +14,7 @@
 SQLITE_EXTENSION_INIT3
 
 enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
+#define FIGURE_ARGUMENTS 10
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -53,8 +54,9 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  struct kind_display known = ledger->displayed(kind, number_or_nan(argv[LO]),
-                                                number_or_nan(argv[HI]), number_or_nan(argv[CLIP]));
+  struct kind_display known =
+      ledger->kinds->displayed(kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]),
+                               number_or_nan(argv[CLIP]));
   char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
                                                              : figure_alone(value);
   if (text && known.shrinks) {
@@ -81,9 +83,32 @@ static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
+static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const struct ledger *ledger = sqlite3_user_data(context);
+  struct ledger_release release = {.kind = (char *)sqlite3_value_text(argv[0]),
+                                   .clip = number_or_nan(argv[1]),
+                                   .lo = number_or_nan(argv[2]),
+                                   .hi = number_or_nan(argv[3]),
+                                   .grid = number_or_nan(argv[4]),
+                                   .centre = number_or_nan(argv[5]),
+                                   .theta = number_or_nan(argv[6]),
+                                   .max_groups = sqlite3_value_int(argv[7]),
+                                   .quantiles = (char *)sqlite3_value_text(argv[8])};
+  char *text =
+      release.kind ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[9])) : 0;
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
 int display_register(struct ledger *ledger, sqlite3 *db) {
   return (sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
                                      0) == SQLITE_OK &&
+          sqlite3_create_function_v2(db, "figure", FIGURE_ARGUMENTS, SQLITE_UTF8, ledger, figure, 0,
+                                     0, 0) == SQLITE_OK &&
           sqlite3_create_function_v2(db, "exact", 1, SQLITE_UTF8, 0, exact, 0, 0, 0) ==
               SQLITE_OK) ||
          ledger_fail(ledger, "out of memory");

@@ -38,7 +38,7 @@ struct ledger {
   sqlite3 *db;         /* the private connection, or null */
   struct error *error; /* receives all errors; owned by the caller */
   struct json json;
-  describe_display *displayed;
+  const struct ledger_kinds *kinds;
   char *path;              /* path of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */

@@ -109,11 +109,23 @@ struct kind_display {
 
 /*
 ** Returns how the numbers of a release are shown. `lo`, `hi` and `clip` are NaN for kinds without
-** them. The caller provides this function, because the ledger itself knows no kinds.
+** them.
 */
 typedef struct kind_display describe_display(const char *kind, double lo, double hi, double clip);
 
-struct ledger *ledger_new(sqlite3 *host, describe_display *displayed, struct error *error);
+/*
+** Returns what the numbers of a release are, in words (release/figure_words.h). `unit` is null if
+** the ledger protects rows. The caller calls sqlite3_free().
+*/
+typedef char *describe_figure(const struct ledger_release *release, const char *unit);
+
+/* The caller provides these functions, because the ledger itself knows no kinds. */
+struct ledger_kinds {
+  describe_display *displayed;
+  describe_figure *figure;
+};
+
+struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error);
 void ledger_free(struct ledger *ledger);
 
 /*
@@ -455,10 +467,15 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
 
 /*
 ** Calls take() for each value of a publication, in the order of keys and components, until take()
-** returns 0.
+** returns 0. ledger_values_in_words() also gives the columns `display` (null without a value) and
+** `figure` of dp_value.
 */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
+typedef int ledger_take_words(void *context, const struct ledger_value *value, const char *display,
+                              const char *figure);
+int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
+                           ledger_take_words *take, void *context);
 
 /*
 ** Finds one value and the standard deviation of its noise. Returns 1 if the value exists, and 0
@@ -541,6 +558,11 @@ void ledger_caller_end(struct ledger *ledger);
 
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
+/* A column that is not stored, but computed by an SQL expression. */
+struct added_column {
+  const char *name, *sql;
+};
+
 /* A table that the host may see. */
 struct ledger_table {
   const struct table_columns *columns;
@@ -548,7 +570,7 @@ struct ledger_table {
   const char *order; /* SQL order of the rows; null: any order */
   /* 1: the table holds totals of periods; read it after ledger_read_periods(). */
   int by_period;
-  const char *display; /* SQL expression of one more column, "display TEXT"; null: none */
+  const struct added_column *added; /* further columns of texts, up to a null name; or null */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
@@ -564,6 +586,9 @@ char *ledger_table_declaration(const struct ledger_table *table);
 ** column.
 */
 const char *ledger_table_column(const struct ledger_table *table, int place);
+
+/* Returns the SQL for a column that exists: its name, or the expression that computes it. */
+const char *ledger_table_sql(const struct ledger_table *table, int place);
 
 /*
 ** Calls take() for each row of a table in which, for every i, the column with the index wanted[i]

@@ -125,7 +125,7 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
   if (!file_has_content(path)) return NO_LEDGER;
   if (file_is_hosts(path, sqlite3_db_filename(ledger->host, "main"))) return NO_LEDGER;
   struct error error = {0};
-  struct ledger *other = ledger_new(ledger->host, ledger->displayed, &error);
+  struct ledger *other = ledger_new(ledger->host, ledger->kinds, &error);
   enum carried carried = NOT_TOLD;
   if (!other || !(other->path = sqlite3_mprintf("%s", path))) {
     ledger_fail(ledger, "out of memory");

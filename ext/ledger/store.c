@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ledger/curve.h"
+#include "ledger/display.h"
 #include "ledger/grant.h"
 #include "ledger/statements.h"
 #include "ledger/touched.h"
@@ -57,6 +58,12 @@ static const struct statement select_reports = {
 static const struct statement insert_value = {.row = &columns_value, .changes = CHANGES_RELEASE};
 static const struct statement select_values = {
     .sql = "SELECT key, component, value, stddev, low, high FROM dp_value"
+           " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
+static const struct statement select_values_in_words = {
+    .sql = "SELECT key, component, value, stddev, low, high,"
+           " display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, key, stddev, value, low,"
+           " high), " FIGURE_SQL
+           " FROM dp_value JOIN dp_release r ON r.id = release_id"
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
 static const struct statement select_value = {
     .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
@@ -445,18 +452,37 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
   return statement_insert(ledger, &insert_value, &row);
 }
 
+static struct ledger_value value_of(sqlite3_stmt *row) {
+  return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
+                               sqlite3_column_int(row, 1),
+                               sqlite3_column_double(row, 2),
+                               column_number(row, 3),
+                               column_number(row, 4),
+                               column_number(row, 5)};
+}
+
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_values, "is", release_id, tier);
   int going = 1;
   while (going && statement_row(ledger, row)) {
-    struct ledger_value value = {(const char *)sqlite3_column_text(row, 0),
-                                 sqlite3_column_int(row, 1),
-                                 sqlite3_column_double(row, 2),
-                                 column_number(row, 3),
-                                 column_number(row, 4),
-                                 column_number(row, 5)};
+    struct ledger_value value = value_of(row);
     going = value.key ? take(context, &value) : ledger_fail(ledger, "out of memory");
+  }
+  if (row) sqlite3_reset(row);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
+                           ledger_take_words *take, void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_values_in_words, "is", release_id, tier);
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    struct ledger_value value = value_of(row);
+    const char *figure = (const char *)sqlite3_column_text(row, 7);
+    going = value.key && figure
+                ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure)
+                : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);

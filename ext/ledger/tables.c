@@ -24,8 +24,8 @@ static const char *id_column(const struct ledger_table *table, const char *colum
 
 /*
 ** Returns " AND <column> IS ?n" for each wanted column. `first` is the number of the first
-** parameter. For the owner, the column `display` is an expression. For an audience, the inner
-** SELECT already has this column.
+** parameter. For the owner, some columns are expressions (ledger_table_sql()). For an audience, the
+** inner SELECT already has these columns.
 **
 ** For the owner, a condition on the name of a release comes with a condition on its id, which an
 ** index answers. An audience always reads all its rows: if it found one name faster, the time would
@@ -38,20 +38,19 @@ static char *conditions(const struct ledger *ledger, const struct ledger_table *
   for (int i = 0; i < count; i++) {
     const char *column = ledger_table_column(table, wanted[i] + 1);
     const char *id = ledger->audience ? 0 : id_column(table, column);
-    int stored = ledger->audience || columns_shown(table->columns, wanted[i] + 1);
-    sqlite3_str_appendf(sql, " AND %s IS ?%d", stored ? column : table->display, first + i);
+    sqlite3_str_appendf(sql, " AND %s IS ?%d",
+                        ledger->audience ? column : ledger_table_sql(table, wanted[i] + 1),
+                        first + i);
     if (id) sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, id, first + i, first + i);
   }
   return sqlite3_str_finish(sql);
 }
 
 static char *select_all(const struct ledger_table *table, const char *where) {
-  const char *column;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
-  for (int place = 1; (column = ledger_table_column(table, place)); place++)
-    sqlite3_str_appendf(sql, "%s%s", place > 1 ? ", " : "",
-                        columns_shown(table->columns, place) ? column : table->display);
+  for (int place = 1; ledger_table_column(table, place); place++)
+    sqlite3_str_appendf(sql, "%s%s", place > 1 ? ", " : "", ledger_table_sql(table, place));
   sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->columns->table,
                       table->shown ? table->shown : "1", where);
   if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);

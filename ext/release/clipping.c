@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mechanism/families.h"
+#include "release/figure_words.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -38,17 +39,8 @@ struct clipped_share clipping_share(const struct noise_law *noise,
 
 /* ---- the sentence ---------------------------------------------------------------------------- */
 
-/* Appends the plural of a unit's name: patients, families, classes. */
-static void append_plural(sqlite3_str *text, const struct clipping_words *words) {
-  const char *unit = !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit";
-  size_t size = strlen(unit);
-  char last = unit[size - 1], before = size > 1 ? unit[size - 2] : ' ';
-  if (last == 'y' && !strchr("aeiou", before)) {
-    sqlite3_str_append(text, unit, (int)size - 1);
-    sqlite3_str_appendall(text, "ies");
-  } else {
-    sqlite3_str_appendf(text, "%s%s", unit, last == 's' || last == 'x' || last == 'h' ? "es" : "s");
-  }
+static void append_units(sqlite3_str *text, const struct clipping_words *words) {
+  append_plural(text, !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit");
 }
 
 /* Why a release cuts a unit down, and what prevents it. */
@@ -90,12 +82,12 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   const char *bound = has_range ? "bounds" : "bound";
   if (isnan(share->share)) {
     sqlite3_str_appendall(text, "too few ");
-    append_plural(text, words);
+    append_units(text, words);
     sqlite3_str_appendf(text, " to say how many were cut down to the %s", bound);
     return sqlite3_str_finish(text);
   }
   sqlite3_str_appendall(text, "of ");
-  append_plural(text, words);
+  append_units(text, words);
   sqlite3_str_appendf(text, " were cut down to the %s, because %s", bound, cause.reason);
   if (words->keys_are_private) sqlite3_str_appendall(text, ", or had more than max_groups keys");
   if (share->low > MUCH) {

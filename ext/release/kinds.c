@@ -37,7 +37,7 @@ SQLITE_EXTENSION_INIT3
 #define LO_HI  P_LO, P_HI
 
 static const struct statistic_row statistics[] = {
-    /* the number of rows in which x is not NULL */
+    /* the number of rows in which x is not NULL; where units are protected, it needs a clip */
     {.name = "count",
      .family = &family_sum,
      .keyed = &family_key_count,
@@ -274,6 +274,11 @@ struct kind_display kind_display(const char *kind, double lo, double hi, double 
   display.has_leaves = family->is_tree;
   display.shrinks = aggregate->is_ou;
   return display;
+}
+
+int kind_counts_rows(const struct aggregate *aggregate) {
+  return aggregate->counts && (aggregate->takes & 1u << P_CLIP) && aggregate->family->is_linear &&
+         aggregate->family != &family_key_units;
 }
 
 /* ---- mechanisms ------------------------------------------------------------------------------ */

@@ -21,9 +21,26 @@ static double or_else(double x, double otherwise) {
   return isnan(x) ? otherwise : x;
 }
 
+/* The caller must say how many rows of a unit count, and hears how to count units instead. */
+static int ask_for_rows(const struct aggregate *aggregate, struct error *error) {
+  const struct family *family = aggregate->family;
+  return family->has_bins
+             ? error_set(error,
+                         "clip is missing (the most rows of one unit that count; '%s' counts "
+                         "units if clip is 1 and the query has one row for each)",
+                         aggregate->kind)
+             : error_set(error,
+                         "clip is missing (the most rows of one unit that count; "
+                         "'%s_distinct' counts units)",
+                         aggregate->kind);
+}
+
 static int finish_clip(struct request *request, int by_unit, struct error *error) {
   double clip = request->aggregate->default_clip;
   if (request->programme && request->aggregate->counts) clip = 1;
+  if (by_unit && !request->programme && !is_given(request->clip) &&
+      kind_counts_rows(request->aggregate))
+    return ask_for_rows(request->aggregate, error);
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
   if (!is_given(request->clip))
     return error_set(error, "clip is missing (the bound on what one %s contributes)",

@@ -12,40 +12,11 @@
 SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
-/* SQL for the text of a number, such as 20, 0.5 or 1,000. */
-#define NUMBER(x) \
-  "iif(abs(" x ") < 1e15 AND " x " = CAST(" x " AS INTEGER), printf('%,d', " x ")," \
-  " printf('%.6g', " x "))"
 #define OPTION(name) "json_extract(options, '$." name "')"
 
 /*
-** SQL for a text that says how much one unit can contribute, in which range the values are, and
-** where the groups come from. ?1 is the noun for a unit. `sort` is the kind without the prefix
-** "ou_".
-*/
-#define ABOUT \
-  "CASE WHEN sort IN ('count_distinct', 'choice') THEN ' · each ' || ?1 || ' counts once'" \
-  " WHEN sort = 'group_count_distinct' THEN ' · a ' || ?1 || ' counts at most once in a group'" \
-  " WHEN sort IN ('sum', 'vec_sum')" \
-  "  THEN ' · the total of a ' || ?1 || ' counts up to ' || " NUMBER("clip") \
-  " WHEN sort = 'group_sum'" \
-  "  THEN ' · the total of a ' || ?1 || ' counts up to ' || " NUMBER("clip") " || ' in a group'" \
-  " WHEN sort = 'vec_avg'" \
-  "  THEN ' · a ' || ?1 || ' counts for one vector of at most length ' || " NUMBER("clip") \
-  " WHEN ?1 = 'row' OR clip IS NULL OR sort IN ('bounds', 'response_count', 'sgd') THEN ''" \
-  " ELSE ' · a ' || ?1 || ' counts for at most ' || " NUMBER("clip") \
-  "  || iif(clip = 1, ' row', ' rows') || iif(sort LIKE 'group%', ' in a group', '') END" \
-  " || iif(" OPTION("lo") " IS NULL, '', ' · values from ' || " NUMBER(OPTION("lo")) \
-  "  || ' to ' || " NUMBER(OPTION("hi")) ")" \
-  " || iif(" OPTION("grid") " IS NULL, '', ' in steps of ' || " NUMBER(OPTION("grid")) ")" \
-  " || CASE WHEN sort NOT LIKE 'group%' THEN ''" \
-  "  WHEN keys IS NOT NULL THEN ' · groups from a public list'" \
-  "  ELSE ' · only groups that are large enough, at most ' || " OPTION("max_groups") \
-  "   || ' for each ' || ?1 END"
-
-/*
 ** SQL for a number that a statistic of the kind, without noise, is never below. NULL: no such
-** number.
+** number. `sort` is the kind without the prefix "ou_".
 */
 #define FLOOR \
   "CASE WHEN sort LIKE '%avg' OR sort LIKE '%quantile' OR sort LIKE '%median' THEN " OPTION("lo") \
@@ -93,13 +64,13 @@ SQLITE_EXTENSION_INIT3
 static const char *const prepare_sql[] = {
     "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"
     " FROM dp_tier",
-    "CREATE TABLE described AS WITH release AS (SELECT DISTINCT release AS name, release_id"
-    "  FROM dp_value), sorted AS (SELECT r.name, r.kind, r.options, r.clip, r.keys, r.sql,"
+    "CREATE TABLE described AS WITH release AS (SELECT DISTINCT release AS name, release_id,"
+    "  figure AS about FROM dp_value), sorted AS (SELECT r.name, r.kind, r.options, r.keys, r.sql, "
+    "about,"
     "  iif(r.kind LIKE 'ou!_%' ESCAPE '!', substr(r.kind, 4), r.kind) AS sort,"
     "  (SELECT substr(min(published_at), 1, 10) FROM dp_publication p WHERE p.release = r.name) AS"
     "  day FROM release v JOIN dp_release r ON r.name = v.name AND r.id IS v.release_id),"
-    " said AS (SELECT *, " ABOUT " AS about, series_at(name) AS at, " FLOOR
-    " AS floor FROM sorted),"
+    " said AS (SELECT *, series_at(name) AS at, " FLOOR " AS floor FROM sorted),"
     " grouped AS (SELECT *, count(*) OVER (PARTITION BY " QUESTION ") AS releases,"
     "  dense_rank() OVER (ORDER BY " QUESTION ") AS rank FROM said)"
     " SELECT name AS release, kind, options, day, about, at, floor, series_title(name) "
@@ -124,14 +95,11 @@ static const char *const prepare_sql[] = {
     " f.release"};
 
 int page_lines(struct page *page) {
-  char *unit = page_unit(page);
   if (!series_register(page->facts)) error_set_memory(page->error);
   for (size_t i = 0; i < sizeof prepare_sql / sizeof *prepare_sql; i++) {
     sqlite3_stmt *statement = facts_prepare(page->facts, prepare_sql[i], page->error);
-    if (statement) sqlite3_bind_text(statement, 1, unit, -1, SQLITE_TRANSIENT);
     facts_row(statement, page->error);
     sqlite3_finalize(statement);
   }
-  sqlite3_free(unit);
   return !error_is_set(page->error);
 }

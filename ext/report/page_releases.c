@@ -53,49 +53,8 @@ enum {
   HAS_CHARTS
 };
 
-/* The kinds in words. A kind with the prefix "ou_" has the words of the kind without the prefix. */
-static const struct kind {
-  const char *kind, *words;
-  int counts;
-} kinds[] = {
-    {"count", "count", 1},
-    {"count_distinct", "count of units", 1},
-    {"sum", "sum", 0},
-    {"avg", "average", 0},
-    {"var", "variance", 0},
-    {"stddev", "standard deviation", 0},
-    {"quantile", "quantiles", 0},
-    {"median", "median", 0},
-    {"histogram", "histogram", 1},
-    {"bounds", "bounds of nearly all values", 0},
-    {"vec_sum", "sum of vectors", 0},
-    {"vec_avg", "average of vectors", 0},
-    {"group_count", "counts by group", 1},
-    {"group_sum", "sums by group", 0},
-    {"group_avg", "averages by group", 0},
-    {"group_var", "variances by group", 0},
-    {"group_stddev", "standard deviations by group", 0},
-    {"group_count_distinct", "counts of units by group", 1},
-    {"group_histogram", "histograms by group", 1},
-    {"group_quantile", "quantiles by group", 0},
-    {"group_median", "medians by group", 0},
-    {"choice", "most common category", 0},
-    {"response_count", "counts of randomised answers", 1},
-    {"sgd", "coefficients of a model", 0},
-};
-
-/* Returns null for an unknown kind. */
-static const struct kind *kind_of(const char *name) {
-  if (strncmp(name, "ou_", 3) == 0) name += 3;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (strcmp(kinds[i].kind, name) == 0) return &kinds[i];
-  return 0;
-}
-
-static void write_kind(struct page *page, const char *name) {
-  const struct kind *kind = kind_of(name);
-  html_text(page->html, kind ? kind->words : name);
-  if (kind && strncmp(name, "ou_", 3) == 0) sqlite3_str_appendall(page->html, ", shrunk");
+static int is_count(const char *kind) {
+  return strstr(kind, "count") || strstr(kind, "histogram");
 }
 
 /* ---- charts ---------------------------------------------------------------------------------- */
@@ -144,13 +103,12 @@ static void table_open(struct table *table, const char *first, int has_axis) {
 }
 
 static struct scale scale_of_row(struct table *table) {
-  const struct kind *kind = kind_of(text_of(table, KIND));
   if (sqlite3_column_type(table->row, LOWEST) != SQLITE_FLOAT ||
       sqlite3_column_type(table->row, HIGHEST) != SQLITE_FLOAT)
     return (struct scale){0, 0};
   double low = sqlite3_column_double(table->row, LOWEST);
   /* The scale of a count does not go below 0. */
-  return (struct scale){kind && kind->counts ? fmax(low, 0) : low,
+  return (struct scale){is_count(text_of(table, KIND)) ? fmax(low, 0) : low,
                         sqlite3_column_double(table->row, HIGHEST)};
 }
 
@@ -205,9 +163,8 @@ static int write_line(struct table *table, int is_shown) {
   return more;
 }
 
-/* Writes what the figures of a release are, for example "count · a patient counts for …". */
+/* Writes what the figures of a release are, for example "rows, at most 5 of each patient". */
 static void write_about(struct table *table) {
-  write_kind(table->page, text_of(table, KIND));
   html_text(table->page->html, text_of(table, ABOUT_TEXT));
 }
 
@@ -253,8 +210,7 @@ static void write_series_heading(struct table *table) {
   write_about(table);
   sqlite3_str_appendf(page->html, " · %s releases, %s to %s</small></h3>\n",
                       text_of(table, RELEASES), text_of(table, FIRST), text_of(table, LAST));
-  const struct kind *kind = kind_of(text_of(table, KIND));
-  page_trends(page, sqlite3_column_int(table->row, SERIES), kind && kind->counts);
+  page_trends(page, sqlite3_column_int(table->row, SERIES), is_count(text_of(table, KIND)));
 }
 
 /* Writes a series of releases of one number, with one scale for all lines. */

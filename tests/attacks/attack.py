@@ -38,6 +38,7 @@ class Call(NamedTuple):
     parameters: dict
     keys: bool = False  # the aggregate takes public keys
     linear: bool = True  # published values are centre + shrink (lattice point - centre)
+    clip: bool = False  # the kind needs an option clip
 
     def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
         """Returns the SQL of the aggregate in the owner's SELECT. `changes` has new values for parameters, and options that are
@@ -57,7 +58,8 @@ class Call(NamedTuple):
     def options(self, name, changes):
         keys = {"keys": json.dumps(KEYS)} if self.keys else {}
         named = {"name": json.dumps(name)} if name is not None else {}
-        return "{" + ",".join(f'"{key}":{value}' for key, value in {**named, **keys, **changes}.items()) + "}"
+        clip = {"clip": "1"} if self.clip else {}
+        return "{" + ",".join(f'"{key}":{value}' for key, value in {**named, **keys, **clip, **changes}.items()) + "}"
 
 
 def text(value):
@@ -84,7 +86,7 @@ CALLS += [
     Call("stddev", "x, {lo}, {hi}", "x", RANGE, linear=False),
     Call("quantile", "x, {q}, {lo}, {hi}", "x", {"q": "0.25", **RANGE}, linear=False),
     Call("median", "x, {lo}, {hi}", "x", RANGE, linear=False),
-    Call("histogram", "x, {lo}, {hi}, {bins}", "x", {**RANGE, "bins": "8"}),
+    Call("histogram", "x, {lo}, {hi}, {bins}", "x", {**RANGE, "bins": "8"}, clip=True),
     Call("vec_sum", "v, {dim}, {clip}", "v", VECTOR),
     Call("vec_avg", "v, {dim}, {clip}", "v", VECTOR, linear=False),
     Call("group_count", "key, {clip}", "key", {"clip": "1"}, keys=True),
@@ -93,7 +95,7 @@ CALLS += [
     Call("group_var", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
     Call("group_stddev", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
     Call("group_count_distinct", "key", "key", {}, keys=True),
-    Call("group_histogram", "key, x, {lo}, {hi}, {bins}", "key, x", {**RANGE, "bins": "8"}, keys=True),
+    Call("group_histogram", "key, x, {lo}, {hi}, {bins}", "key, x", {**RANGE, "bins": "8"}, keys=True, clip=True),
     Call("group_quantile", "key, x, {q}, {lo}, {hi}", "key, x", {"q": "0.25", **RANGE}, keys=True, linear=False),
     Call("group_median", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
     Call("ou_avg", "x, {lo}, {hi}, {radius}", "x", {**RANGE, "radius": "100"}, linear=False),

@@ -57,7 +57,7 @@ def test_failed_answers_are_paid_for_too():
     """If a statement fails after the draw, the release is charged."""
     db = system(tiers={})
     room_for(db, ROOM)
-    thrown_away = "SELECT json('{' || dp_release('audience', 'count', 'SELECT x FROM people'))"
+    thrown_away = "SELECT json('{' || dp_release('audience', 'count', 'SELECT x FROM people', '{\"clip\":1}'))"
     for _ in range(ROOM):
         assert "malformed JSON" in refused(db, thrown_away)
     assert "would exceed its budget" in refused(db, thrown_away)

@@ -73,8 +73,8 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
 # The test kills this batch at one of its writes to files.
 
 BATCH = [
-    {"tier": "inner", "kind": "count", "sql": "SELECT x FROM people", "options": {"name": "a"}, "diffuse": ["outer"]},
-    {"tier": "outer", "kind": "count", "sql": "SELECT x FROM people", "options": {"name": "b"}},
+    {"tier": "inner", "kind": "count", "sql": "SELECT x FROM people", "options": {"name": "a", "clip": 1}, "diffuse": ["outer"]},
+    {"tier": "outer", "kind": "count", "sql": "SELECT x FROM people", "options": {"name": "b", "clip": 1}},
 ]
 BATCH_CHARGES = 2 + 2  # each tier pays for its own publications and those of outer tiers
 BATCH_PUBLISHED = 2 + 1

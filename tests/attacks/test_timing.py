@@ -54,7 +54,7 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 
 @alarm(4e-9)
 @pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
-                                        ("SELECT dp_release('inner', 'count', 'SELECT x FROM people')", 1)])
+                                        ("SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{\"clip\":1}')", 1)])
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
     """The sampler picks the noise from 32 draws that it makes together. The remaining correlation between the time and the
     noise is 0.01, so the time explains a hundredth of a percent of the variance. The test fails at a correlation above 0.08,

@@ -38,7 +38,7 @@ def rounded_up(total):
 def many(db, count, weight):
     """Makes `count` unnamed releases in one statement."""
     sql = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-           f" SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{{\"weight\":{weight}}}') FROM n")
+           f" SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{{\"weight\":{weight},\"clip\":1}}') FROM n")
     assert len(db.execute(sql, (count,)).fetchall()) == count
 
 

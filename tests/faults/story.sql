@@ -30,7 +30,7 @@ SELECT dp_mix('symbol', 'b', '[["p","p",0.5],["p","q",0.5],["q","q",1],["null","
 SELECT dp_mix('symbol', 'b', '[["q","q",1],{"x":"p","y":"p","p":0.5},["p","q",0.5],[null,"p",1.0]]') IS NULL;
 SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
 SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
-SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', 'empty') IS NULL;
+SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', '{"name":"empty","clip":1}') IS NULL;
 PRAGMA threads = 2;
 SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 5 OR x IS NULL', '{"clip":9}') IS NULL;
 SELECT dp_release('a', 'group_count', 'SELECT k, u FROM t', '{"clip":1}') IS NULL;

@@ -37,9 +37,9 @@ def test_private_keys_need_delta_keys_and_cannot_be_refined(path):
 @pytest.mark.parametrize("kind,options,message", [
     ("quantile", {"q": True, "lo": 0, "hi": 1}, "q must be a number"),
     ("vec_sum", {"clip": 1}, "dim is missing"),
-    ("histogram", {"lo": 0, "hi": 1}, "bins is missing"),
-    ("group_count", {"keys": [1], "max_groups": 2}, "max_groups is for keys that are selected privately"),
-    ("group_count", {"keys": [1], "key_share": 0.5}, "key_share is for keys that are selected privately"),
+    ("histogram", {"clip": 1, "lo": 0, "hi": 1}, "bins is missing"),
+    ("group_count", {"clip": 1, "keys": [1], "max_groups": 2}, "max_groups is for keys that are selected privately"),
+    ("group_count", {"clip": 1, "keys": [1], "key_share": 0.5}, "key_share is for keys that are selected privately"),
 ])
 def test_options_that_are_missing_or_do_not_go_together(db, kind, options, message):
     assert message in refused(db, "SELECT dp_release('clinic', ?, 'SELECT 1, 1', ?)", kind, json.dumps(options))

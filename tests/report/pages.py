@@ -63,9 +63,9 @@ def hostile(path):
     for i, name in enumerate(names):
         one(db, "SELECT dp_tier(?, ?, ?, 1e-6)", name, 0.5 / 3**i, 40.0 / 1.5**i)
     for name in HOSTILE:
-        one(db, "SELECT dp_release(?, 'count', 'SELECT 1, u FROM t', ?)", names[0], json.dumps({"name": name}))
+        one(db, "SELECT dp_release(?, 'count', 'SELECT 1, u FROM t', ?)", names[0], json.dumps({"name": name, "clip": 1}))
         one(db, "SELECT dp_diffuse(?, ?)", name, names[6])
-    one(db, "SELECT dp_release(?, 'group_count', 'SELECT k, u FROM t', ?)", names[2], json.dumps({"name": "</table>", "keys": HOSTILE}))
+    one(db, "SELECT dp_release(?, 'group_count', 'SELECT k, u FROM t', ?)", names[2], json.dumps({"name": "</table>", "keys": HOSTILE, "clip": 1}))
     for tier in names[3:]:
         one(db, "SELECT dp_diffuse('</table>', ?)", tier)
     return db

@@ -68,16 +68,16 @@ def test_what_inner_tiers_do_does_not_change_a_byte(path):
     and new tiers."""
     db = create(path)
     rows = "SELECT minutes, patient FROM visits"
-    one(db, "SELECT dp_release('region', 'count', ?, 'known')", rows)
+    one(db, "SELECT dp_release('region', 'count', ?, '{\"name\":\"known\",\"clip\":1}')", rows)
     one(db, "SELECT dp_diffuse('known', 'public')")
-    one(db, "SELECT dp_release('public', 'group_count', ?, ?)", rows, '{"name":"groups","keys":[0,1,2,3]}')
-    one(db, "SELECT dp_release('public', 'count', ?)", rows)  # unnamed
+    one(db, "SELECT dp_release('public', 'group_count', ?, ?)", rows, '{"name":"groups","keys":[0,1,2,3],"clip":1}')
+    one(db, "SELECT dp_release('public', 'count', ?, '{\"clip\":1}')", rows)  # unnamed
     before = {tier: report(db, tier) for tier in ("region", "public")}
     owner = report(db)
     one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", rows, '{"name":"inner secret","clip":10}')
-    one(db, "SELECT dp_release('clinic', 'count', ?, ?)", rows, '{"name":"known","refine":true}')
-    one(db, "SELECT dp_release('clinic', 'count', ?)", rows)
-    one(db, "SELECT dp_release('clinic', 'count', ?, 'gone')", rows)
+    one(db, "SELECT dp_release('clinic', 'count', ?, ?)", rows, '{"name":"known","refine":true,"clip":1}')
+    one(db, "SELECT dp_release('clinic', 'count', ?, '{\"clip\":1}')", rows)
+    one(db, "SELECT dp_release('clinic', 'count', ?, '{\"name\":\"gone\",\"clip\":1}')", rows)
     one(db, "SELECT dp_discard('gone')")
     refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1', ?)", '{"name":"failed","clip":1}')
     add_tiers(db, [("ward", 0.5, 100.0, 1e-6)])
@@ -86,7 +86,7 @@ def test_what_inner_tiers_do_does_not_change_a_byte(path):
     assert "clinic" not in before["region"]
     assert "region" not in before["public"] and "clinic" not in before["public"]
     # Control: the pages do show a new release at an outer tier.
-    one(db, "SELECT dp_release('public', 'count', ?, 'another')", rows)
+    one(db, "SELECT dp_release('public', 'count', ?, '{\"name\":\"another\",\"clip\":1}')", rows)
     assert report(db, "public") != before["public"] and "another" in report(db, "region")
 
 
@@ -122,7 +122,7 @@ def test_nothing_comes_from_elsewhere(clinic):
 def test_200_releases_at_three_tiers_are_a_page_of_200_kB(tmp_path):
     db = create(tmp_path / "a.db", tiers=[("clinic", 0.004, 80.0, 1e-6), ("region", 0.001, 50.0, 1e-6), ("public", 0.0002, 30.0, 1e-6)])
     for i in range(200):
-        one(db, "SELECT dp_release('clinic', 'count', 'SELECT minutes, patient FROM visits', ?)", f"visits {i}")
+        one(db, "SELECT dp_release('clinic', 'count', 'SELECT minutes, patient FROM visits', json_object('name', ?, 'clip', 1))", f"visits {i}")
         for tier in ("region", "public"):
             one(db, "SELECT dp_diffuse(?, ?)", f"visits {i}", tier)
     size = len(report(db).encode())
@@ -150,7 +150,7 @@ def test_what_was_public_when_read_is_named(tmp_path):
     one(db, "SELECT dp_protect('visit', 'patient')")
     one(db, "SELECT dp_public('staff')")
     add_tiers(db)
-    one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit JOIN staff USING (ward)', 'early')")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit JOIN staff USING (ward)', '{\"name\":\"early\",\"clip\":1}')")
     assert "public when read" not in words(db, "public").lower()
     one(db, "SELECT dp_protect('staff', 'patient')")
     assert "Public when read, protected now early read staff while that table was public" in words(db, "public")
@@ -191,7 +191,7 @@ def test_budgets_and_their_history(path):
     """The shares that are spent and left add up to 100%, and the bar has the length of the spent share."""
     db = create(path)
     for i in range(20):
-        one(db, "SELECT dp_release('region', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+        one(db, "SELECT dp_release('region', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     page = report(db, "region")
     spent, left = map(float, re.findall(r"Spent: ([\d.]+)%.*?Left: ([\d.]+)%", page)[0])
     rate, limit = db.execute("SELECT spent_rate, rate_limit FROM dp_budget JOIN dp_tier ON name = tier WHERE tier = 'region'").fetchone()
@@ -205,7 +205,7 @@ def test_budgets_and_their_history(path):
 def test_periods(tmp_path):
     db = create(tmp_path / "a.db", tiers=[])
     one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
-    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', 'r')")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"r\",\"clip\":1}')")
     said = words(db, "public")
     assert re.search(r"ε = 1, δ = 1 in 1,000,000 in each month\. A best guess is right in at most 73\.11 of 100 cases\. Spent: ", said)
     assert re.search(r"These figures are for the period from \d{4}-\d\d-01 until before \d{4}-\d\d-01\.", said)
@@ -232,7 +232,7 @@ def test_the_history_of_a_budget(path, clock):
     days = ["2026-01-10", "2026-01-10", "2026-01-31", "2026-03-01", "2026-12-24"]
     for i, day in enumerate(days):
         clock.set(f"{day} 12:00:00")
-        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     first, corners = history(report(db, "public"))
     rate, limit = db.execute("SELECT (SELECT sum(rate) FROM dp_charge WHERE tier = 'public') / 5, rate_limit FROM dp_tier"
                              " WHERE name = 'public'").fetchone()
@@ -248,7 +248,7 @@ def test_the_history_starts_anew_in_each_period_and_the_clock_changes_no_page(tm
     one(db, "SELECT dp_tier('public', 0.0005, 1.0, 1e-6, ?)", '{"period":"month"}')
     for i, day in enumerate(["2026-01-10", "2026-01-20", "2026-02-03", "2026-03-15"]):
         clock.set(f"{day} 12:00:00")
-        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     page = report(db, "public")
     _, corners = history(page)
     share = corners[0][1]
@@ -262,7 +262,8 @@ def test_the_history_starts_anew_in_each_period_and_the_clock_changes_no_page(tm
 
 def test_kinds_have_words(clinic):
     said = words(connect(clinic))
-    for word in ("count · ", "average · ", "median · ", "histogram · ", "counts by group · ", "averages by group · ", "sum · "):
+    for word in ("rows, at most ", "average of values from ", "median of values from ", "rows in each bin of values from ",
+                 "rows in each group, at most ", " in each group, each ", "sum, from "):
         assert word in said
     for ward in WARDS:
         assert ward in said
@@ -292,7 +293,7 @@ def test_a_guarded_connection_reports_its_own_tier_only(clinic):
 
 def test_books_that_do_not_verify_have_no_page(tmp_path):
     db = create(tmp_path / "a.db")
-    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', 'r')")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"r\",\"clip\":1}')")
     db.close()
     ledger = sqlite3.connect(tmp_path / "a.db-ledger")
     ledger.execute("UPDATE dp_value SET value = value + 1")

@@ -26,7 +26,8 @@ def visits(path, tiers=(("clinic", 1e4), ("public", 1e3)), unit="patient"):
 
 
 def release(db, name, kind="count", sql="SELECT 1 FROM visit", diffuse=("public",), **options):
-    one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, sql, json.dumps({"name": name, **options}))
+    clip = {"clip": 1} if kind == "count" else {}
+    one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, sql, json.dumps({"name": name, **clip, **options}))
     for tier in diffuse:
         one(db, "SELECT dp_diffuse(?, ?)", name, tier)
 
@@ -66,11 +67,11 @@ def charts(page):
 def test_names_that_differ_in_their_period(path, names, title, period):
     db = visits(path)
     for i, name in enumerate(names):
-        release(db, name, sql=f"SELECT 1 FROM visit WHERE month = {i + 1}")
+        release(db, name, sql=f"SELECT 1 FROM visit WHERE month = {i + 1}", clip=1)
     found = series(report(db))
     ends = re.findall(r"</svg><div class=ends><span>(.*?)</span><span>(.*?)</span></div></section>", report(db))
     assert ends == ([] if title is None else [tuple(period.split(" to "))])
-    assert found == ([] if title is None else [(title, f"count · a patient counts for at most 1 row · 2 releases, {period}")])
+    assert found == ([] if title is None else [(title, f"rows, at most 1 of each patient · 2 releases, {period}")])
     assert all(name in words(db) for name in names)
 
 
@@ -108,22 +109,22 @@ def test_a_chart_has_the_figures_at_their_times(path):
 def test_an_outer_page_shows_nothing_of_inner_months(path):
     db = visits(path)
     for m in (1, 2, 3):
-        release(db, f"visits 2025-{m:02}", sql=f"SELECT 1 FROM visit WHERE month = {m}", diffuse=() if m == 3 else ("public",))
+        release(db, f"visits 2025-{m:02}", sql=f"SELECT 1 FROM visit WHERE month = {m}", diffuse=() if m == 3 else ("public",), clip=1)
     assert "3 releases, 2025-01 to 2025-03" in report(db)
     page = report(db, "public")
     assert "2 releases, 2025-01 to 2025-02" in page and "2025-03" not in page and "3 releases" not in page
 
 
 @pytest.mark.parametrize("kind,sql,options,said", [
-    ("count", "SELECT 1 FROM visit", {"clip": 1500}, "count · a patient counts for at most 1,500 rows · "),
-    ("sum", "SELECT days FROM visit", {"clip": 2.5}, "sum · the total of a patient counts up to 2.5 · "),
-    ("avg", "SELECT days FROM visit", {"lo": -1, "hi": 9}, "average · a patient counts for at most 1 row · values from -1 to 9 · "),
-    ("median", "SELECT days FROM visit", {"lo": 0, "hi": 9, "grid": 0.5}, "median · a patient counts for at most 1 row · values from 0 to 9 in steps of 0.5 · "),
+    ("count", "SELECT 1 FROM visit", {"clip": 1500}, "rows, at most 1,500 of each patient · "),
+    ("sum", "SELECT days FROM visit", {"clip": 2.5}, "sum, from -2.5 to 2.5 of each patient · "),
+    ("avg", "SELECT days FROM visit", {"lo": -1, "hi": 9}, "average of values from -1 to 9, each patient counts once · "),
+    ("median", "SELECT days FROM visit", {"lo": 0, "hi": 9, "grid": 0.5}, "median of values from 0 to 9 in steps of 0.5, each patient counts once · "),
     ("group_sum", "SELECT ward, days FROM visit", {"clip": 9, "keys": ["A", "B"]},
-     "sums by group · the total of a patient counts up to 9 in a group · groups from a public list · "),
+     "sum in each group, from -9 to 9 of each patient (one in many groups counts less in each) · "),
     ("group_count_distinct", "SELECT ward FROM visit", {"keys": ["A", "B"]},
-     "counts of units by group · a patient counts at most once in a group · groups from a public list · "),
-    ("count_distinct", "SELECT 1 FROM visit", {}, "count of units · each patient counts once · ")])
+     "patients in each group (one in many groups counts less in each) · "),
+    ("count_distinct", "SELECT 1 FROM visit", {}, "patients · ")])
 def test_what_a_figure_is(path, kind, sql, options, said):
     db = visits(path)
     release(db, "r", kind, sql, **options)
@@ -133,14 +134,15 @@ def test_what_a_figure_is(path, kind, sql, options, said):
 def test_private_groups_and_rows(tmp_path):
     db = visits(tmp_path / "a.db", tiers=())
     one(db, "SELECT dp_tier('clinic', 1e4, 1e9, 1e-2, 'rdp', 1e-3)")
-    release(db, "r", "group_count", "SELECT ward FROM visit", (), max_groups=2)
-    assert "at most 1 row in a group · only groups that are large enough, at most 2 for each patient · " in words(db)
+    release(db, "r", "group_count", "SELECT ward FROM visit", (), clip=1, max_groups=2)
+    assert ("rows in each group, at most 1 of each patient (one in many groups counts less in each), at most 2 groups of each patient,"
+            " only groups that are large enough · ") in words(db)
     rows = connect(tmp_path / "b.db")
     rows.execute("CREATE TABLE t AS SELECT 1 AS x")
     one(rows, "SELECT dp_init('{\"protects\":\"row\",\"unchecked\":true}')")
     one(rows, "SELECT dp_tier('clinic', 1, 1e9, 1e-6)")
     release(rows, "r", "avg", "SELECT x FROM t", (), lo=0, hi=2)
-    assert "average · values from 0 to 2 · " in words(rows)
+    assert "average of values from 0 to 2 · " in words(rows)
 
 
 def test_clipping_is_said_once_for_a_question(path):

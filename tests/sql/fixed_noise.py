@@ -14,7 +14,7 @@ from noise_helpers import BUILD
 EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
 for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}), ("group_avg", {"lo": -3, "hi": 5}),
                        ("group_var", {"lo": -3, "hi": 5}), ("group_count_distinct", {"clip": 2}),
-                       ("group_histogram", {"lo": -3, "hi": 5, "bins": 5}), ("group_quantile", {"q": 0.3, "lo": -3, "hi": 5, "bins": 8})):
+                       ("group_histogram", {"clip": 1, "lo": -3, "hi": 5, "bins": 5}), ("group_quantile", {"q": 0.3, "lo": -3, "hi": 5, "bins": 8})):
     EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # a unit keeps all its private keys, so none are chosen at random
 TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
 COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}

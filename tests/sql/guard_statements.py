@@ -105,21 +105,21 @@ OWNERS = ["dp_init()", "dp_init('{}')", "dp_tier('new', 0.5, 1, 1e-6)", "dp_drop
           "dp_mix('total', 'public', '[[\"a\",\"a\",1]]')", "dp_exposure('public')", "dp_exposure('clinic')", "dp_verify()",
           "dp_interval('total', 'public', NULL, 0.9)", "dp_interval('inner', 'clinic', NULL, 0.9)",
           "dp_predict('inner', 'public', '[1]')", "dp_sgd_profile('inner')", "dp_grant('visitors', 'public', 0.1)", "dp_grant('visitors', 'clinic', 0.1)", "dp_guard('clinic')", "dp_guard('public')",
-          "dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
-          "dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
+          "dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
+          "dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
           "dp_plan('clinic', 'count', 1)", "dp_plan('public', 'count', 1)", "dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"}]')"]
 
 AGGREGATES = ["dp_count('public', 1, 1, 1)", "dp_sum('public', 1, 1, 1)", "dp_avg('public', 1, 0, 1, 1)", "dp_var('public', 1, 0, 1, 1)",
               "dp_stddev('public', 1, 0, 1, 1)", "dp_median('public', 1, 0, 1, 1)", "dp_histogram('public', 1, 0, 1, 4, 1)", "dp_bounds('public', 1, 1)",
               "dp_vec_sum('public', '[1]', 1, 1, 1)", "dp_group_count('public', 'a', 1)", "dp_group_sum('public', 'a', 1, 1, 1)",
               "dp_ou_sum('public', 1, 1, 1, 1)", "dp_choice('public', 'a', '[\"a\"]', 1)", "dp_merge('public', x'00')",
-              "dp_partial('count', 1, 1, NULL)", "dp_partial('count', NULL)", "dp_sgd('public', 1, '[1]', 1, '{}')",
+              "dp_partial('count', 1, 1, NULL)", "dp_partial('count', NULL, '{\"clip\":1}')", "dp_sgd('public', 1, '[1]', 1, '{}')",
               "dp_response_count('public', 'a', 1, '{}')"]
 
 REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + JOINED + NAMED + WRITES + ["SELECT " + call for call in FUNCTIONS]
            + ["SELECT " + call for call in OWNERS + AGGREGATES] + ["SELECT " + call + " FROM ward" for call in AGGREGATES]
-           + ["SELECT * FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
-              "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
+           + ["SELECT * FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
+              "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
               "SELECT * FROM dp_answer", "SELECT CAST(dp_discard('total') AS TEXT)", "SELECT iif(1, dp_verify(), 1)"])
 
 TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve dp_column".split()

@@ -13,7 +13,7 @@ BATCH = [
     {"tier": "clinic", "kind": "sum", "sql": "SELECT minutes, patient FROM visits",
      "options": {"name": "minutes", "clip": 20}, "diffuse": ["region", "public"]},
     {"tier": "region", "kind": "group_count", "sql": "SELECT patient % 3, patient FROM visits",
-     "options": {"name": "thirds", "keys": ["0", "1", "2"]}, "diffuse": ["public"]},
+     "options": {"name": "thirds", "keys": ["0", "1", "2"], "clip": 1}, "diffuse": ["public"]},
     {"tier": "public", "kind": "median", "sql": "SELECT minutes, patient FROM visits",
      "options": {"name": "middle", "lo": 0, "hi": 8, "bins": 16}},
     {"tier": "clinic", "kind": "choice", "sql": "SELECT patient % 2, patient FROM visits",
@@ -77,7 +77,7 @@ def test_private_keys_and_slack_are_charged_once_for_each_publication(tmp_path, 
     tiers = [("clinic", 0.04, 12.0, 1e-5, accountant, 4e-6), ("region", 0.01, 11.0, 1e-5, accountant, 3e-6),
              ("public", 0.002, 10.0, 1e-5, accountant, 2e-6)]
     together, single = (create(tmp_path / name, tiers=tiers) for name in ("a.db", "b.db"))
-    options = {"name": "by patient", "max_groups": 2}
+    options = {"name": "by patient", "max_groups": 2, "clip": 1}
     element = {"tier": "clinic", "kind": "group_count", "sql": "SELECT patient % 5, patient FROM visits", "options": options,
                "diffuse": ["public", "region"]}
     batch(together, [element])
@@ -140,10 +140,10 @@ def test_a_batch_that_does_not_fit_charges_nothing(path, where):
     add_visits(db)
     one(db, INIT)
     add_tiers(db, [("clinic", 0.01, 1.0, 1e-6), ("public", 0.001, 0.3, 1e-6)])
-    one(db, "SELECT dp_release('public', 'count', ?, 'before')", ROWS)
+    one(db, "SELECT dp_release('public', 'count', ?, '{\"name\":\"before\",\"clip\":1}')", ROWS)
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'public'") == 1
     element = {"tier": "clinic", "kind": "count", "sql": ROWS}
-    elements = [{**element, "options": {"name": name}} for name in "abc"]
+    elements = [{**element, "options": {"name": name, "clip": 1}} for name in "abc"]
     if where == "a diffusion":
         elements = [{**e, "diffuse": ["public"]} for e in elements[:2]]
     else:
@@ -157,7 +157,7 @@ def test_a_batch_that_does_not_fit_charges_nothing(path, where):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "good"}}
+GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "good", "clip": 1}}
 
 
 @pytest.mark.parametrize("wrong,message", [
@@ -165,14 +165,14 @@ GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "goo
     ({"sql": "DELETE FROM visits"}, "sql must be one SELECT that only reads"), ({"sql": "SELECT 1"}, "sql must give 2 columns"),
     ({"kind": "mean"}, "unknown kind"), ({"tier": "village"}, "unknown tier"), ({"diffuse": ["village"]}, "unknown tier"),
     ({"diffuse": "public"}, "diffuse must be a JSON array"), ({"diffuse": [1]}, "diffuse must list the names of tiers"),
-    ({"diffuse": ["clinic"]}, "tier 'clinic' is not outside tier 'clinic'"), ({"options": {"name": "b", "refine": True}}, "refine is not for dp_batch"),
+    ({"diffuse": ["clinic"]}, "tier 'clinic' is not outside tier 'clinic'"), ({"options": {"name": "b", "clip": 1, "refine": True}}, "refine is not for dp_batch"),
     ({"tier": "public", "diffuse": ["region"]}, "tier 'region' is not outside tier 'public'"), ({"colour": 1}, "unknown member 'colour'"),
     ({"options": {"name": "b", "rows": 5}}, "unknown option: rows is for dp_plan() only (known options: name, "),
-    ({"options": {"name": "good"}}, "the name 'good' is given twice"),
+    ({"options": {"name": "good", "clip": 1}}, "the name 'good' is given twice"),
     ({"kind": "choice", "sql": "SELECT 'a', 1", "options": {"name": "c", "candidates": ["a"]}, "diffuse": ["public"]}, "only through a kernel")])
 def test_a_wrong_element_charges_nothing(path, wrong, message):
     db = create(path)
-    elements = [GOOD, {**GOOD, "options": {"name": "bad"}, **wrong}]
+    elements = [GOOD, {**GOOD, "options": {"name": "bad", "clip": 1}, **wrong}]
     said = refused(db, "SELECT dp_batch(?)", json.dumps(elements))
     assert message in said and "release 1 of the batch: " in said
     assert charges(db) == [] and states(db) == {}
@@ -202,7 +202,7 @@ def test_a_name_with_another_query_or_other_parameters_is_refused(path):
 
 
 FAILS = {"tier": "region", "kind": "count", "sql": "SELECT abs(-9223372036854775807 - minutes), patient FROM visits",
-         "options": {"name": "overflow"}, "diffuse": ["public"]}
+         "options": {"name": "overflow", "clip": 1}, "diffuse": ["public"]}
 OVERFLOW = {**FAILS, "sql": "SELECT abs(-9223372036854775807 - patient), patient FROM visits"}
 
 
@@ -314,7 +314,7 @@ def test_a_killed_dp_release_is_finished_but_not_at_another_tier(path):
     run("""
         db = connect(sys.argv[1])
         db.create_function("die", 1, lambda x: os.kill(os.getpid(), signal.SIGKILL))
-        one(db, "SELECT dp_release('clinic', 'count', 'SELECT die(1), patient FROM visits', 'good')")
+        one(db, "SELECT dp_release('clinic', 'count', 'SELECT die(1), patient FROM visits', json_object('name', 'good', 'clip', 1))")
         """, path, expect=-9)
     db = connect(path)
     db.create_function("die", 1, lambda x: x)
@@ -347,7 +347,7 @@ def test_diffusions_that_are_paid_cost_nothing_by_hand(path):
 
 def test_a_batch_cannot_run_inside_a_release(path):
     db = create(path)
-    message = refused(db, "SELECT dp_release('clinic', 'count', ?, 'a')",
+    message = refused(db, "SELECT dp_release('clinic', 'count', ?, '{\"name\":\"a\",\"clip\":1}')",
                       "SELECT dp_batch('[]'), patient FROM visits")
     assert "cannot read from another release" in message or "not authorized" in message or "unsafe" in message
 

@@ -30,7 +30,7 @@ def book(path):
             ("clinic", "sum", {"name": 'a "quoted"\\ name\n', "clip": 1 / 3}),
             ("region", "count", {"name": "b", "clip": 3, "weight": 1 / 7}),
             ("public", "ou_sum", {"name": "ç✓", "clip": 1e-150, "radius": 1e-149 / 3, "centre": -1e-151 / 7}),
-            ("clinic", "ou_count", {"theta": 1 / 3, "rho": 1e5 / 7, "weight": 0.1}),
+            ("clinic", "ou_count", {"clip": 1, "theta": 1 / 3, "rho": 1e5 / 7, "weight": 0.1}),
             ("region", "sum", {"name": "big", "clip": 1e150 / 3, "weight": 0.01}),
             ("public", "sum", {"name": "refined", "clip": 10}),
             ("clinic", "sum", {"name": "gone", "clip": 10, "weight": 1e-3})]:

@@ -362,7 +362,7 @@ def test_questions_of_a_policy_and_their_audience():
         batch = [{"tier": "clinic", "kind": "sum", "sql": "SELECT sum(minutes) FROM visit WHERE minutes > 0", "diffuse": ["public"],
                   "options": {"clip": 20, "name": "minutes", "diagnose": True}},
                  {"tier": "clinic", "kind": "count", "sql": "SELECT minutes FROM visit", "options": {"name": "inner", "clip": 9, "diagnose": True}},
-                 {"tier": "public", "kind": "count", "sql": "SELECT minutes FROM visit", "options": {"name": "plain"}}]
+                 {"tier": "public", "kind": "count", "sql": "SELECT minutes FROM visit", "options": {"name": "plain", "clip": 1}}]
         one(db, "SELECT dp_batch(?)", json.dumps(batch))
         wanted = "about 31% of patients were cut down to the bound, because their total was beyond clip: a larger clip would lower the bias"
         assert clipping(db, "minutes", "clinic")["summary"] == clipping(db, "minutes", "public")["summary"] == wanted

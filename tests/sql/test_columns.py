@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPES = {"ID": "INTEGER", "WIDE": "INTEGER", "UNSIGNED": "INTEGER", "NUMBER": "INTEGER", "COUNT": "INTEGER", "REAL": "REAL",
          "TEXT": "TEXT", "BORROWED": "TEXT", "ACCOUNTANT": "TEXT", "NOW": "TEXT", "LATER": "TEXT", "BLOB": "BLOB"}
 MAY_BE_NULL = {"COUNT", "REAL", "TEXT", "BORROWED", "BLOB", "LATER"}
-COMPUTED = {"dp_value": [("display", "TEXT")]}  # columns that only the host's tables have; they follow the others
+COMPUTED = {"dp_value": [("display", "TEXT"), ("figure", "TEXT")]}  # columns that only the host's tables have; they follow the others
 BY_HAND = {"dp_ledger", "dp_path"}  # one row, which dp_init() writes, and a view
 
 

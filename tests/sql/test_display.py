@@ -158,7 +158,7 @@ def shown_by_ledger(path, kind, rows, lo=None, hi=None, grid=None, size=None):
 def book(tmp_path_factory):
     path = tmp_path_factory.mktemp("display") / "a.db"
     db = create(path)
-    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', 'a')")
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"a\",\"clip\":1}')")
     db.close()
     return path
 
@@ -219,7 +219,7 @@ def test_display_of_releases(path):
     """Tests dp_value.display for real releases of all forms."""
     db = create(path)
     rows = "SELECT minutes, patient FROM visits"
-    one(db, "SELECT dp_release('clinic', 'count', ?, 'n')", rows)
+    one(db, "SELECT dp_release('clinic', 'count', ?, '{\"name\":\"n\",\"clip\":1}')", rows)
     one(db, "SELECT dp_release('clinic', 'avg', ?, ?)", rows, '{"name":"m","lo":0,"hi":10}')
     one(db, "SELECT dp_release('clinic', 'median', ?, ?)", rows, '{"name":"q","lo":0,"hi":10}')
     one(db, "SELECT dp_release('clinic', 'group_count', 'SELECT minutes, patient FROM visits', ?)",

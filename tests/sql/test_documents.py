@@ -203,7 +203,7 @@ def test_program_of_guard(tmp_path, monkeypatch):
     pairs = re.findall(r"((?:^(?!-- ).*\n)+)((?:^-- .*\n)+)", typed, re.M)
     assert len(pairs) == 7 and "".join(map("".join, pairs)) == typed
     attacks = ["SELECT load_extension('build/diffuse');\n", "ATTACH 'hospital.db' AS again;\n", ".auth off;\n", ".trace off;\n",
-               "SELECT 1; SELECT 2;\n", "SELECT * FROM visit;\n", "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}');\n",
+               "SELECT 1; SELECT 2;\n", "SELECT * FROM visit;\n", "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}');\n",
                "SELECT dp_value.value FROM dp_value WHERE tier = 'clinic';\n"]
     end = "SELECT 'the end of one';\n"
     sent = [statement + end for statement, _ in pairs] + [statement + end for statement in attacks]

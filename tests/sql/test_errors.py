@@ -193,7 +193,7 @@ CALLS = [
     ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
     ("dp_sum(NULL, x, 1, unit) FROM t", "tier must be the name of a tier, not NULL"),
     ("dp_sum(5, x, 1, unit) FROM t", "tier must be the name of a tier, not a number"),
-    ("dp_release('nope', 'count', 'SELECT x, unit FROM t')", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_release('nope', 'count', 'SELECT x, unit FROM t', '{\"clip\":1}')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_diffuse('r', 'nope')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_exposure('nope')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_exposure('clinic, nope')", f"unknown tier {KNOWN_TIERS}"),
@@ -294,7 +294,7 @@ RELEASES = [
     ("ou_sum", SQL, '{"nope":1}',
      "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, rho, t)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
-    ("ou_count", SQL, None, NO_RADIUS),
+    ("ou_count", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS),
     ("ou_sum", SQL, '{"clip":1,"theta":1}', "theta and rho belong together (rho is missing)"),
     ("sum", "SELECT x FROM t", '{"clip":1}', COLUMNS + "1"),
@@ -339,7 +339,7 @@ def test_without_a_ledger(call):
 
 
 @pytest.mark.parametrize("call", ["dp_sum('a', x, 1, unit) FROM t", "dp_diffuse('x', 'a')", "dp_exposure('a')",
-                                  "dp_release('a', 'count', 'SELECT 1, 1')"])
+                                  "dp_release('a', 'count', 'SELECT 1, 1', '{\"clip\":1}')"])
 def test_without_a_tier(call):
     db = connect()
     one(db, INIT)
@@ -365,7 +365,7 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
         one(db, "SELECT dp_count('outer', x, 1, unit) FROM t")
     books = charges(db)
     for sql in ("SELECT dp_count('outer', x, 1, unit, 'n') FROM t",
-                "SELECT dp_release('outer', 'count', 'SELECT x, unit FROM t')"):
+                "SELECT dp_release('outer', 'count', 'SELECT x, unit FROM t', '{\"clip\":1}')"):
         message = error_of(db, sql)
         found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 8 at delta 1e-06: this needs rate 0.5, "
                              r"and (\S+) of (\S+) is left \(nothing was charged or read\)", message)

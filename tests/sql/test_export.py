@@ -24,7 +24,7 @@ def book(path):
     db = create(path, '{"unit":"patient","adjacency":"replace"}')
 
     def release(tier, kind, **options):
-        one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, ROWS, json.dumps(options))
+        one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, ROWS, json.dumps({"clip": 1, **options}))
 
     release("clinic", "sum", name="only the clinic knows", clip=10)
     release("clinic", "count")  # unnamed, inner
@@ -156,11 +156,11 @@ def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier)
         dump = list(sqlite3.connect(file).iterdump())
         return dump, file.read_bytes()
     before = content("before")
-    one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)')")
+    one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', '{\"clip\":1}')")
     one(book, """SELECT dp_release('clinic', 'ou_sum', 'SELECT minutes, patient FROM visits',
                  '{"name":"only the region knows","clip":10,"radius":1e4,"centre":100,"refine":true}')""")
     one(book, "SELECT dp_release('clinic', 'count', ?, ?)", ROWS,
-        json.dumps({"name": 'it\'s for "all"', "refine": True}))
+        json.dumps({"name": 'it\'s for "all"', "refine": True, "clip": 1}))
     one(book, "SELECT dp_diffuse('everywhere', 'clinic')")
     one(book, "SELECT dp_tier('ward', 0.1, 9.0, 1e-6)")
     assert content("after") == before
@@ -170,7 +170,7 @@ def test_times_are_days_and_their_order_tells_nothing(path, tmp_path):
     """The file has no time finer than a day, and the order of its rows does not show which value was published first."""
     db = create(path)
     for name in ("b", "a", "c"):
-        one(db, "SELECT dp_release('public', 'count', ?, ?)", ROWS, name)
+        one(db, "SELECT dp_release('public', 'count', ?, json_object('name', ?, 'clip', 1))", ROWS, name)
     handed = tmp_path / "handed"
     assert hand_over(path, "public", handed).returncode == 0
     assert not re.search(rb"\d\d:\d\d", handed.read_bytes())
@@ -275,7 +275,7 @@ def test_twice_in_one_session(book, path, tmp_path):
 
 def test_nothing_published_is_an_empty_file(path, tmp_path):
     db = create(path)
-    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', 'inner')")
+    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', '{\"name\":\"inner\",\"clip\":1}')")
     assert hand_over(path, "public", tmp_path / "x").returncode == 0
     file = sqlite3.connect(tmp_path / "x")
     assert file.execute("SELECT count(*) FROM value").fetchone() == (0,)
@@ -405,7 +405,7 @@ def test_an_inner_refinement_that_fails_takes_nothing_away(book, path, tmp_path)
     book.execute("DROP TABLE visits")
     book.execute("CREATE VIEW visits AS SELECT abs(-9223372036854775807 - 1) AS minutes, 1 AS patient")
     assert "integer overflow" in refused(book, "SELECT dp_release('region', 'count', ?, ?)", ROWS,
-                                         json.dumps({"name": 'it\'s for "all"', "refine": True}))
+                                         json.dumps({"name": 'it\'s for "all"', "refine": True, "clip": 1}))
     assert one(book, "SELECT count(*) FROM dp_charge") > charges
     one(book, "SELECT dp_export('public', ?)", str(tmp_path / "after"))
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()

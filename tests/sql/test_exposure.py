@@ -238,7 +238,7 @@ def test_texts_that_are_not_utf8_are_refused(code):
     for call in (f"dp_tier({bad}, 2, 1e6, 1e-6)", f"dp_count('a', 1, 1, NULL, {bad})", f"dp_count({bad}, 1, 1, NULL)",
                  f"dp_discard({bad})", f"dp_diffuse('r', {bad})", f"dp_exposure({bad})", f"dp_plan({bad}, 'count', 1)",
                  f"dp_count('a', 1, 1, NULL, {within % ('{$name$:$', '$}')})", f"dp_choice('a', 1, {within % ('[$', '$]')}, NULL)",
-                 f"dp_group_count('a', 1, 1, NULL, {within % ('{$keys$:[$', '$]}')})", f"dp_release('a', 'count', {within % ('SELECT $', '$, 1')})"):
+                 f"dp_group_count('a', 1, 1, NULL, {within % ('{$keys$:[$', '$]}')})", f"dp_release('a', 'count', {within % ('SELECT $', '$, 1')}, '{{\"clip\":1}}')"):
         assert "UTF-8" in refused(db, "SELECT " + call.replace("$", '"')), call
     assert [row[0] for row in db.execute("SELECT name FROM dp_tier")] == ["a"]
     assert [row[0] for row in db.execute("SELECT name FROM dp_release")] == ["r"] and one(db, "SELECT dp_verify()") == "ok"
@@ -253,9 +253,9 @@ def long_ledger(tmp_path_factory):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
     import ledger as history
     db = history.prepare(tmp_path_factory.mktemp("long") / "long.db", 30_000)
-    one(db, "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', 'again')")
+    one(db, "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', '{\"name\":\"again\",\"clip\":1}')")
     one(db, "SELECT dp_discard('again')")
-    one(db, "SELECT dp_release('out', 'count', 'VALUES (1, 1)', 'again')")
+    one(db, "SELECT dp_release('out', 'count', 'VALUES (1, 1)', '{\"name\":\"again\",\"clip\":1}')")
     yield db
     db.close()
 
@@ -309,7 +309,7 @@ def test_the_exposure_through_one_release_is_that_of_a_ledger_with_this_release_
         for name, rate in zip("xyz", RATES):
             one(db, "SELECT dp_tier(?, ?, 9, 1e-6)", name, rate)
         for name in names:
-            one(db, "SELECT dp_release('x', 'count', 'VALUES (1, 1)', ?)", name)
+            one(db, "SELECT dp_release('x', 'count', 'VALUES (1, 1)', json_object('name', ?, 'clip', 1))", name)
             one(db, "SELECT dp_diffuse(?, 'z')", name)
         ledgers.append(db)
     for tiers in ("x", "z", "x,z", "y"):

@@ -87,9 +87,9 @@ READERS = {
 
 WRITES = [
     SUM.replace("?", "'sum'"), SUM.replace(", ?", ""), "SELECT dp_diffuse('a', 'public')",
-    "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', 'count')",
+    "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"count\",\"clip\":1}')",
     "SELECT dp_tier('staff', 0.01, 9, 1e-6)",
-    "SELECT dp_merge('clinic', state, 'merged') FROM (SELECT dp_partial('count', minutes, patient, '{}') AS state FROM visits)",
+    "SELECT dp_merge('clinic', state, 'merged') FROM (SELECT dp_partial('count', minutes, patient, '{\"clip\":1}') AS state FROM visits)",
     SUM.replace("'clinic'", "'staff'").replace("?", """'{"name":"a","refine":true}'"""), "SELECT dp_discard('a')",
 ]
 

@@ -341,8 +341,8 @@ def test_the_last_release_may_take_all_that_is_left(path, budget):
         one(db, ask, json.dumps({"name": name, "clip": 1}))
         truth.note(name, "in")
     weight = (limit - one(db, "SELECT spent_rate FROM dp_budget")) / rate
-    assert "would exceed its budget" in refused(db, ask, json.dumps({"name": "c", "weight": weight * (1 + 1e-9)}))
-    one(db, ask, json.dumps({"name": "c", "weight": weight * (1 - 1e-12)}))
+    assert "would exceed its budget" in refused(db, ask, json.dumps({"name": "c", "clip": 1, "weight": weight * (1 + 1e-9)}))
+    one(db, ask, json.dumps({"name": "c", "clip": 1, "weight": weight * (1 - 1e-12)}))
     truth.note("c", "in")
     true = truth.epsilon("in", mpf(delta), accountant)
     assert epsilon * (1 - mpf("1e-8")) <= true <= epsilon * (1 + mpf("1e-12"))
@@ -356,7 +356,7 @@ def test_an_exact_gaussian_budget_refuses_a_refinement_for_which_the_lattice_is_
     one(db, INIT)
     for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0001, 6.0, 1e-9, "gdp")):
         db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", tier).fetchall()
-    ask = "SELECT dp_release(?, 'count', 'VALUES (1, 1)', '{\"name\":\"r\",\"refine\":true}')"
+    ask = "SELECT dp_release(?, 'count', 'VALUES (1, 1)', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')"
     one(db, ask, "out")
     before = one(db, "SELECT count(*) FROM dp_charge")
     assert "would exceed the lattice slack of its exact-Gaussian budget" in refused(db, ask, "in")

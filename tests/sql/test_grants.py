@@ -165,7 +165,7 @@ def test_a_grant_at_a_middle_tier_stops_releases_at_outer_tiers(copy):
     assert {tier for (tier,) in db.execute("SELECT tier FROM dp_reserve")} == {"clinic", "region"}
     left = dict(db.execute("SELECT tier, releases_left FROM dp_budget"))
     assert left["clinic"] > 0 and left["region"] == left["public"] == 0
-    assert "tier 'region' would exceed its budget" in outcome(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'late')")
+    assert "tier 'region' would exceed its budget" in outcome(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"late\",\"clip\":1}')")
 
 
 def test_a_grant_that_an_inner_tier_cannot_carry_is_refused(copy):
@@ -338,7 +338,7 @@ def test_two_processes_share_one_grant(copy):
         made = 0
         try:
             for i in range(1000):
-                one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%s %d"}' % (sys.argv[2], i))
+                one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%s %d","clip":1}' % (sys.argv[2], i))
                 made += 1
         except sqlite3.Error as error:
             assert "too little left" in str(error), error
@@ -361,7 +361,7 @@ def test_a_killed_process_leaves_whole_grants_and_payments(copy, seed):
             one(visitor, "SELECT dp_guard('public', ?)", '{"ask":"grant %d"}' % i)
             for j in range(2):
                 try:
-                    one(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%d"}' % j)
+                    one(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%d","clip":1}' % j)
                 except sqlite3.Error:
                     pass
             visitor.close()
@@ -390,16 +390,16 @@ def test_questions_under_a_grant(copy):
                            " '{\"name\":\"by ward\",\"keys\":[\"north\",\"south\"],\"clip\":1}')").fetchall()
     assert rows == [("north", "visitors/by ward", "public"), ("south", "visitors/by ward", "public")]
     assert one(visitor, "SELECT count(*) FROM dp_value WHERE release = 'visitors/by ward'") == 2
-    assert "the options must name the release" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit')")
+    assert "the options must name the release" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"clip\":1}')")
     for tier in ("clinic", "region", "nobody"):
-        assert refused(visitor, f"SELECT dp_release('{tier}', 'count', 'SELECT 1 FROM visit', 'x')") == (
+        assert refused(visitor, f"SELECT dp_release('{tier}', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"x\",\"clip\":1}}')") == (
             "dp_release: tier must be 'public' (this connection asks under grant 'visitors')")
         assert "tier must be 'public'" in refused(visitor, f"SELECT dp_plan('{tier}', 'count', 1)")
-        assert "tier must be 'public'" in refused(visitor, f"SELECT dp_plan('[{{\"tier\":\"{tier}\",\"kind\":\"count\"}}]')")
+        assert "tier must be 'public'" in refused(visitor, f"SELECT dp_plan('[{{\"tier\":\"{tier}\",\"kind\":\"count\",\"clip\":1}}]')")
     for options in ('{"name":"total","refine":true,"clip":100}', '{"name":"by ward","refine":true,"clip":1}'):
         assert "refine is the owner's" in refused(visitor, "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', ?)", options)
-    assert "steps must be at most 10000 on" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"s\",\"steps\":1e9}')")
-    assert "neither protected nor public" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM secret', 'x')")
+    assert "steps must be at most 10000 on" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"s\",\"steps\":1e9,\"clip\":1}')")
+    assert "neither protected nor public" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM secret', '{\"name\":\"x\",\"clip\":1}')")
     assert "dp_diffuse: this connection is guarded" in refused(visitor, "SELECT dp_diffuse('visitors/by ward', 'public')")
     assert "planning, and dp_release, dp_answer and dp_plan at this tier" in refused(visitor, "SELECT dp_discard('visitors/by ward')")
     assert refused(visitor, "SELECT minutes FROM visit") == "no such table: visit"
@@ -417,7 +417,7 @@ def test_names_belong_to_the_grant(copy):
     db = connect(copy)
     grant(db)
     visitor = guarded(copy, options=ASK)
-    assert "dp_grant lists them" in refused(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'visitors/x')")
+    assert "dp_grant lists them" in refused(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"visitors/x\",\"clip\":1}')")
     for name in ("inner", "total"):  # the owner has these names, too
         assert isinstance(ask(visitor, name), float)
     assert one(db, "SELECT count(*) FROM dp_release WHERE name IN ('inner', 'visitors/inner')") == 2
@@ -458,7 +458,7 @@ def test_the_limits_of_a_grant(copy):
     grant(owner, seconds=0.4, steps=1e9, bytes=2e6, share=0.9)
     visitor = guarded(copy, options=ASK)
     for limit, most in (("seconds", 0.5), ("steps", 1.5e9), ("bytes", 3e6)):
-        assert f"{limit} must be at most " in outcome(visitor, f"SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"x\",\"{limit}\":{most}}}')")
+        assert f"{limit} must be at most " in outcome(visitor, f"SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"x\",\"{limit}\":{most},\"clip\":1}}')")
     assert one(visitor, "SELECT sum(charges) FROM dp_reserve") == 0
     begun = time.monotonic()
     error = outcome(visitor, "SELECT dp_release('public', 'sum', 'SELECT count(*) FROM visit, n AS a, n AS b, n AS c', '{\"name\":\"x\",\"clip\":9}')")
@@ -499,7 +499,7 @@ def test_answers_return_after_a_padded_time(copy):
     visitor = guarded(copy, options=ASK)
     for statement in ("SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":1}')",
                       "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":1}')",
-                      "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'b')", "SELECT dp_plan('public', 'count', 1)",
+                      "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"b\",\"clip\":1}')", "SELECT dp_plan('public', 'count', 1)",
                       "SELECT value FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"c\",\"clip\":1}')"):
         begun = time.monotonic()
         outcome(visitor, statement)
@@ -519,7 +519,7 @@ def test_a_grant_is_spent_on_a_read_only_connection(copy, how):
     db = connect(copy) if how == "query_only" else connect(f"file:{copy}?{how}", uri=True)
     if how == "query_only":
         db.execute("PRAGMA query_only = 1")
-    assert "cannot write its database" in refused(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'x')")
+    assert "cannot write its database" in refused(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')")
     before = open(copy, "rb").read()
     assert one(db, "SELECT dp_guard('public', ?)", json.dumps(ASK)) == "public"
     assert isinstance(ask(db, "x"), float)
@@ -566,7 +566,7 @@ def test_an_edited_grant_is_noticed(copy):
         with contextlib.closing(ledger_of(copy)) as ledger:
             ledger.execute(edit)
         assert one(connect(copy), "SELECT dp_verify()") != "ok", edit
-        assert "damaged" in refused(connect(copy), "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'mine')"), edit
+        assert "damaged" in refused(connect(copy), "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"mine\",\"clip\":1}')"), edit
         with open(f"{copy}-ledger", "wb") as ledger:
             ledger.write(backup)
     assert one(connect(copy), "SELECT dp_verify()") == "ok"
@@ -578,7 +578,7 @@ def test_an_edited_grant_is_noticed(copy):
 # A cell that is a number, a number as dp_value.display writes it, or JSON of such numbers.
 NUMBER = re.compile(r"'?[-−(\d][-−\d,.±()×^ toe+]*'?")
 QUESTIONS = [
-    "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\"}')",
+    "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":1}')",
     "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"b\",\"clip\":100}')",
     "SELECT dp_release('public', 'avg', 'SELECT minutes FROM visit WHERE patient = 7', '{\"name\":\"c\",\"lo\":0,\"hi\":9}')",
     "SELECT dp_release('public', 'sum', 'SELECT abs(-9223372036854775807 - (patient = 7)) FROM visit', '{\"name\":\"d\",\"clip\":9}')",
@@ -588,11 +588,11 @@ QUESTIONS = [
     "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"inner\",\"clip\":3}')",
     "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"total\",\"clip\":3}')",
     "SELECT dp_release('public', 'sum', 'SELECT count(*) FROM dp_value', '{\"name\":\"h\",\"clip\":3}')",
-    "SELECT key, value FROM dp_answer('public', 'group_count', 'SELECT ward FROM visit', '{\"name\":\"i\",\"keys\":[\"north\",\"west\"]}')",
+    "SELECT key, value FROM dp_answer('public', 'group_count', 'SELECT ward FROM visit', '{\"name\":\"i\",\"keys\":[\"north\",\"west\"],\"clip\":1}')",
     "SELECT dp_plan('public', 'count', 1)", "SELECT dp_plan('public', 'count', 1, '{\"name\":\"inner\"}')",
     "SELECT dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"},{\"tier\":\"public\",\"kind\":\"count\"}]')",
     "SELECT dp_plan('public', 'count', 1, '{\"half_width\":0.1}')", "SELECT dp_plan('clinic', 'count', 1)",
-] + [f"SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"q{i}\"}}')" for i in range(60)]
+] + [f"SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"q{i}\",\"clip\":1}}')" for i in range(60)]
 
 
 def asked(path):

@@ -22,8 +22,8 @@ from noise_helpers import charges, check_share, column, connect, error_of, one, 
 pytestmark = pytest.mark.alarm(1e-8)
 
 EXACT = 1e6
-KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}, "group_var": {"lo": -1, "hi": 3},
-                   "group_stddev": {"lo": -1, "hi": 3}, "group_count_distinct": {}, "group_histogram": {"lo": -1, "hi": 3, "bins": 4},
+KINDS_OF_GROUPS = {"group_count": {"clip": 1}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}, "group_var": {"lo": -1, "hi": 3},
+                   "group_stddev": {"lo": -1, "hi": 3}, "group_count_distinct": {}, "group_histogram": {"clip": 1, "lo": -1, "hi": 3, "bins": 4},
                    "group_quantile": {"q": 0.5, "lo": -1, "hi": 3, "bins": 16}, "group_median": {"lo": -1, "hi": 3, "bins": 8}}
 WEIGHED = ("group_sum", "group_histogram", "group_quantile", "group_median")  # with private keys, these have a count of units beside them
 HUGE = 1e15
@@ -188,8 +188,9 @@ def test_every_public_key_is_there(kind, rows):
 def test_malformed_keys(keys, message):
     db = make(("exact", 1.0, 0.1))
     fill_keys(db, ["a"])
-    for sql in ("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", "SELECT dp_release('exact', 'group_count', 'SELECT k, unit FROM t', ?)"):
-        assert message in error_of(db, sql, f'{{"keys":{keys}}}')
+    for sql, clip in (("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", ""),
+                      ("SELECT dp_release('exact', 'group_count', 'SELECT k, unit FROM t', ?)", '"clip":1,')):
+        assert message in error_of(db, sql, f'{{{clip}"keys":{keys}}}')
     assert not charges(db)
 
 
@@ -253,10 +254,10 @@ def test_thresholds_of_rows_and_of_replacement():
     large for counts."""
     for options, by_unit, twice in (('{"protects":"row"}', False, 1), ('{"adjacency":"replace"}', True, math.sqrt(2))):
         db = make(("t", 0.5, 0.1), options=options)
-        plan = json.loads(one(db, "SELECT dp_plan('t', 'group_count', NULL, '{}')"))
-        wanted, _ = threshold("group_count", {}, 0.5, 0.01, by_unit, twice)
+        plan = json.loads(one(db, "SELECT dp_plan('t', 'group_count', 1, '{}')"))
+        wanted, _ = threshold("group_count", {"clip": 1}, 0.5, 0.01, by_unit, twice)
         assert plan["threshold"] == pytest.approx(wanted, rel=1e-5)
-    assert "threshold" not in json.loads(one(db, "SELECT dp_plan('t', 'group_count', NULL, '{\"keys\":[1]}')"))
+    assert "threshold" not in json.loads(one(db, "SELECT dp_plan('t', 'group_count', 1, '{\"keys\":[1]}')"))
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
@@ -425,7 +426,7 @@ def test_without_delta_keys_selection_is_refused():
     fill_keys(db, "a")
     for tier, problem in (("in", "tier 'in' has no delta_keys for selecting keys privately (list public \"keys\", or create a tier with"
                                  " delta_keys)"), ("out", "tier 'in' would exceed its delta_keys of 0: this needs delta 0.01")):
-        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k, unit FROM t')"):
+        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k, unit FROM t', '{{\"clip\":1}}')"):
             assert problem in error_of(db, sql)
     assert not charges(db) and not one(db, "SELECT count(*) FROM dp_release")
 
@@ -450,10 +451,10 @@ def test_refining_and_ou_are_refused():
     groups(db, tier="out", name="r")
     before = charges(db)
     for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t",
-                "SELECT dp_release('in', 'group_count', 'SELECT k, unit FROM t', '{\"name\":\"r\",\"refine\":true}')", "SELECT dp_diffuse('r', 'in')"):
+                "SELECT dp_release('in', 'group_count', 'SELECT k, unit FROM t', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')", "SELECT dp_diffuse('r', 'in')"):
         assert "release 'r' has private keys and cannot be refined (make a release of its own at tier 'in')" in error_of(db, sql)
     for sql in ("SELECT dp_ou_group_count('in', k, 5, 1, unit) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5, unit) FROM t",
-                "SELECT dp_release('in', 'ou_group_count', 'SELECT k, unit FROM t', '{\"radius\":5}')"):
+                "SELECT dp_release('in', 'ou_group_count', 'SELECT k, unit FROM t', '{\"radius\":5,\"clip\":1}')"):
         assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)
     for option in ('"max_groups":4', '"key_share":0.5'):
         assert "unknown option" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
@@ -637,8 +638,9 @@ def test_key_share_buys_a_lower_threshold():
 def test_malformed_options(option, message):
     db = make(("t", 1.0, 0.1))
     fill_keys(db, "a")
-    for sql in ("SELECT dp_group_count('t', k, 1, unit, ?) FROM t", "SELECT dp_release('t', 'group_count', 'SELECT k, unit FROM t', ?)"):
-        assert message in error_of(db, sql, f"{{{option}}}")
+    for sql, clip in (("SELECT dp_group_count('t', k, 1, unit, ?) FROM t", ""),
+                      ("SELECT dp_release('t', 'group_count', 'SELECT k, unit FROM t', ?)", '"clip":1,')):
+        assert message in error_of(db, sql, f"{{{clip}{option}}}")
     assert not charges(db)
 
 

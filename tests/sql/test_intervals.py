@@ -142,7 +142,7 @@ def test_intervals_hold_among_the_published_keys(kind, mechanism):
     """Keys of so few units are published in few releases. Unconditional intervals of its count would hold in about half of them."""
     n, keys = {("group_sum", "laplace"): 32, ("group_count", "gaussian"): 7}.get((kind, mechanism), 10), 1500
     db = ledger((key, 95) for key in range(keys) for _ in range(n))
-    options = {"group_sum": {"clip": 100}, "group_count": {}}.get(kind, {"lo": 0, "hi": 100})
+    options = {"group_sum": {"clip": 100}, "group_count": {"clip": 1}}.get(kind, {"lo": 0, "hi": 100})
     truth = {"group_count": n, "group_sum": 95 * n, "group_avg": 95, "group_var": 0}[kind]
     for i in range(3):
         release(db, kind, {**options, "mechanism": mechanism, "max_groups": 1, "key_share": 1e-2, "name": str(i)},
@@ -154,7 +154,7 @@ def test_intervals_hold_among_the_published_keys(kind, mechanism):
 
 
 @pytest.mark.parametrize("kind,options,truth", [
-    ("ou_group_count", {"radius": 50}, 5), ("ou_group_sum", {"radius": 50, "clip": 100, "centre": 10}, 300), ("ou_group_avg", {"radius": 5, "lo": 0, "hi": 100, "centre": 50}, 60),
+    ("ou_group_count", {"clip": 1, "radius": 50}, 5), ("ou_group_sum", {"radius": 50, "clip": 100, "centre": 10}, 300), ("ou_group_avg", {"radius": 5, "lo": 0, "hi": 100, "centre": 50}, 60),
     ("ou_group_sum", {"theta": 1, "rho": 0.5, "clip": 100}, 300), ("ou_group_var", {"theta": 1, "rho": 30, "lo": 0, "hi": 100}, 200)])
 def test_the_interval_of_a_value_that_shrinks_holds_the_true_value(kind, options, truth):
     keys, xs = 400, [40, 50, 60, 70, 80]

@@ -90,9 +90,9 @@ def law_cases():
         places = [Row(None, k + 0.5, None, k) for k in range(0, n, 17)]
         counts = numpy.zeros(n)
         counts[::17] = 1
-        yield "histogram" + name, "histogram", {"lo": 0, "hi": n, "bins": n}, places, counts, releases, n == FEW
+        yield "histogram" + name, "histogram", {"clip": 1, "lo": 0, "hi": n, "bins": n}, places, counts, releases, n == FEW
         rows = key_rows(n, [1, 2])
-        yield "group_count" + name, "group_count", {"keys": keys}, rows, numbers_of(rows, n, lambda row: 1), releases, n == FEW
+        yield "group_count" + name, "group_count", {"clip": 1, "keys": keys}, rows, numbers_of(rows, n, lambda row: 1), releases, n == FEW
         rows = key_rows(n, [-5, 7, 0, 16])
         yield ("group_sum" + name, "group_sum", {"keys": keys, "clip": 16}, rows, numbers_of(rows, n, lambda row: row.x), releases,
                n == FEW)

@@ -182,7 +182,7 @@ def all_kinds(path):
     for kind in ("group_count", "group_sum"):
         one(db, *flat(by_query(kind, {"clip": 1, "name": f"private {kind}", "key_share": 1e-9}, True, "inner")))
         one(db, "SELECT dp_diffuse(?, 'outer')", f"private {kind}")
-    one(db, *flat(by_query("group_count", {"name": "secret to the inner tier", "keys": ["inner key"]}, True, "inner")))
+    one(db, *flat(by_query("group_count", {"clip": 1, "name": "secret to the inner tier", "keys": ["inner key"]}, True, "inner")))
     return db
 
 

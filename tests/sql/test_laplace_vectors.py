@@ -196,8 +196,8 @@ def law_cases():
     places = [Row(None, k + 0.5, None, k) for k in range(0, WIDE, 17)]
     yield "vec_sum", {"dim": WIDE, "clip": 2.0**14}, [Row(None, None, json.dumps([j % 3 - 1 for j in range(WIDE)]), 1)], numpy.array(
         [j % 3 - 1 for j in range(WIDE)])
-    yield "histogram", {"lo": 0, "hi": WIDE, "bins": WIDE}, places, counts
-    yield "group_count", {"keys": keys}, [Row(k, None, None, k) for k in range(0, WIDE, 17)], counts
+    yield "histogram", {"clip": 1, "lo": 0, "hi": WIDE, "bins": WIDE}, places, counts
+    yield "group_count", {"clip": 1, "keys": keys}, [Row(k, None, None, k) for k in range(0, WIDE, 17)], counts
     yield "group_sum", {"keys": keys, "clip": 8}, [Row(k, -3, None, k) for k in range(0, WIDE, 17)], -3 * counts
     rows = [Row(k, (k % 3) - 1, None, k) for k in range(0, WIDE, 17)]
     both = numpy.zeros((WIDE, 2))
@@ -205,7 +205,7 @@ def law_cases():
         both[row.k] = (1 + row.x) / 2, (1 - row.x) / 2
     yield "group_avg", {"keys": keys, "lo": -1, "hi": 1}, rows, both.ravel()
     rows = [Row(k // 4, k % 4 + 0.5, None, k) for k in range(0, WIDE, 17)]
-    yield "group_histogram", {"keys": keys[:WIDE // 4], "lo": 0, "hi": 4, "bins": 4}, rows, counts
+    yield "group_histogram", {"clip": 1, "keys": keys[:WIDE // 4], "lo": 0, "hi": 4, "bins": 4}, rows, counts
     yield "group_count_distinct", {"keys": keys}, [Row(k, None, None, k) for k in range(0, WIDE, 17)] * 2, counts
 
 
@@ -378,7 +378,7 @@ def test_intervals_of_one_draw_and_of_several(kind, key):
 def test_a_mix_of_groups_has_several_draws():
     db = open_ledger({"inner": 0.5, "outer": 0.1})
     fill(db, few_rows())
-    ask(db, "group_count", {**CALLS["group_count"], **LAPLACE, "name": "r"}, tier="inner")
+    ask(db, "group_count", {"clip": 1, **CALLS["group_count"], **LAPLACE, "name": "r"}, tier="inner")
     one(db, "SELECT dp_mix('r', 'outer', '[[\"a\",\"x\",1],[\"b\",\"x\",1],[\"c\",\"y\",1]]')")
     sigma = math.sqrt(one(db, "SELECT clock FROM dp_publication WHERE tier = 'outer'")) * 2.0 ** one(db, "SELECT granularity FROM dp_release")
     rows = {key: (stddev, high - low) for key, stddev, low, high in

@@ -284,7 +284,7 @@ def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
 
 # ---- long work ------------------------------------------------------------------------------------
 
-PLANS = json.dumps([{"tier": "clinic", "kind": "histogram", "lo": 0, "hi": 1, "bins": 65536, "weight": 1e-3}] * 100)
+PLANS = json.dumps([{"tier": "clinic", "kind": "histogram", "clip": 1, "lo": 0, "hi": 1, "bins": 65536, "weight": 1e-3}] * 100)
 KEYS = json.dumps({"keys": list(range(300000))})
 
 

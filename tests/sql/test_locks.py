@@ -54,7 +54,7 @@ def work(path):
         for _ in range(RELEASES):
             try:
                 db = connect(path)
-                answers.append(one(db, "SELECT dp_release('a', 'count', 'SELECT x, u FROM t')"))
+                answers.append(one(db, "SELECT dp_release('a', 'count', 'SELECT x, u FROM t', '{\"clip\":1}')"))
                 db.close()
             except sqlite3.Error as error:
                 errors.append(str(error))

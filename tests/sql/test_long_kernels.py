@@ -50,7 +50,7 @@ def release(kernel):
 
 
 def batch(kernel):
-    count = {"tier": "in", "kind": "count", "sql": "SELECT 1 FROM t", "options": "counted"}
+    count = {"tier": "in", "kind": "count", "sql": "SELECT 1 FROM t", "options": {"name": "counted", "clip": 1}}
     return "SELECT dp_batch(?)", json.dumps([count, element(kernel)])
 
 
@@ -128,7 +128,7 @@ def check_meanwhile(path, statement):
     work = Work(connection(path), *statement)
     while work.is_alive():
         began = time.monotonic()
-        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'weight', 0.001))", str(len(waits)))
+        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'weight', 0.001, 'clip', 1))", str(len(waits)))
         waits.append(time.monotonic() - began)
     assert work.end() is None
     assert one(other, "SELECT dp_verify()") == "ok"
@@ -289,7 +289,7 @@ def test_a_budget_that_is_spent_meanwhile_is_not_exceeded(tmp_path):
     db = ledger(path, tiers=[])
     one(db, "SELECT dp_tier('in', 400.0, ?, 1e-6)", one(db, "SELECT dp_zcdp_epsilon(400.1, 1e-6)"))
     db.close()
-    spend = ("SELECT dp_release('in', 'count', 'SELECT 1 FROM t', 'counted')",)
+    spend = ("SELECT dp_release('in', 'count', 'SELECT 1 FROM t', '{\"name\":\"counted\",\"clip\":1}')",)
     assert "would exceed its budget" in run_during(path, spend, release(LARGE))
     assert [row[0] for row in paid(path)] == ["counted"]
     assert one(connect(path), "SELECT dp_verify()") == "ok"

@@ -97,7 +97,7 @@ def widths(kind, p, epsilon, delta, n):
 
 
 @pytest.mark.parametrize("epsilon,delta", [(1, 1e-6), (0.1, 1e-6), (5, 1e-9)])
-@pytest.mark.parametrize("kind,p", [("count", {}), ("avg", {"lo": 0, "hi": 4, "rows": 1000}), ("vec_sum", {"dim": 3, "clip": 2})])
+@pytest.mark.parametrize("kind,p", [("count", {"clip": 1}), ("avg", {"lo": 0, "hi": 4, "rows": 1000}), ("vec_sum", {"dim": 3, "clip": 2})])
 def test_gaussian_from_is_where_it_becomes_better(kind, p, epsilon, delta):
     db = ledger(("t", call("dp_rate", epsilon, delta) / 10, epsilon, delta, "rdp"))
     found = plan(db, kind, **p)["gaussian_from"]
@@ -109,7 +109,7 @@ def test_gaussian_from_is_where_it_becomes_better(kind, p, epsilon, delta):
 
 def test_both_half_widths_are_those_of_releases():
     db = ledger(("t", 0.2, 1e6, 1e-6, "rdp"))
-    for kind, p in (("count", {}), ("vec_sum", {"dim": 3, "clip": 2}), ("histogram", {"lo": 0, "hi": 5, "bins": 4})):
+    for kind, p in (("count", {"clip": 1}), ("vec_sum", {"dim": 3, "clip": 2}), ("histogram", {"clip": 1, "lo": 0, "hi": 5, "bins": 4})):
         planned = plan(db, kind, **p)
         for mechanism, figures in planned["mechanisms"].items():
             alone = plan(db, kind, **p, mechanism=mechanism)
@@ -121,10 +121,10 @@ def test_both_half_widths_are_those_of_releases():
 @pytest.mark.parametrize("accountant,delta", [("gdp", 1e-6), ("pure", 0)])
 def test_where_one_sort_of_noise_is_refused_there_is_nothing_to_compare(accountant, delta):
     db = ledger(("t", 0.01, 1, delta, accountant))
-    assert "mechanisms" not in plan(db, "count") and "gaussian_from" not in plan(db, "count")
+    assert "mechanisms" not in plan(db, "count", clip=1) and "gaussian_from" not in plan(db, "count", clip=1)
 
 
-@pytest.mark.parametrize("kind,p", [("ou_count", {"radius": 5}), ("choice", {"candidates": ["a", "b"]})])
+@pytest.mark.parametrize("kind,p", [("ou_count", {"clip": 1, "radius": 5}), ("choice", {"candidates": ["a", "b"]})])
 def test_kinds_with_one_sort_of_noise(kind, p):
     db = ledger(("t", 0.01, 1, 1e-6, "rdp"))
     assert "mechanisms" not in plan(db, kind, **p)

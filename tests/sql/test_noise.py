@@ -247,7 +247,7 @@ def test_sum_is_exact_in_every_order():
     (["", None], 2), ([b"", ""], 2), ([b"", None], 2), (["\u00e9", "e\u0301"], 2), ([float("inf"), float("-inf")], 2),
     (["a", "a\0b"], 2), ([b"a\0b", b"a\0c"], 2)])
 @pytest.mark.parametrize("form", ["SELECT dp_count('exact', x, 1, unit) FROM t",
-                                  "SELECT dp_release('exact', 'count', 'SELECT x, unit FROM t')"])
+                                  "SELECT dp_release('exact', 'count', 'SELECT x, unit FROM t', '{\"clip\":1}')"])
 def test_units_are_equal_as_sqlite_keys(units, count, form):
     """dp_count() with clip 1 counts each unit once, like SQLite's own count(DISTINCT). All NULLs are one unit."""
     db = open_ledger(EXACT)

@@ -314,7 +314,7 @@ def ledger():
     ("'count', x, unit, '{\"whole_units\":1}'", "whole_units must be true or false"),
     ("'count_distinct', unit, '{\"protects\":\"row\"}'", "the ledger protects rows, and every row is a unit (use dp_count)"),
     ("'median', x, unit, '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
-    ("'count', x, unit, iif(x > 2, NULL, '{}')", "kind and options must be the same for every row"),
+    ("'count', x, unit, iif(x > 2, NULL, '{\"clip\":1}')", "kind and options must be the same for every row"),
     ("x, x, unit, NULL", "kind and options must be the same for every row (one of them is a column)"),
     ("'x', x, unit, NULL", "unknown kind (known kinds: count, count_distinct,"),
 ])
@@ -327,11 +327,11 @@ def test_dp_partial_needs_no_ledger_and_charges_nothing(shard, ledger, tmp_path)
     path = tmp_path / "shard.db"
     db = connect(str(path))
     fill(db, [Row("a", 1.0, None, 1)])
-    assert isinstance(partial(db, "count", {}), bytes)
+    assert isinstance(partial(db, "count", {"clip": 1}), bytes)
     assert [p.name for p in tmp_path.iterdir()] == ["shard.db"]
-    assert partial(db, "count", {}, source="t WHERE 0") is None
+    assert partial(db, "count", {"clip": 1}, source="t WHERE 0") is None
     fill(ledger, [Row("a", 1.0, None, 1)])
-    partial(ledger, "count", {})
+    partial(ledger, "count", {"clip": 1})
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 0
 
 
@@ -340,7 +340,7 @@ def test_no_view_or_trigger(shard, ledger):
         db.execute("CREATE TABLE IF NOT EXISTS r(x)")
         db.execute("CREATE VIEW w AS SELECT dp_partial('count', 1, 1, NULL) AS state")
         db.execute("CREATE VIEW m AS SELECT dp_merge('exact', x'') AS state")
-        db.execute("CREATE VIEW e AS SELECT dp_partial('count', NULL) AS state")
+        db.execute("CREATE VIEW e AS SELECT dp_partial('count', NULL, '{\"clip\":1}') AS state")
         for view, name in (("w", "dp_partial"), ("m", "dp_merge"), ("e", "dp_partial")):
             assert refusal(db, f"SELECT * FROM {view}") == f"unsafe use of {name}()"
         db.execute("CREATE TRIGGER g AFTER INSERT ON r BEGIN SELECT dp_partial('count', 1, 1, NULL); END")
@@ -358,10 +358,10 @@ def test_a_state_that_is_too_large_says_what_to_do(shard):
 def test_states_that_do_not_fit(shard, ledger):
     count = partial(shard, "count", {"clip": 2})
     for kind, parameters, protects, whole in (("count", {"clip": 2.0000000000000004}, "unit", False), ("sum", {"clip": 2}, "unit", False),
-                                              ("count", {"clip": 2}, "unit", True), ("count", {}, "row", False)):
+                                              ("count", {"clip": 2}, "unit", True), ("count", {"clip": 1}, "row", False)):
         message = refused_merge(ledger, [count, partial(shard, kind, parameters, protects, whole)])
         assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"protects":"unit","whole_units":false} and {"kind":')
-    assert refused_merge(ledger, [partial(shard, "count", {}, "row")]) == (
+    assert refused_merge(ledger, [partial(shard, "count", {"clip": 1}, "row")]) == (
         'dp_merge: the ledger protects units and the state rows (make it with "protects":"unit")')
     rows = open_ledger({"exact": 1.0}, '{"protects":"row"}')
     assert refused_merge(rows, [count]) == 'dp_merge: the ledger protects rows and the state units (make it with "protects":"row")'
@@ -391,7 +391,7 @@ def signed(state):
 
 @pytest.mark.parametrize("kind,parameters,whole", [
     ("sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, True),
-    ("group_count", {"keys": ["a", "b"]}, False), ("median", {"lo": 0, "hi": 4, "bins": 4}, True)])
+    ("group_count", {"clip": 1, "keys": ["a", "b"]}, False), ("median", {"lo": 0, "hi": 4, "bins": 4}, True)])
 def test_damaged_states(shard, ledger, kind, parameters, whole):
     """A state that is truncated, extended or changed in any byte is refused, and nothing is charged."""
     state = partial(shard, kind, parameters, whole=whole)
@@ -411,7 +411,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
 
     units = partial(shard, "sum", {"clip": 1})
     keys = partial(shard, "group_sum", {"clip": 1})
-    public = partial(shard, "group_count", {"keys": ["a"]})
+    public = partial(shard, "group_count", {"clip": 1, "keys": ["a"]})
     entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
     version = edited(units, 8, "<I", 2)
     assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
@@ -439,7 +439,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
 
 
 NUMBERS = [("sum", {"clip": 1}), ("avg", {"lo": 0, "hi": 4}), ("stddev", {"lo": 0, "hi": 4}), ("group_sum", {"clip": 1}),
-           ("median", {"lo": 0, "hi": 4, "bins": 4}), ("group_count", {"keys": ["a", "b"]})]
+           ("median", {"lo": 0, "hi": 4, "bins": 4}), ("group_count", {"clip": 1, "keys": ["a", "b"]})]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -474,7 +474,7 @@ def test_names(shard, ledger):
     assert merged(ledger, [partial(shard, "sum", {"clip": 2}, whole=True)], name='{"name":"n"}') == direct
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 1
     assert refused_merge(ledger, [partial(shard, "sum", {"clip": 3})], name="n").startswith("dp_merge: release 'n' exists with other parameters")
-    assert merged(ledger, [partial(shard, "count", {})]) != merged(ledger, [partial(shard, "count", {})])
+    assert merged(ledger, [partial(shard, "count", {"clip": 1})]) != merged(ledger, [partial(shard, "count", {"clip": 1})])
     first = one(ledger, "SELECT dp_merge('exact', ?, 'm')", partial(shard, "avg", {"lo": 0, "hi": 4}))
     assert one(ledger, "SELECT dp_avg('exact', x, 0, 4, unit, 'm') FROM t") == first
 
@@ -488,19 +488,19 @@ def test_budget(shard):
     message = ""
     for _ in range(3):
         try:
-            merged(db, [partial(shard, "count", {})])
+            merged(db, [partial(shard, "count", {"clip": 1})])
         except sqlite3.Error as error:
             message = str(error)
             break
     assert "would exceed" in message
     assert refusal(db, "SELECT dp_count('exact', x, 1, unit) FROM t").replace("dp_count", "dp_merge") == message
-    assert refused_merge(db, [partial(shard, "count", {})]) == message
+    assert refused_merge(db, [partial(shard, "count", {"clip": 1})]) == message
 
 
 def test_an_aborted_statement(shard, ledger):
     """If a statement fails, SQLite still finishes its aggregates. The release of dp_merge() becomes 'failed' or is never
     charged."""
-    state = partial(shard, "count", {})
+    state = partial(shard, "count", {"clip": 1})
     refusal(ledger, "SELECT dp_merge('exact', ?), abs(min(count(*), -9223372036854775807 - 1))", state)
     assert ledger.execute("SELECT state FROM dp_release").fetchall() in ([("failed",)], [])
     refusal(ledger, "SELECT dp_merge('exact', iif(i = 2, abs(-9223372036854775807 - 1), ?)) FROM (SELECT 1 i UNION SELECT 2)", state)
@@ -509,13 +509,13 @@ def test_an_aborted_statement(shard, ledger):
 
 
 def test_several_merges_in_one_statement(shard, ledger):
-    states = [partial(shard, "sum", {"clip": 9}), partial(shard, "count", {})]
+    states = [partial(shard, "sum", {"clip": 9}), partial(shard, "count", {"clip": 1})]
     row = ledger.execute("SELECT dp_merge('exact', ?), dp_merge('exact', ?)", states).fetchone()
     assert abs(row[0] - 4) < 0.1 and abs(row[1] - 2) < 0.01
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 2
 
 
 def test_no_merge_inside_a_release(shard, ledger):
-    state = partial(shard, "count", {})
-    message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT dp_merge(''exact'', x''{state.hex()}''), 1')")
+    state = partial(shard, "count", {"clip": 1})
+    message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT dp_merge(''exact'', x''{state.hex()}''), 1', '{{\"clip\":1}}')")
     assert "a release cannot read from another release" in message or "unsafe use" in message

@@ -79,7 +79,7 @@ def test_questions_of_shards_are_one_question(path, kind, sql, options, whole):
 
 def test_without_options_and_with_a_limit_of_steps():
     db = shard(rows_of(1))
-    state = one(db, "SELECT dp_partial('count', 'SELECT 1 FROM visit')")
+    state = one(db, "SELECT dp_partial('count', 'SELECT 1 FROM visit', '{\"clip\":1}')")
     assert abs(one(db, "SELECT dp_merge('t', ?)", state) - 3) < 1  # three units, each of which counts at most 1
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, visit"
     state = one(db, "SELECT dp_partial('sum', ?, '{\"clip\":5,\"steps\":1000}')", endless)

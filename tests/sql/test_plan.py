@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from conftest import INIT, TIERS, add_tiers, add_visits, connect, create, one, refused
 
-KINDS = {"count": (None, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "centre": 40}),
+KINDS = {"count": (1, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "centre": 40}),
          "ou_sum": (10, {"theta": 0.3, "rho": 12, "centre": -3})}
 
 
@@ -110,7 +110,7 @@ def test_a_release_is_what_its_plan_said(adjacency, protects):
 
 @pytest.mark.parametrize("kind,clip,options", [
     ("ou_sum", 10, {"radius": 1e-3}), ("ou_sum", 10, {"radius": 1e9, "centre": 1e6}),
-    ("ou_count", None, {"theta": 1e-9, "rho": 1e-3}), ("ou_count", None, {"theta": 20.0, "rho": 1e6}),
+    ("ou_count", 1, {"theta": 1e-9, "rho": 1e-3}), ("ou_count", 1, {"theta": 20.0, "rho": 1e6}),
     ("sum", 1e-150, {}), ("sum", 1e150, {}), ("count", 3.7, {"weight": 1e-6})])
 def test_plans_with_extreme_parameters_come_true(kind, clip, options):
     check(memory(), "region", kind, clip, options)
@@ -203,7 +203,7 @@ def test_half_width_out_of_reach_is_refused():
     assert "half_width" in message and "outside [1e-12, 1e+06]" in message
 
 
-@pytest.mark.parametrize("kind,options,wish", [("sum", {"clip": 10}, 60), ("count", {}, 3), ("avg", {"lo": 0, "hi": 20, "rows": 400}, 0.3)])
+@pytest.mark.parametrize("kind,options,wish", [("sum", {"clip": 10}, 60), ("count", {"clip": 1}, 3), ("avg", {"lo": 0, "hi": 20, "rows": 400}, 0.3)])
 @pytest.mark.parametrize("releases", [1, 12])
 def test_a_tier_that_reaches_the_half_width(kind, options, wish, releases):
     """The refusal names the terms of a tier. With these terms the wish is granted, and with a smaller epsilon it is not."""
@@ -310,14 +310,14 @@ def test_an_empty_array_costs_nothing():
 def test_an_array_that_does_not_fit_together_is_refused():
     db = memory(tiers=[("a", 0.004, 1.0, 1e-6)])
     left = one(db, "SELECT releases_left FROM dp_budget")
-    element = {"tier": "a", "kind": "count"}
+    element = {"tier": "a", "kind": "count", "clip": 1}
     assert 0 < left < 10
     assert one(db, "SELECT dp_plan(?)", json.dumps([element] * left))
     message = refused(db, "SELECT dp_plan(?)", json.dumps([element] * (left + 1)))
     assert message.startswith(f"dp_plan: plan {left} of the array: tier 'a' would exceed its budget")
     for _ in range(left):
-        release(db, "a", "count", None)
-    refused(db, "SELECT dp_release('a', 'count', ?)", db.query)
+        release(db, "a", "count", 1)
+    refused(db, "SELECT dp_release('a', 'count', ?, '{\"clip\":1}')", db.query)
 
 
 GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
@@ -331,13 +331,13 @@ GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
     ('[{"kind":"sum","clip":1}]', "plan 0 of the array: tier is missing"),
     (f'[{GOOD},{{"tier":"clinic","kind":"sum"}}]',
      "plan 1 of the array: clip is missing (the bound on what one unit contributes)"),
-    (f'[{GOOD},{{"tier":"none","kind":"count"}}]',
+    (f'[{GOOD},{{"tier":"none","kind":"count","clip":1}}]',
      "plan 1 of the array: unknown tier (known tiers: clinic, region, public)"),
     ('[{"tier":1,"kind":"count"}]', "plan 0 of the array: tier must be the name of a tier, not a number"),
     ('[{"tier":"clinic","kind":"mean"}]',
      f"plan 0 of the array: unknown kind (known kinds: {KNOWN_KINDS})"),
     ('[{"tier":"clinic","kind":"count","kind":"sum"}]', "plan 0 of the array: an option is given twice"),
-    ('[{"tier":"clinic","kind":"count","half_width":90,"weight":0.5}]',
+    ('[{"tier":"clinic","kind":"count","clip":1,"half_width":90,"weight":0.5}]',
      "plan 0 of the array: half_width asks for a weight: give one of them, not both"),
     ('[{"tier":"clinic","kind":"count","weight":1e999}]',
      "plan 0 of the array: an option is not a finite number"),
@@ -362,7 +362,7 @@ def test_a_plan_charges_and_stores_nothing(path):
     plan(db, "clinic", "sum", 10)
     plan(db, "public", "sum", 10, {"name": "a"})                   # diffuse
     plan(db, "clinic", "sum", 10, {"name": "a", "refine": True})   # refine
-    plan(db, "clinic", "count", None, {"half_width": 30})
+    plan(db, "clinic", "count", 1, {"half_width": 30})
     one(db, "SELECT dp_plan(?)", f"[{GOOD},{GOOD}]")
     refused(db, "SELECT dp_plan(?)", f'[{GOOD},{{"tier":"x","kind":"sum","clip":1}}]')
     refused(db, "SELECT dp_plan('clinic', 'sum', 10, 'release-7')")

@@ -53,8 +53,8 @@ IN_THREE_LEAVES = f"{LO} + (i + 0.5) / {ROWS} * 0.75 * {HI - LO}"  # of four; th
     ("median", {**BOUNDS, "bins": 4}, rows(IN_THREE_LEAVES), 1),  # one leaf, with hardly any noise
     ("quantile", {**BOUNDS, "q": 0.375, "bins": 4}, rows(EVENLY), 1),
     ("vec_avg", {"dim": 2, "clip": 3}, rows("json_array(3, 0 * i)"), None),
-    ("count", {}, rows("i"), 1), ("sum", {"clip": 5}, rows("i"), 1), ("histogram", {**BOUNDS, "bins": 8}, rows(EVENLY), 1),
-    ("group_count", {"keys": ["0", "1", "2", "3"]}, rows("i % 4"), 1),
+    ("count", {"clip": 1}, rows("i"), 1), ("sum", {"clip": 5}, rows("i"), 1), ("histogram", {**BOUNDS, "bins": 8, "clip": 1}, rows(EVENLY), 1),
+    ("group_count", {"clip": 1, "keys": ["0", "1", "2", "3"]}, rows("i % 4"), 1),
     ("group_avg", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(AT_THE_END, "i % 4, "), 1),
     ("group_var", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(EVENLY, "i % 4, "), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
 ])
@@ -78,7 +78,7 @@ def test_the_number_of_groups_stands_for_the_groups():
     listed. For private keys, the plan divides the rows evenly among the groups."""
     db = books([("t", 0.5, 50.0, 1e-6, "rdp", 1e-7)], row="unit")
     keys = [str(i) for i in range(12)]
-    for kind, more in (("group_count", {}), ("group_sum", {"clip": 2}), ("group_avg", BOUNDS)):
+    for kind, more in (("group_count", {"clip": 1}), ("group_sum", {"clip": 2}), ("group_avg", BOUNDS)):
         listed, counted = (plan(db, kind, {**more, "keys": k, "rows": 1200}) for k in (keys, 12))
         assert listed == counted
     per_group = plan(db, "avg", {**BOUNDS, "rows": 100})["half_width"]
@@ -92,7 +92,7 @@ def test_the_number_of_groups_stands_for_the_groups():
 @pytest.mark.parametrize("wish", [1.0, 3.7, 250.0])
 @pytest.mark.parametrize("kind,options", [
     ("avg", BOUNDS), ("var", BOUNDS), ("stddev", BOUNDS), ("median", BOUNDS), ("quantile", {**BOUNDS, "q": [0.25, 0.75]}),
-    ("vec_avg", {"dim": 3, "clip": 2}), ("group_avg", {**BOUNDS, "keys": 7}), ("count", {"mechanism": "laplace"}), ("sum", {"clip": 4})])
+    ("vec_avg", {"dim": 3, "clip": 2}), ("group_avg", {**BOUNDS, "keys": 7}), ("count", {"clip": 1, "mechanism": "laplace"}), ("sum", {"clip": 4})])
 def test_a_half_width_finds_the_least_weight(kind, options, wish):
     db = books([("t", 0.01, 50.0, 1e-6)])
     options = {**options, "rows": 5000}
@@ -119,7 +119,7 @@ def test_a_release_takes_no_guesses():
     for option in ({"rows": 5}, {"unit": "days"}):
         assert "unknown option" in refused(db, "SELECT dp_release('t', 'count', 'SELECT 1', ?)", json.dumps(option))
     assert "keys must be a JSON array" in refused(
-        db, "SELECT dp_release('t', 'group_count', 'SELECT 1', '{\"keys\":3}')")
+        db, "SELECT dp_release('t', 'group_count', 'SELECT 1', '{\"keys\":3,\"clip\":1}')")
 
 
 # ---- the sentence -------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ def test_the_half_width_in_the_sentence_is_rounded_up(width, unit, shown):
 
 
 @pytest.mark.parametrize("kind,options,words", [
-    ("count", {}, "around the count"), ("group_avg", {**BOUNDS, "keys": 3, "rows": 99}, "around each average"),
+    ("count", {"clip": 1}, "around the count"), ("group_avg", {**BOUNDS, "keys": 3, "rows": 99}, "around each average"),
     ("median", {**BOUNDS, "rows": 99}, "around the median"), ("quantile", {**BOUNDS, "q": 0.1, "rows": 99}, "around each quantile"),
     ("stddev", {**BOUNDS, "rows": 99}, "around the standard deviation"), ("ou_sum", {"clip": 1, "radius": 99}, "around the sum"),
-    ("histogram", {**BOUNDS, "bins": 3}, "around each count"), ("avg", BOUNDS, None), ("choice", {"candidates": ["a", "b"]}, None)])
+    ("histogram", {**BOUNDS, "bins": 3, "clip": 1}, "around each count"), ("avg", BOUNDS, None), ("choice", {"candidates": ["a", "b"]}, None)])
 def test_the_sentence_names_the_value(kind, options, words):
     summary = plan(books([("t", 0.1, 50.0, 1e-6)]), kind, options)["summary"]
     assert f" {words} (95% of the noise); " in summary if words else "±" not in summary
@@ -155,7 +155,7 @@ def test_the_sentence_names_the_period(clock, period, now, named):
     db = connect(":memory:")
     one(db, INIT)
     one(db, "SELECT dp_tier('t', dp_rate(1.0, 1e-6, 60), 1.0, 1e-6, ?)", json.dumps({"period": period, "accountant": "gdp"}))
-    assert plan(db, "count", {})["summary"] == f"±65 around the count (95% of the noise); 59 more such releases fit into {named}"
+    assert plan(db, "count", {"clip": 1})["summary"] == f"±65 around the count (95% of the noise); 59 more such releases fit into {named}"
 
 
 def repeat(db, times, kind, tier, options):
@@ -167,9 +167,9 @@ def repeat(db, times, kind, tier, options):
 
 
 @pytest.mark.parametrize("tier,kind,options", [
-    (("t", 0.001, 1.0, 1e-6, "gdp"), "count", {}), (("t", 0.001, 1.0, 1e-6), "count", {"weight": 0.7}),
-    (("t", 0.005, 1.0, 1e-6), "count", {"mechanism": "laplace"}), (("t", 0.005, 1.0, 0, "pure"), "count", {"mechanism": "laplace"}),
-    (("t", 0.0001, 1.0, 1e-6, "rdp", 4e-7), "group_count", {"max_groups": 1, "key_share": 0.15}),
+    (("t", 0.001, 1.0, 1e-6, "gdp"), "count", {"clip": 1}), (("t", 0.001, 1.0, 1e-6), "count", {"clip": 1, "weight": 0.7}),
+    (("t", 0.005, 1.0, 1e-6), "count", {"clip": 1, "mechanism": "laplace"}), (("t", 0.005, 1.0, 0, "pure"), "count", {"clip": 1, "mechanism": "laplace"}),
+    (("t", 0.0001, 1.0, 1e-6, "rdp", 4e-7), "group_count", {"clip": 1, "max_groups": 1, "key_share": 0.15}),
     (("t", 0.0005, 1.0, 0, "pure"), "choice", {"candidates": ["a", "b"]})])
 def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
     """Makes releases one after the other until one is refused. The limit is the rate, a curve, pure epsilon, or delta for
@@ -177,8 +177,8 @@ def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
     db = books([tier], row="unit")
     for before in (0, 3):
         for _ in range(before):
-            one(db, "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"mechanism\":\"laplace\"}')"
-                if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3}')")
+            one(db, "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"mechanism\":\"laplace\",\"clip\":1}')"
+                if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"clip\":1}')")
         more = plan(db, kind, options)["summary"].split("; ")[-1].split()[0]
     assert int(more) >= 5
     repeat(db, int(more) + 1, kind, "t", options)
@@ -189,8 +189,8 @@ def test_the_sentence_counts_down_to_none():
     db = books([("t", 0.01, 1.0, 1e-6)])
     said = []
     for _ in range(2):
-        said.append(plan(db, "count", {})["summary"].split("; ")[1])
-        one(db, "SELECT dp_release('t', 'count', 'SELECT 1')")
+        said.append(plan(db, "count", {"clip": 1})["summary"].split("; ")[1])
+        one(db, "SELECT dp_release('t', 'count', 'SELECT 1', '{\"clip\":1}')")
     assert said == ["1 more such release fits into the budget", "no more such release fits into the budget"]
 
 
@@ -198,19 +198,19 @@ def test_the_sentence_names_the_tier_that_limits():
     """The outer tier has room for more releases, but the inner tier also pays for each of them and has less room."""
     db = books([("in", 0.004, 1.0, 1e-6)], row="unit")
     one(db, "SELECT dp_tier('out', 0.001, 9.0, 1e-6)")
-    summary = plan(db, "count", {}, "out")["summary"]
+    summary = plan(db, "count", {"clip": 1}, "out")["summary"]
     assert summary.endswith("23 more such releases fit into the budget (tier 'in')")
-    repeat(db, 24, "count", "out", {})
+    repeat(db, 24, "count", "out", {"clip": 1})
 
 
 def test_a_plan_of_what_is_paid_costs_nothing_more():
     db = books([("t", 0.01, 1.0, 1e-6)])
-    one(db, "SELECT dp_release('t', 'count', 'SELECT 1', 'a')")
-    assert plan(db, "count", {"name": "a"})["summary"].endswith("; no tier pays for it")
+    one(db, "SELECT dp_release('t', 'count', 'SELECT 1', '{\"name\":\"a\",\"clip\":1}')")
+    assert plan(db, "count", {"clip": 1, "name": "a"})["summary"].endswith("; no tier pays for it")
 
 
 def test_a_batch_has_a_sentence_of_its_own():
     db = books([("t", 0.001, 1.0, 1e-6)], row="unit")
-    planned = json.loads(one(db, "SELECT dp_plan(?)", json.dumps([{"tier": "t", "kind": "count"}] * 5)))
+    planned = json.loads(one(db, "SELECT dp_plan(?)", json.dumps([{"tier": "t", "kind": "count", "clip": 1}] * 5)))
     assert planned["summary"] == "3 more such batches fit into the budget (tier 't')"
-    repeat(db, 24, "count", "t", {})
+    repeat(db, 24, "count", "t", {"clip": 1})

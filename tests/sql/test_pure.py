@@ -149,7 +149,7 @@ def test_gaussian_noise_is_refused_at_and_outside(kind):
     pure tier do not see."""
     parameters = {"clip": 1.0, "lo": 0.0, "hi": 1.0, "q": 0.5, "bins": 4, "dim": 2, "radius": 10.0, "keys": ["a"]}
     takes = (KINDS[kind].bounds.split() if "clip" in KINDS[kind].bounds else KINDS[kind].bounds.split()) + (
-        ["keys"] if "group" in kind else [])
+        ["keys"] if "group" in kind else []) + (["clip"] if "histogram" in kind else [])
     parameters = {key: parameters[key] for key in takes} | ({} if kind.startswith("ou_") else {"mechanism": "gaussian"})
     db = ledger(("rdp in", 5.0, 1e4, 1e-6, "rdp"), ("pure", 1.0, 1e6), ("rdp out", 0.1, 1e4, 1e-6, "rdp"))
     read = []

@@ -19,8 +19,8 @@ ROWS = "SELECT minutes, patient FROM visits"
 COUNT = """
     library = ctypes.CDLL(None)
     db = create(sys.argv[1])
-    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', 'first')")
-    one(db, "SELECT dp_release('region', 'count', 'VALUES (1, 1)', 'second')")
+    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', json_object('name', 'first', 'clip', 1))")
+    one(db, "SELECT dp_release('region', 'count', 'VALUES (1, 1)', json_object('name', 'second', 'clip', 1))")
     for text in sys.argv[2:]:
         before = library.bench_sync_calls()
         db.execute(text).fetchall()
@@ -30,7 +30,7 @@ COUNT = """
 
 
 def batch(*names, diffuse=()):
-    return "SELECT dp_batch('" + json.dumps([{"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": name},
+    return "SELECT dp_batch('" + json.dumps([{"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": name, "clip": 1},
                                               "diffuse": list(diffuse)} for name in names]) + "')"
 
 
@@ -54,8 +54,8 @@ def test_every_commit_syncs_five_times_and_nothing_else_syncs(tmp_path, monkeypa
     commits = {
         "SELECT 1": 0, "SELECT * FROM dp_value": 0, "SELECT dp_exposure('public')": 0, "SELECT dp_verify()": 0,
         "SELECT dp_diffuse('first', 'public')": 1, "SELECT dp_diffuse('first', 'public') AS again": 0,
-        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', 'release')": 2,
-        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', 'release') AS again": 0,
+        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', '{\"name\":\"release\",\"clip\":1}')": 2,
+        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', '{\"name\":\"release\",\"clip\":1}') AS again": 0,
         # An aggregate also tries to store its values before its statement ends, and rolls this back.
         "SELECT dp_sum('clinic', minutes, 10, patient, 'sum') FROM visits": 2,
         # Each aggregate of a statement commits its charge, and one commit stores all values.

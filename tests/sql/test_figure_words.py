@@ -1,0 +1,153 @@
+"""Tests that a figure says what it counts: kinds that count rows need a clip, and the column `figure` says in words what a number is.
+"""
+
+import json
+import sqlite3
+
+import pytest
+
+from conftest import connect, one, refused, run
+
+pytestmark = pytest.mark.alarm(0)
+
+PATIENTS, VISITS = 40, 120  # three visits of each patient, in three wards
+
+
+def clinic(path=":memory:", options='{"unit":"patient"}'):
+    db = connect(path)
+    db.execute("CREATE TABLE visit(patient INTEGER, ward TEXT, minutes REAL)")
+    db.executemany("INSERT INTO visit VALUES (?, ?, ?)", [(i // 3, "abc"[i % 3], i % 60) for i in range(VISITS)])
+    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_tier('clinic', 100, 1e6, 1e-3, '{\"delta_keys\":1e-4}')")
+    one(db, "SELECT dp_tier('public', 1, 1e6, 1e-6)")
+    one(db, "SELECT dp_protect('visit', 'patient')" if "row" not in options else "SELECT dp_protect('visit')")
+    return db
+
+
+# ---- kinds that count rows ------------------------------------------------------------------------------------------
+
+BINS = '"lo":0,"hi":60,"bins":4'
+ROWS = [("count", "SELECT 1", "", "count_distinct"), ("group_count", "SELECT ward", '"keys":["a"]', "group_count_distinct"),
+        ("histogram", "SELECT minutes", BINS, "histogram"), ("group_histogram", "SELECT ward, minutes", BINS + ',"keys":["a"]', "group_histogram"),
+        ("ou_count", "SELECT 1", '"radius":9', "ou_count_distinct"), ("ou_histogram", "SELECT minutes", BINS + ',"radius":9', "ou_histogram"),
+        ("ou_group_count", "SELECT ward", '"radius":9,"keys":["a"]', "ou_group_count_distinct"),
+        ("ou_group_histogram", "SELECT ward, minutes", BINS + ',"radius":9,"keys":["a"]', "ou_group_histogram")]
+
+
+@pytest.mark.parametrize("kind,columns,options,units", ROWS)
+def test_a_count_of_rows_needs_a_clip(kind, columns, options, units):
+    db = clinic()
+    for call in (f"dp_release('clinic', '{kind}', '{columns} FROM visit', '{{{options}}}')",
+                 f"dp_plan('clinic', '{kind}', NULL, '{{{options}}}')"):
+        said = refused(db, "SELECT " + call)
+        assert f"clip is missing (the most rows of one unit that count; '{units}' counts units" in said
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+    more = f'{{{options}{"," if options else ""}"clip":3}}'
+    assert one(db, f"SELECT dp_release('clinic', '{kind}', '{columns} FROM visit', ?)", more) is not None
+
+
+def test_aggregates_that_count_rows_need_a_clip():
+    db = clinic()
+    assert "clip is missing" in refused(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4, patient) FROM visit")
+    assert "clip is missing" in refused(db, "SELECT dp_group_histogram('clinic', ward, minutes, 0, 60, 4, patient) FROM visit")
+    assert sum(json.loads(one(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4, patient, '{\"clip\":3}') FROM visit"))) == pytest.approx(120, abs=9)
+
+
+def test_a_count_counts_all_rows_within_the_clip():
+    db = clinic()
+    assert one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"clip\":3}')") == pytest.approx(VISITS, abs=3)
+    assert one(db, "SELECT dp_release('clinic', 'count_distinct', 'SELECT 1 FROM visit')") == pytest.approx(PATIENTS, abs=1)
+
+
+def test_rows_that_are_units_need_no_clip():
+    db = clinic(options='{"protects":"row"}')
+    assert one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'n')") == pytest.approx(VISITS, abs=1)
+    assert one(db, "SELECT figure FROM dp_value") == "rows"
+
+
+# ---- the words ------------------------------------------------------------------------------------------------------
+
+IN_GROUPS = " (one in many groups counts less in each)"
+WORDS = [
+    ("count", "SELECT 1", {"clip": 2}, "rows, at most 2 of each patient"),
+    ("count", "SELECT 1", {"clip": 1500}, "rows, at most 1,500 of each patient"),
+    ("count_distinct", "SELECT 1", {}, "patients"),
+    ("sum", "SELECT minutes", {"clip": 240}, "sum, from -240 to 240 of each patient"),
+    ("avg", "SELECT minutes", {"lo": 0, "hi": 60}, "average of values from 0 to 60, each patient counts once"),
+    ("avg", "SELECT minutes", {"lo": 0, "hi": 60, "clip": 2.5}, "average of values from 0 to 60, each patient counts as at most 2.5 rows"),
+    ("var", "SELECT minutes", {"lo": 0, "hi": 60}, "variance of values from 0 to 60, each patient counts once"),
+    ("stddev", "SELECT minutes", {"lo": 0, "hi": 60}, "standard deviation of values from 0 to 60, each patient counts once"),
+    ("median", "SELECT minutes", {"lo": 0, "hi": 60, "grid": 0.5}, "median of values from 0 to 60 in steps of 0.5, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.9]}, "quantiles 0.1, 0.9 of values from 0 to 60, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9 of values from 0 to 60, each patient counts once"),
+    ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin of values from 0 to 60, at most 3 of each patient"),
+    ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once"),
+    ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
+    ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, up to length 60 of each patient"),
+    ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "most common category, each patient counts once"),
+    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient" + IN_GROUPS),
+    ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient" + IN_GROUPS
+     + ", at most 4 groups of each patient, only groups that are large enough"),
+    ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient" + IN_GROUPS),
+    ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
+     "average of values from 0 to 60 in each group, each patient counts once" + IN_GROUPS),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"]}, "patients in each group" + IN_GROUPS),
+    ("ou_count", "SELECT 1", {"clip": 2, "radius": 50, "centre": 100}, "rows, at most 2 of each patient, shrunk towards 100"),
+    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average of values from 0 to 60, each patient counts once, shrunk towards 30"),
+    ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, "sum, from -9 to 9 of each patient"),
+]
+
+
+@pytest.mark.parametrize("kind,columns,options,words", WORDS)
+def test_a_figure_says_what_it_is(kind, columns, options, words):
+    db = clinic()
+    asked = db.execute("SELECT key, value, display, figure FROM dp_answer('clinic', ?, ?, ?)",
+                       (kind, columns + " FROM visit", json.dumps({"name": "n", **options}))).fetchall()
+    stored = db.execute("SELECT key, value, display, figure FROM dp_value ORDER BY key, component").fetchall()
+    assert [row[1:] for row in asked] == [row[1:] for row in stored] and asked
+    assert {figure for *_, figure in asked} == {words} and all(display for _, _, display, _ in asked)
+
+
+@pytest.mark.parametrize("label,units", [("family", "families"), ("class", "classes"), ("day", "days"), (None, "units")])
+def test_the_ledger_names_the_units(label, units):
+    db = clinic(options=json.dumps({"unit": label} if label else {}))
+    one(db, "SELECT dp_release('clinic', 'count_distinct', 'SELECT 1 FROM visit', 'n')")
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"m\",\"clip\":2}')")
+    assert [f for (f,) in db.execute("SELECT figure FROM dp_value ORDER BY release DESC")] == [units, f"rows, at most 2 of each {label or 'unit'}"]
+
+
+def test_members_exports_and_pages_say_it_too(tmp_path):
+    db = clinic(tmp_path / "a.db")
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"visits\",\"clip\":5}')")
+    one(db, "SELECT dp_diffuse('visits', 'public')")
+    words = "rows, at most 5 of each patient"
+    one(db, "SELECT dp_export('public', ?)", str(tmp_path / "public.db"))
+    handed = sqlite3.connect(tmp_path / "public.db")
+    value, shown, said = handed.execute("SELECT value, display, figure FROM value").fetchone()
+    handed.close()
+    assert (value, shown, said) == db.execute("SELECT value, display, figure FROM dp_value WHERE tier = 'public'").fetchone() and said == words
+    for tier in (None, "public"):
+        page = one(db, "SELECT dp_report(?)", tier) if tier else one(db, "SELECT dp_report()")
+        assert f"visits<small>{words} · " in page
+    one(db, "SELECT dp_guard('public')")
+    assert db.execute("SELECT display, figure FROM dp_value WHERE figure = ?", (words,)).fetchall() == [(shown, words)]
+
+
+def test_an_answer_without_memory_for_all_rows_is_an_error(tmp_path):
+    """The answer has 60,000 rows. Whatever the limit of SQLite's memory, the statement gets all of them or an error."""
+    path = tmp_path / "a.db"
+    ask = ("SELECT count(*) FROM dp_answer('clinic', 'histogram', 'SELECT minutes FROM visit',"
+           " '{\"name\":\"h\",\"clip\":3,\"lo\":0,\"hi\":60,\"bins\":60000}')")
+    db = clinic(path)
+    assert one(db, ask) == 60000
+    db.close()
+    said = run("""
+        db = connect(sys.argv[1])
+        for limit in range(12_000_000, 3_000_000, -1_500_000):
+            try:
+                one(db, f"PRAGMA hard_heap_limit = {limit}")
+                print(one(db, sys.argv[2]))
+            except (sqlite3.Error, MemoryError):
+                print("error")
+        """, path, ask).split()
+    assert set(said) == {"60000", "error"}, said
