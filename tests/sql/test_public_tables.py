@@ -12,7 +12,7 @@ from guard_helpers import guarded
 pytestmark = pytest.mark.alarm(0)
 
 VALUES = ["NULL", "0", "1", "12", "-7", "12.0", "0.5", "1e15", "9007199254740993", "9007199254740993.0", "'12'", "'012'", "'12.0'", "' 12'", "'abc'",
-          "'ABD'", "'abe '", "'1e1'", "''", "'zzz'", "'%abc'", "x'3132'", "x''", "x'00ff'"]
+          "'ABD'", "'abe '", "'1e1'", "''", "'zzz'", "'%abc'", "'Āb'", "x'3132'", "x''", "x'00ff'"]
 COLUMNS = {"p": "i a t n r b u c s".split(), "w": "t a u".split(), "q": "i v t a".split()}
 SCHEMA = """
     CREATE TABLE p(i INTEGER PRIMARY KEY, a INT, t TEXT, n NUMERIC, r REAL, b BLOB, u, c TEXT COLLATE NOCASE, s VARCHAR(9) COLLATE RTRIM);
@@ -99,6 +99,17 @@ def test_every_comparison_is_that_of_the_file(tmp_path):
     assert differing == [] and filled > 2500
 
 
+def test_columns_of_all_affinities_meet(tmp_path):
+    """The file does not know the affinity of the other side: '12' in a text column is less than '%abc' in a numeric column."""
+    plain = make(tmp_path / "a.db")
+    db = guarded(tmp_path / "a.db")
+    for left in COLUMNS["p"]:
+        for right in COLUMNS["p"]:
+            for op in ("=", "<", "<=", ">", ">="):
+                sql = f"SELECT (SELECT count(*) FROM p AS y WHERE y.{left} {op} x.{right}) FROM p AS x ORDER BY x.i"
+                assert db.execute(sql).fetchall() == plain.execute(sql).fetchall(), sql
+
+
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
 def test_values_bound_to_parameters(tmp_path, encoding):
     """In UTF-16, the file has another order of texts. The guarded connection has that of UTF-8, as all values here show."""
@@ -107,6 +118,7 @@ def test_values_bound_to_parameters(tmp_path, encoding):
         plain = sqlite3.connect(":memory:")
         plain.executescript("\n".join(connect(tmp_path / "a.db").iterdump()))
     db = guarded(tmp_path / "a.db")
+    assert db.execute("SELECT t FROM p ORDER BY t").fetchall() == plain.execute("SELECT t FROM p ORDER BY t").fetchall()
     values = [row[0] for row in plain.execute(f"VALUES ({'), ('.join(VALUES)})")]
     for column in COLUMNS["p"]:
         for op in ("=", "<", "<=", ">", ">=", "IS", "<>"):
