@@ -125,7 +125,11 @@ static int authorize(void *context, int action, const char *first, const char *s
   int admitted = 0;
   (void)schema;
   (void)inner;
-  if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE) {
+  if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE || action == SQLITE_CREATE_INDEX) {
+    /*
+    ** SQLite asks for an index when it reads the key of a virtual table. An index that is to be
+    ** stored fails, because main is read-only.
+    */
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
     admitted = second && function_admitted(guard, second);
@@ -135,10 +139,8 @@ static int authorize(void *context, int action, const char *first, const char *s
     admitted = first && is_in(pragmas, COUNT(pragmas), first) &&
                (!second || strcmp(first, "schema_version") != 0); /* a value would be written */
   } else if (action == SQLITE_INSERT || action == SQLITE_UPDATE) {
-    /* SQLite asks this and the next when it reads the columns and the key of a virtual table. */
+    /* SQLite asks this when it reads the columns of a virtual table. */
     admitted = first && strcmp(first, "sqlite_master") == 0;
-  } else if (action == SQLITE_CREATE_INDEX) {
-    admitted = 1; /* an index that is to be stored fails, because main is read-only */
   }
   return admitted ? SQLITE_OK : SQLITE_DENY;
 }
