@@ -6,9 +6,18 @@
 
 #include "ledger/ledger.h"
 #include "os/process.h"
+#include "query/in_operators.h"
 #include "query/policy_tables.h"
 
 SQLITE_EXTENSION_INIT3
+
+#ifdef SQLITE_CORE
+/* A program may link an older SQLite than that of the headers. tier_guard.c has then refused. */
+#pragma weak sqlite3_vtab_in
+#pragma weak sqlite3_vtab_rhs_value
+#pragma weak sqlite3_serialize
+#pragma weak sqlite3_deserialize
+#endif
 
 #define MOST_COMPARED 30    /* the comparisons that a table hands on at most */
 #define ROWS          1e6   /* the number of rows that the planner assumes */
@@ -36,6 +45,7 @@ struct public_tables {
 
 struct table {
   sqlite3_vtab base;
+  sqlite3 *guarded; /* the connection that reads the table */
   struct public_tables *all;
   struct public_table *here;
   char *spare_key; /* the plan of a statement that a closed cursor has left, or null */
@@ -51,6 +61,7 @@ struct cursor {
   sqlite3_uint64 columns; /* the columns that the statement reads, as in colUsed */
   int places[64];         /* places[i]: where the statement has column i, or those from 63 on */
   int has_row;
+  int hides_in; /* 1: the statement has an IN of row values, which SQLite reports as equalities */
 };
 
 /* ---- the private connection ------------------------------------------------------------------ */
@@ -229,7 +240,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   sqlite3_free(definition);
   struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){.all = all, .here = here};
+  *table = (struct table){.guarded = db, .all = all, .here = here};
   *vtab = &table->base;
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
@@ -374,8 +385,11 @@ static char comparison(const struct table *table, sqlite3_index_info *info, int 
   if (!table->all->is_utf8 && column >= 0 && constraint->op != SQLITE_INDEX_CONSTRAINT_EQ) return 0;
   switch (constraint->op) {
   case SQLITE_INDEX_CONSTRAINT_EQ:
-    /* SQLite would compare each value of an IN list in another way than the list. */
-    return sqlite3_vtab_in(info, i, -1) ? 0 : '=';
+    /*
+    ** SQLite would compare each value of an IN list in another way than the list. It tells which of
+    ** the first 32 constraints are such values, but not those of row values (xFilter).
+    */
+    return i > 31 || sqlite3_vtab_in(info, i, -1) ? 0 : '=';
   case SQLITE_INDEX_CONSTRAINT_GT: return '>';
   case SQLITE_INDEX_CONSTRAINT_GE: return 'g';
   case SQLITE_INDEX_CONSTRAINT_LT: sign = '<'; break;
@@ -470,12 +484,20 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
 
 /* ---- cursors --------------------------------------------------------------------------------- */
 
+/* Returns whether a running statement of the connection may have an IN of row values. */
+static int runs_row_value_in(sqlite3 *db) {
+  int runs = 0;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && !runs; s = sqlite3_next_stmt(db, s))
+    runs = sqlite3_stmt_busy(s) && sqlite3_sql(s) && has_row_value_in(sqlite3_sql(s));
+  return runs;
+}
+
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
   struct table *table = (struct table *)vtab;
   struct error error = {0};
   struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
   if (!cursor) return SQLITE_NOMEM;
-  *cursor = (struct cursor){0};
+  *cursor = (struct cursor){.hides_in = runs_row_value_in(table->guarded)};
   int going = begin_reading(table->all, &error);
   if (going && table->here->is_closed) {
     error_set(&error, "the table has changed since dp_guard, or is not public any more "
@@ -566,6 +588,9 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *plan, int 
   int column;
   char sign;
   (void)number;
+  if (cursor->hides_in && memchr(plan, '=', strcspn(plan, ":")))
+    return fail(base->pVtab, SQLITE_ERROR,
+                "row values with IN cannot be compared here (use EXISTS)");
   for (int i = 0; i < argc && next_entry(&at, &column, &sign); i++)
     if (is_comparable(&table->here->facts, column, argv[i])) used |= (uint32_t)1 << i;
   cursor->has_row = 0;

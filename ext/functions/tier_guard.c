@@ -186,14 +186,16 @@ static struct tier_guard *make(const struct tier_guard_terms *terms) {
 
 /* Fails if this SQLite cannot replace a database or refuse a statement. */
 static int check_library(struct error *error) {
-#ifdef SQLITE_CORE
-  (void)error;
-  return 1;
-#else
-  if (sqlite3_libversion_number() < 3039000 || !sqlite3_api->serialize ||
-      !sqlite3_api->deserialize || !sqlite3_api->drop_modules)
+  int can_replace = sqlite3_libversion_number() >= 3039000;
+#ifndef SQLITE_CORE
+  can_replace = can_replace && sqlite3_api->serialize && sqlite3_api->deserialize;
+#endif
+  if (!can_replace)
     return error_set(error, "this SQLite cannot replace a database (use SQLite 3.39 or newer, "
                             "built without SQLITE_OMIT_DESERIALIZE)");
+#ifdef SQLITE_CORE
+  return 1;
+#else
   return sqlite3_api->set_authorizer ||
          error_set(error, "this SQLite has no authorizers (use one built without "
                           "SQLITE_OMIT_AUTHORIZATION)");

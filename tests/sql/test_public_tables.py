@@ -110,6 +110,23 @@ def test_columns_of_all_affinities_meet(tmp_path):
                 assert db.execute(sql).fetchall() == plain.execute(sql).fetchall(), sql
 
 
+def test_row_values_with_in(tmp_path):
+    """SQLite does not tell a virtual table that an equality comes from an IN of row values. Such a statement has the right answer or none."""
+    plain, random_of, answered, refused_ = make(tmp_path / "a.db"), random.Random(3), 0, 0
+    db = guarded(tmp_path / "a.db")
+    for _ in range(1500):
+        one_, two = random_of.choice(list(COLUMNS)), random_of.choice(list(COLUMNS))
+        left, right, other, last = (random_of.choice(COLUMNS[table]) for table in (one_, one_, two, two))
+        sql = random_of.choice([f"SELECT count(*) FROM {one_} AS x WHERE (x.{left}, x.{right}) IN (SELECT {other}, {last} FROM {two})",
+                                f"SELECT count(*) FROM {one_} AS x, {two} AS y WHERE (x.{left}, y.{other}) IN (SELECT {right}, {left} FROM {one_})",
+                                f"SELECT count(*) FROM {one_} AS x WHERE lower(x.{left}) IN ('abc', '12') AND x.{right} IN (SELECT {other} FROM {two})"])
+        got = answer(db, sql, 1)
+        refused_ += "row values with IN" in got
+        answered += isinstance(got, list)
+        assert "row values with IN" in got or got == answer(plain, sql, 1), sql
+    assert answered > 500 and refused_ > 100
+
+
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
 def test_values_bound_to_parameters(tmp_path, encoding):
     """In UTF-16, the file has another order of texts. The guarded connection has that of UTF-8, as all values here show."""
