@@ -28,6 +28,7 @@ struct page {
 
 void page_budgets(struct page *page);  /* page_budgets.c */
 void page_releases(struct page *page); /* page_releases.c */
+void page_tables(struct page *page);   /* page_tables.c; after page_lines() */
 void page_facts(struct page *page);    /* page_facts.c */
 
 /*

@@ -26,7 +26,8 @@ static const char lines_sql[] =
     " highest, tier, display, value, low, high, line, label, series, about, title, releases,"
     " series_period(first_value(release) OVER w), series_period(last_value(release) OVER w),"
     " series = 0 OR at = max(at) OVER w"
-    " FROM line WINDOW w AS (PARTITION BY series ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    " FROM line WHERE release NOT IN (SELECT name FROM dp_release WHERE ways IS NOT NULL)"
+    " WINDOW w AS (PARTITION BY series ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND"
     " UNBOUNDED FOLLOWING) ORDER BY is_group, iif(is_group, 0, series > 0), min(day) OVER "
     "(PARTITION BY series,"
     " iif(series, '', release)), iif(series, title, release), series, at, release, line, tier";
@@ -326,12 +327,22 @@ static void write_clipping(struct page *page) {
                           "Advice is for the owner of the data.</p>\n");
 }
 
+/* Returns whether cross tables have been published (page_tables.c). */
+static int has_tables(struct page *page) {
+  sqlite3_stmt *row =
+      facts_prepare(page->facts, "SELECT 1 FROM dp_release WHERE ways IS NOT NULL", page->error);
+  int has = facts_row(row, page->error);
+  sqlite3_finalize(row);
+  return has;
+}
+
 void page_releases(struct page *page) {
   if (!page_lines(page)) return;
   struct table table = {.page = page, .tiers = write_key(page), .has_charts = 1};
   table.row = facts_prepare(page->facts, lines_sql, page->error);
   int more = facts_row(table.row, page->error), last = 0;
-  if (!more) sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
+  if (!more && !has_tables(page))
+    sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
   if (more && !sqlite3_column_int(table.row, IS_GROUP) && !sqlite3_column_int(table.row, SERIES))
     more = write_numbers(&table);
   while (more) {
@@ -344,6 +355,7 @@ void page_releases(struct page *page) {
     last = series;
     more = write_group(&table);
   }
+  page_tables(page);
   write_clipping(page);
   sqlite3_finalize(table.row);
 }
