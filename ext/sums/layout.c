@@ -136,11 +136,27 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
 }
 
 /*
+** Returns the largest distance of two units of a mean of vectors in the sum norm. A unit without
+** rows is 0. The count of any other unit is a multiple of w = count_steps before it is clipped to
+** w. The vector of each row has at most the norm R, so only the bound of the count scales the
+** count. Each round of clip_vector() multiplies the count by at least 1 - 2^-29 of what would be w,
+** and truncates it, so after all rounds it is at least w (1 - 2^-25) - 8, or the whole vector is 0.
+** So two units differ by at most w + R if one of them is 0, and otherwise by at most 2 R and the
+** slack of the count.
+*/
+static uint64_t ratio_replaced(const struct layout *shape) {
+  uint64_t count = (uint64_t)shape->count_steps, vector = (uint64_t)shape->blocks[1].lead_reach;
+  uint64_t both = 2 * vector + (count >> 25) + 8;
+  return both > count + vector ? both : count + vector;
+}
+
+/*
 ** Returns the exact distance of two neighbours in the sum norm. Each component is in the leading
 ** part of exactly one block, so the distance is a sum over the leading parts.
 */
 static uint64_t sum_distance_of(const struct layout *shape, int replace) {
   uint64_t sum = 0;
+  if (replace && shape->family->is_l1 && shape->family->is_ratio) return ratio_replaced(shape);
   for (int i = 0; i < shape->block_count; i++) {
     const struct block *block = &shape->blocks[i];
     sum += (uint64_t)block->lead_reach * (replace ? (uint64_t)block->spread : 1);

@@ -223,10 +223,11 @@ static void check_l1(const struct contribution *question, int by_unit, int repla
   long double scale = (long double)shape.scale, radius = (bound + count) * scale;
   CHECK(radius >= 0x1p52L * (1 - 0x1p-52L) && radius < 0x1p53L * (1 + 0x1p-52L),
         "family %d clip %g: radius %La", (int)family, question->clip, radius);
-  int counts_once = family == VECTOR_MEAN; /* the counts of two units differ by at most one */
-  long double want = radius + (replace ? bound + (counts_once ? 0 : count) : 0) * scale;
+  int counts_alike = family == VECTOR_MEAN; /* two units with rows have the same count */
+  long double want = radius + (replace ? bound + (counts_alike ? -count : count) : 0) * scale;
   long double got = (long double)shape.distance;
-  long double more = 4 + (counts_once ? 2 * shape.components : 0) + want * 0x1p-51L;
+  long double more =
+      4 + (counts_alike ? 2 * shape.components + 8 + want * 0x1p-25L : 0) + want * 0x1p-51L;
   CHECK(got >= want - count * scale * 0x1p-50L - 1 && got <= want + more,
         "family %d clip %g replace %d: distance %Lf of %Lf", (int)family, question->clip, replace,
         got, want);
