@@ -157,8 +157,9 @@ struct layout {
 ** their cones, because clipping clamps the sum of each cell to twice its count.
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
-** unit. For a mean of vectors of norm R with a count w, the distance for 'replace' is the larger of w + R
-** and 2 R, because units with rows have the same count. Truncation never moves a vector out of its ball, so these distances are exact.
+** unit. For a mean of vectors of norm R with a count w, the distance for 'replace' is the larger of
+** w + R and 2 R, because units with rows have the same count. Truncation never moves a vector out
+** of its ball, so these distances are exact.
 */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);
