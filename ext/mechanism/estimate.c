@@ -368,12 +368,14 @@ static double extreme_of(const struct circle *circle, const double *found, doubl
 ** `radius` of y is the true one unless this noise, of two dimensions, is longer than the radius.
 ** The y' within the radius have the directions inside a cone around y. The gradient of the variance
 ** is nowhere 0, so the extremes are on the surface of the cone. If the cone holds points without
-** rows, every variance is possible.
+** rows, every variance is possible. If no variance in [0, 1] is possible, the first-order interval
+** stays.
 */
 static void variances_near(variance_of_sums *variance, const double y[3], double radius,
                            double *low, double *high) {
   double length = length_of(y);
   struct circle circle = {.variance = variance};
+  double first_low = *low, first_high = *high;
   *low = 0;
   *high = 1;
   if (!(length > radius)) return;
@@ -390,8 +392,10 @@ static void variances_near(variance_of_sums *variance, const double y[3], double
     /* Between two of the angles the number of rows changes by less than the margin. */
     if (!(rows > 0.1 * radius)) return;
   }
-  *low = clamp(extreme_of(&circle, found, 1), 0, 1);
-  *high = clamp(extreme_of(&circle, found, -1), 0, 1);
+  double least = extreme_of(&circle, found, 1), most = extreme_of(&circle, found, -1);
+  int is_possible = least < 1 && most > 0;
+  *low = is_possible ? clamp(least, 0, 1) : first_low;
+  *high = is_possible ? clamp(most, 0, 1) : first_high;
 }
 
 /*
