@@ -131,7 +131,7 @@ def _figures(conn: sqlite3.Connection, terms: Dict[str, str]) -> Dict[str, Any]:
     ask = None
     if table and "ask" in terms:
         query = 'SELECT 1 FROM "{}"'.format(table[0].replace('"', '""')).replace("'", "''")
-        ask = "SELECT value, low, high FROM dp_answer('{}', 'count', '{}', '{{\"name\":\"my first question\"}}')".format(
+        ask = "SELECT value, low, high FROM dp_answer('{}', 'count', '{}', '{{\"name\":\"my first question\",\"clip\":10}}')".format(
             terms["tier"].replace("'", "''"), query)
     return {"figures": conn.execute(FIGURES).fetchall(), "ask": ask}
 
