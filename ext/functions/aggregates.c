@@ -31,6 +31,7 @@
 #include "ledger/policy.h"
 #include "query/loop_proof.h"
 #include "query/own_collations.h"
+#include "query/quoted_names.h"
 #include "query/row_reader.h"
 #include "query/sources.h"
 #include "query/unit_map.h"
@@ -143,7 +144,9 @@ static int check_apart(struct run *run, char **tables, struct error *error) {
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
               ledger_policy_need(ledger, &policy);
   ledger_rollback(ledger);
-  if (going) going = own_collations_check(run->host->collector.db, error);
+  if (going)
+    going = own_collations_check(run->host->collector.db, error) &&
+            quoted_names_check(run->host->collector.db, error);
   if (going) {
     struct loop_proof proof;
     loop_prove(&proof, run->host->collector.db, &policy);

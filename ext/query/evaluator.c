@@ -12,6 +12,12 @@
 
 SQLITE_EXTENSION_INIT3
 
+/*
+** SQLITE_PREPARE_DONT_LOG of new versions of SQLite: a missing table, which is then added, does not
+** appear in the error log of the application. Versions that do not know the flag ignore it.
+*/
+#define DONT_LOG 0x10
+
 #define MOST_TABLES    64
 #define MOST_OBJECTS   256  /* how many views a question may use, directly or through views */
 #define LONGEST_VALUE  1000000
@@ -349,7 +355,8 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
   for (;;) {
     sqlite3_free(evaluator->denied);
     evaluator->denied = 0;
-    if (sqlite3_prepare_v2(evaluator->db, sql, -1, &evaluator->statement, tail) == SQLITE_OK)
+    if (sqlite3_prepare_v3(evaluator->db, sql, -1, DONT_LOG, &evaluator->statement, tail) ==
+        SQLITE_OK)
       return 1;
     char *message = sqlite3_mprintf("%s", sqlite3_errmsg(evaluator->db));
     const char *missing = message && !evaluator->denied ? missing_table(message) : 0;

@@ -157,3 +157,14 @@ def test_a_collation_of_the_application_is_refused(name, equal):
         with pytest.raises(sqlite3.OperationalError, match=f"the application has replaced SQLite's collation {name}"):
             db.execute(sql).fetchall()
     db.create_collation(name, None)
+
+
+def test_an_aggregate_of_a_misspelt_column_in_double_quotes_is_refused():
+    db = clinic(rows=100, wards=3)
+    spent = one(db, "SELECT count(*) FROM dp_charge")
+    for sql in ("""SELECT dp_sum('t', "minuets", 9, patient) FROM visit""", """SELECT dp_sum('t', minutes, 9, patient) FROM visit WHERE day < "da""y" """):
+        with pytest.raises(sqlite3.OperationalError, match='there is no column "(minuets|da"y)", and SQLite takes the name for a text'):
+            db.execute(sql).fetchall()
+    assert one(db, "SELECT count(*) FROM dp_charge") == spent
+    for sql in ("""SELECT dp_sum('t', "minutes" > 0, 9, "patient") AS "the sum" FROM "visit" """, """SELECT dp_sum('t', minutes > 0, 9, patient) AS "x" FROM visit WHERE 'x' <> 'y' -- "t\""""):
+        assert abs(one(db, sql) - 99) < 0.9
