@@ -215,3 +215,8 @@ int has_word(const char *name, const char *sql) {
   while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
   return *sql != 0;
 }
+
+int statement_is_executing(sqlite3_stmt *statement) {
+  return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
+         sqlite3_sql(statement);
+}

@@ -50,4 +50,10 @@ char *query_trimmed(const char *sql);
 /* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 
+/*
+** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
+** a row of data. A blob handle is a statement without a text, and always waits.
+*/
+int statement_is_executing(sqlite3_stmt *statement);
+
 #endif

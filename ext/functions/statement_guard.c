@@ -42,15 +42,6 @@ struct site {
 
 /* ---- evidence that a statement continued ----------------------------------------------------- */
 
-/*
-** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
-** a row of data. A blob handle is a statement without a text, and always waits.
-*/
-static int is_executing(sqlite3_stmt *statement) {
-  return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
-         sqlite3_sql(statement);
-}
-
 /* One step of the hash function FNV-1a, with a pointer or a count as the input. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * 0x100000001b3u;
@@ -64,7 +55,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
 static struct moment moment_now(sqlite3 *db) {
   struct moment now = {1, 1, 0, 0};
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
-    if (!is_executing(s)) continue;
+    if (!statement_is_executing(s)) continue;
     uint64_t steps = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0);
     uint64_t runs = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_RUN, 0);
     now.statements = mix(now.statements, (uint64_t)(uintptr_t)s);
@@ -112,7 +103,7 @@ static void uproot(struct guard *guard) {
 */
 static int asks_for_rowid(sqlite3 *db) {
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
-    if (is_executing(s) && has_word("last_insert_rowid", sqlite3_sql(s))) return 1;
+    if (statement_is_executing(s) && has_word("last_insert_rowid", sqlite3_sql(s))) return 1;
   }
   return 0;
 }
@@ -274,7 +265,7 @@ int site_is_blind(const struct site *site) {
   sqlite3 *db = site->guard->host->collector.db;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
     char word[8];
-    if (!is_executing(s) || sqlite3_stmt_readonly(s)) continue;
+    if (!statement_is_executing(s) || sqlite3_stmt_readonly(s)) continue;
     first_word(sqlite3_sql(s), word);
     if (strcmp(word, "UPDATE") == 0 || strcmp(word, "DELETE") == 0) return 1;
   }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/sql_text.h"
 #include "query/safe_columns.h"
 #include "query/table_loop.h"
 #include "release/kinds.h"
@@ -75,7 +76,7 @@ static struct program running_program(sqlite3 *db) {
   int count = 0;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
     struct program program;
-    if (!sqlite3_stmt_busy(s)) continue;
+    if (!statement_is_executing(s)) continue;
     program_read(&program, db, sqlite3_sql(s));
     int matters = !program.count || releases(&program);
     if (matters && sqlite3_stmt_readonly(s) && !count) {

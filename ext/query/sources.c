@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql_text.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -306,7 +308,7 @@ struct sources sources_of(sqlite3 *db, const char *function, int arguments,
   struct sources sources = {0, 0};
   char *wanted = sqlite3_mprintf("%s(%d)", function, arguments);
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && wanted; s = sqlite3_next_stmt(db, s)) {
-    if (!sqlite3_stmt_busy(s)) continue;
+    if (!statement_is_executing(s)) continue;
     struct program program = program_of(db, sqlite3_sql(s), wanted);
     for (int i = 0; i < program.count; i++)
       if (program.list[i].role == COLLECTS && program.list[i].is_wanted)

@@ -161,7 +161,7 @@ GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "goo
 
 
 @pytest.mark.parametrize("wrong,message", [
-    ({"options": {}}, "the options must name the release"), ({"sql": None}, "sql must be the text of one SELECT"),
+    ({"options": {"clip": 1}}, "the options must name the release"), ({"sql": None}, "sql must be the text of one SELECT"),
     ({"sql": "DELETE FROM visits"}, "sql must be one SELECT that only reads"), ({"sql": "SELECT 1"}, "sql must give 2 columns"),
     ({"kind": "mean"}, "unknown kind"), ({"tier": "village"}, "unknown tier"), ({"diffuse": ["village"]}, "unknown tier"),
     ({"diffuse": "public"}, "diffuse must be a JSON array"), ({"diffuse": [1]}, "diffuse must list the names of tiers"),

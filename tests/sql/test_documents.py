@@ -186,6 +186,7 @@ def test_page_of_reporting(tmp_path, monkeypatch):
     found = {}
     exec(python, found)
     columns = [column[0] for column in db.execute("SELECT * FROM dp_value").description][1:]
+    columns.remove("figure")  # the page says it once for each release
     assert [tuple(row[column] for column in columns) for row in found["rows"]] == db.execute(
         f"SELECT {', '.join(columns)} FROM dp_value WHERE tier = 'public'").fetchall()
     assert len(found["rows"]) == 1 and found["rows"][0]["release"] == "reading"

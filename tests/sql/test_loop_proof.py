@@ -379,9 +379,21 @@ def test_a_statement_that_writes_is_refused(clinic):
     assert one(clinic, "SELECT count(*) FROM dp_charge") == 0
 
 
-def test_another_busy_statement_with_releases_refuses(clinic):
-    cursor = clinic.execute("SELECT dp_sum('t', minutes, 100, patient) FROM visit UNION ALL SELECT 1")
-    cursor.fetchone()
-    assert "cannot show that" in refused(clinic, "SELECT dp_sum('t', minutes, 100, patient) FROM visit")
-    cursor.close()
-    one(clinic, "SELECT dp_sum('t', minutes, 100, patient) FROM visit")
+# ---- statements that wait ------------------------------------------------------------------------------------------
+
+
+def test_a_statement_that_waits_between_rows_is_no_obstacle():
+    """The result of one aggregate is open, as in a JDBC ResultSet. Other aggregates answer all the same, and a wrong one gets the
+    error of its own statement."""
+    db = connect()
+    db.execute("CREATE TABLE visit(patient INT, minutes INT)")
+    db.executemany("INSERT INTO visit VALUES (?, ?)", [(i // 2, i % 7) for i in range(100)])
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    exact = sum(i % 7 for i in range(100))
+    waiting = [db.execute(f"SELECT dp_sum('t', minutes, 100, patient), {i} FROM visit") for i in range(6)]
+    assert abs(one(db, "SELECT dp_sum('t', minutes, 100, patient) FROM visit") - exact) < 1
+    assert "argument 4 must be visit.patient" in refused(db, "SELECT dp_sum('t', minutes, 100, minutes) FROM visit")
+    assert [abs(cursor.fetchone()[0] - exact) < 1 for cursor in waiting] == [True] * 6
+    assert [state for (state,) in db.execute("SELECT state FROM dp_release")] == ["released"] * 7
