@@ -30,13 +30,9 @@ static int take(size_t size) {
   return 0;
 }
 
-static void *allocate(size_t size) {
-  return size == MEMORY_HUGE_PAGE ? huge_pages_allocate(size) : calloc(1, size);
-}
-
 void *memory_table(size_t size) {
   if (!take(size)) return 0;
-  void *table = allocate(size);
+  void *table = size == MEMORY_HUGE_PAGE ? huge_pages_allocate(size) : calloc(1, size);
   if (!table) give(size);
   return table;
 }

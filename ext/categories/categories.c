@@ -178,14 +178,6 @@ static int take_candidate(void *context, const char *key, const char *text) {
   return add_state(context, text);
 }
 
-/* Returns the first state that has no row in the kernel, or null if every state has one. */
-static const char *missing_state(const struct markov_kernel *channel, const struct walk *walk) {
-  for (int i = 0; i < walk->state_count; i++) {
-    if (!markov_kernel_row(channel, walk->states[i])) return walk->states[i];
-  }
-  return 0;
-}
-
 /*
 ** Sets the costs of the category that the kernel draws. The cost at each order is the smaller of
 ** two bounds. One bound is the cost before this kernel, because a kernel never raises the cost. The
@@ -196,8 +188,10 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {
   if (!channel_check_small(channel, error)) return 0;
-  const char *missing = missing_state(channel, walk);
-  if (missing) return error_set(error, "the kernel has no row for x '%s'", missing);
+  for (int i = 0; i < walk->state_count; i++) {
+    if (!markov_kernel_row(channel, walk->states[i]))
+      return error_set(error, "the kernel has no row for x '%s'", walk->states[i]);
+  }
   int count = symbols_order_count(walk->publication);
   double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
   if (!orders) return error_set_memory(error);
@@ -217,16 +211,6 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
   return computed;
 }
 
-/* Sets the states of the walk to the output categories of the kernel. */
-static int enter_symbols(struct walk *walk, const struct markov_kernel *channel,
-                         struct error *error) {
-  free_states(walk);
-  for (int i = 0; i < channel->symbol_count; i++) {
-    if (!add_state(walk, channel->symbols[i])) return error_set_memory(error);
-  }
-  return 1;
-}
-
 static int start_walk(struct walk *walk, int tier, struct error *error) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->session->ledger;
@@ -243,23 +227,12 @@ static int pass_kernel(struct walk *walk, const char *kernel, struct error *erro
   struct markov_kernel channel;
   struct json *json = ledger_json(walk->publication->session->ledger);
   int read = markov_kernel_read(&channel, json, kernel, error);
-  int passed = read && pass_channel(walk, &channel, error) && enter_symbols(walk, &channel, error);
+  int passed = read && pass_channel(walk, &channel, error);
+  if (passed) free_states(walk); /* the output categories are the next states */
+  for (int i = 0; passed && i < channel.symbol_count; i++)
+    passed = add_state(walk, channel.symbols[i]) || error_set_memory(error);
   markov_kernel_clear(&channel);
   return passed;
-}
-
-static int is_state(const struct walk *walk, const char *symbol) {
-  for (int i = 0; i < walk->state_count; i++) {
-    if (strcmp(walk->states[i], symbol) == 0) return 1;
-  }
-  return 0;
-}
-
-static int same_curve(const double *a, const double *b) {
-  for (int i = 0; i < RENYI_ORDERS; i++) {
-    if (!(fabs(a[i] - b[i]) <= 1e-9 * b[i])) return 0;
-  }
-  return 1;
 }
 
 static int take_symbol(void *context, const struct ledger_symbol *stored) {
@@ -281,8 +254,12 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
   walk->symbol = sqlite3_mprintf("%s", stored->symbol);
   if (!walk->symbol) error_set_memory(error);
   if (!passed || !walk->symbol) return 0;
-  walk->same = is_state(walk, stored->symbol) && stored->shown &&
-               strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->costs);
+  int is_state = 0;
+  for (int i = 0; i < walk->state_count; i++)
+    is_state |= strcmp(walk->states[i], stored->symbol) == 0;
+  walk->same = is_state && stored->shown && strcmp(stored->symbol, stored->shown) == 0;
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    walk->same &= fabs(stored->curve[i] - walk->costs[i]) <= 1e-9 * walk->costs[i];
   return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
 }
 

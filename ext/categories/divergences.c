@@ -19,10 +19,6 @@ struct divergence {
 /* A computation with at most this many terms takes a few milliseconds, and is never deferred. */
 #define FEW_TERMS 100000
 
-static int is_large(const struct chain *chain, int count) {
-  return (double)chain->rows * (double)chain->rows * (double)chain->columns * count > FEW_TERMS;
-}
-
 /*
 ** Computes the divergences of a chain. Checks for an interrupt after each row of the chain.
 */
@@ -34,15 +30,6 @@ static int compute(struct ledger *ledger, const struct chain *chain, double epsi
     if (!ledger_goes_on(ledger)) return error_set(error, "%s", error_text(ledger_error(ledger)));
   }
   return 1;
-}
-
-static size_t size_of(const struct chain *chain) {
-  return 2 * sizeof *chain->high * chain->rows * chain->columns;
-}
-
-static int is_same(const struct chain *a, const struct chain *b) {
-  return a->rows == b->rows && a->columns == b->columns &&
-         memcmp(a->high, b->high, size_of(a)) == 0;
 }
 
 static int divergence_compute(struct session *session, struct computation *computation) {
@@ -85,7 +72,10 @@ static int take_listed(const struct deferred *deferred, const struct chain *chai
                        double *missing, int *places, int count, double *rdp) {
   for (const struct computation *next = deferred->list; next && count; next = next->next) {
     const struct divergence *at = (const struct divergence *)next;
-    if (!next->done || at->epsilon != epsilon || !is_same(&at->chain, chain)) continue;
+    size_t size = 2 * sizeof *chain->high * chain->rows * chain->columns;
+    if (!next->done || at->epsilon != epsilon || at->chain.rows != chain->rows ||
+        at->chain.columns != chain->columns || memcmp(at->chain.high, chain->high, size) != 0)
+      continue;
     int left = 0;
     for (int i = 0; i < count; i++) {
       int k = 0;
@@ -111,11 +101,12 @@ int divergences_find(struct session *session, const struct chain *chain, double 
     missing[i] = orders[i];
     places[i] = i;
   }
+  double terms = (double)chain->rows * (double)chain->rows * (double)chain->columns;
   int left =
       missing && places ? take_listed(deferred, chain, epsilon, missing, places, count, rdp) : 0;
   if (!missing || !places) {
     error_set_memory(error);
-  } else if (deferred->defers && left && is_large(chain, left)) {
+  } else if (deferred->defers && left && terms * left > FEW_TERMS) {
     if (add(deferred, chain, epsilon, missing, left)) { /* nobody sees this error */
       error_set(error, "the cost of a kernel is not computed yet (a bug)");
     } else {

@@ -15,10 +15,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-static int out_of_memory(struct ledger *ledger) {
-  return error_set_memory(ledger_error(ledger));
-}
-
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void options_clear(void *details) {
@@ -231,27 +227,22 @@ static struct ledger_value value_of(const struct survey *survey, const struct ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/*
-** Checks that each output of the chain has probability 0 for every state or for no state. Otherwise
-** an output could rule out a state, and no finite epsilon would cover the release.
-*/
-static int has_one_support(const struct chain *chain) {
-  for (size_t i = 0; i < chain->rows * chain->columns; i++) {
-    if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0)) return 0;
-  }
-  return 1;
-}
-
 /* Computes the cost of one report of the chain at each order of symbols_order_at(). */
 static int local_costs(const struct publication *publication, const struct chain *chain,
                        double **costs, struct error *error) {
   int count = symbols_order_count(publication);
   *costs = sqlite3_malloc64(2 * sizeof **costs * (sqlite3_uint64)count);
   if (!*costs) return error_set_memory(error);
-  if (!has_one_support(chain))
-    return error_set(error,
-                     "the kernel gives some x a y that another x never gives, which tells them "
-                     "apart for sure (give each y of one x to every x)");
+  /*
+  ** Each output must have probability 0 for every state or for no state. Otherwise an output could
+  ** rule out a state, and no finite epsilon would cover the release.
+  */
+  for (size_t i = 0; i < chain->rows * chain->columns; i++) {
+    if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0))
+      return error_set(error,
+                       "the kernel gives some x a y that another x never gives, which tells them "
+                       "apart for sure (give each y of one x to every x)");
+  }
   double *orders = *costs + count;
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(publication, i);
@@ -691,7 +682,7 @@ static char *responses_verify(struct publication *publication, const char *tier)
   struct walk walk = {.publication = publication, .until = tier};
   walk_stages(&walk);
   int sound = walk.same && !error_is_set(&walk.error);
-  if (error_is_memory(&walk.error)) out_of_memory(ledger);
+  if (error_is_memory(&walk.error)) error_set_memory(ledger_error(ledger));
   walk_end(&walk);
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(

@@ -320,12 +320,6 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
 
 /* ---- Renyi divergences ----------------------------------------------------------------------- */
 
-static double pure_epsilon(const struct hiding *hiding, double index) {
-  struct walk walk = walk_from(hiding, index, 0);
-  double high = walk.distance / sqrt(walk.variance / 2) * (1 + 0x1p-40);
-  return hiding->descent->laplace > 0 ? least_epsilon(hiding, index, high, -INFINITY) : INFINITY;
-}
-
 /*
 ** The nodes of a profile are the values of epsilon at which it stores delta. Here they are given as
 ** shares of the last node. The first share is 0. Up to the share 1/64 there are 16 nodes for each
@@ -343,22 +337,20 @@ static double node_share(int node) {
   return (double)(16 + node - geometric) / 1024;
 }
 
-/*
-** Returns the epsilon of the last node. For any larger epsilon, the noise of the row's own step
-** alone makes delta 0 (Laplace noise) or less than 1e-299.
-*/
-static double end_of_profile(const struct profile *profile) {
-  if (profile->pure < INFINITY) return profile->pure;
-  return profile->rate + 2 * sqrt(profile->rate * 690);
-}
-
 void hiding_profile(const struct hiding *hiding, struct profile *profile) {
   double index = hiding->descent->rows, least = 0;
   struct walk walk = walk_from(hiding, index, 0);
   profile->rate = walk.distance * walk.distance / (2 * walk.variance);
-  profile->pure = pure_epsilon(hiding, index);
+  double high = walk.distance / sqrt(walk.variance / 2) * (1 + 0x1p-40);
+  profile->pure =
+      hiding->descent->laplace > 0 ? least_epsilon(hiding, index, high, -INFINITY) : INFINITY;
   profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
-  double end = end_of_profile(profile);
+  /*
+  ** For any epsilon above that of the last node, the noise of the row's own step alone makes delta
+  ** 0 (Laplace noise) or less than 1e-299.
+  */
+  double end =
+      profile->pure < INFINITY ? profile->pure : profile->rate + 2 * sqrt(profile->rate * 690);
   for (int node = 0; node < profile->count; node++) {
     double epsilon = end * node_share(node);
     least = fmin(least, log_delta_after(hiding, index, epsilon, -INFINITY));

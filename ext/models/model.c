@@ -330,15 +330,6 @@ static int model_paid(struct publication *publication, uint64_t clock, const dou
 /* ---- the learning rate and the noise --------------------------------------------------------- */
 
 /*
-** Returns the rate at which Gaussian noise is about as large as the noise of one step.
-** default_eta() needs this rate before the noise is known.
-*/
-static double rate_of_step(const struct descent *descent, const struct price *price) {
-  if (!(descent->random_stop > 0)) return price->rate * (1 + descent->public_rows);
-  return gaussian_rate(price->epsilon, fmin(price->delta * descent->rows, 0.5));
-}
-
-/*
 ** Returns the default learning rate. Let w* be the solution, and let G^2 bound the mean square of a
 ** gradient with its noise. On a quadratic loss of any curvature, the error of the last point is at
 ** most |w*|^2/(4 e eta steps) + eta G^2/4. This bound is least at eta = |w*|/(G sqrt(e steps)). The
@@ -347,7 +338,11 @@ static double rate_of_step(const struct descent *descent, const struct price *pr
 */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
-  double noise = 2 * descent->lipschitz / sqrt(2 * rate_of_step(descent, price));
+  /* the rate at which Gaussian noise is about as large as the noise of one step */
+  double rate = descent->random_stop > 0
+                    ? gaussian_rate(price->epsilon, fmin(price->delta * descent->rows, 0.5))
+                    : price->rate * (1 + descent->public_rows);
+  double noise = 2 * descent->lipschitz / sqrt(2 * rate);
   if (descent->laplace > 0)
     noise = 2 * descent->lipschitz * sqrt(2 * descent->dim) / laplace_distance(price->rate);
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
@@ -397,17 +392,13 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
       "the radius");
 }
 
-static int check_terms(struct ledger *ledger) {
-  return (ledger_protects(ledger) == LEDGER_ROWS && ledger_adjacency(ledger) == LEDGER_REPLACE) ||
-         error_set(ledger_error(ledger),
-                   "a model needs a ledger that protects rows, with replaced rows as neighbours, "
-                   "and this one does not");
-}
-
 static int model_settle(struct publication *publication, struct request *request, int found) {
   struct ledger *ledger = publication->session->ledger;
   struct descent descent = *descent_of(request), stored;
-  if (!check_terms(ledger)) return 0;
+  if (ledger_protects(ledger) != LEDGER_ROWS || ledger_adjacency(ledger) != LEDGER_REPLACE)
+    return error_set(ledger_error(ledger),
+                     "a model needs a ledger that protects rows, with replaced rows as neighbours, "
+                     "and this one does not");
   int known = found && models_read(publication->definition.release.model, &stored);
   const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
   struct price price = model_price(tier, request->weight, request->key_share);

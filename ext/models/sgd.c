@@ -19,16 +19,11 @@
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* Returns the largest |w.x - y|, or infinity if y has no bound. */
-static double largest_residual(const struct descent *descent) {
-  if (isnan(descent->bound)) return INFINITY;
-  return descent->radius * descent->clip + descent->bound;
-}
-
 void descent_derive(struct descent *descent) {
   double clip = descent->clip, curvature = clip * clip, steepest = 1;
   if (descent->loss == LOSS_LOGISTIC) curvature /= 4;
-  if (descent->loss != LOSS_LOGISTIC) steepest = largest_residual(descent);
+  if (descent->loss != LOSS_LOGISTIC) /* the largest |w.x - y| */
+    steepest = isnan(descent->bound) ? INFINITY : descent->radius * descent->clip + descent->bound;
   if (descent->loss == LOSS_HUBER) steepest = fmin(steepest, descent->threshold);
   descent->lipschitz = clip * steepest;
   descent->beta = curvature + descent->l2;
@@ -362,16 +357,11 @@ static void falling_design(struct descent *descent, const struct layout *shape, 
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Returns whether the charge is computed from a path of unequal steps. */
-static int is_falling_path(const struct descent *descent) {
-  return descent->decay > 0 && descent->public_rows > 0 && !(descent->laplace > 0);
-}
-
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift) {
   struct course course;
   double clock;
   course_make(&course, descent, shape, shift);
-  if (is_falling_path(descent))
+  if (descent->decay > 0 && descent->public_rows > 0 && !(descent->laplace > 0))
     return (uint64_t)ceil(sqrt(worst_ratio(&course, &clock) * clock) * UP);
   if (descent->decay > 0 || descent->laplace > 0) return course.last.sensitivity;
   return distance_after(descent, shape, shift, descent->public_rows);
@@ -398,17 +388,15 @@ void descent_rates(const struct descent *descent, const struct layout *shape, in
   }
 }
 
-static int laplace_diffusible(const struct course *course) {
-  struct hop hop = course->last; /* all steps have this contraction */
-  double root = sqrt(course->descent->dim), reach = (double)hop.sensitivity / root;
-  return course->steps == 1 || (hop.contraction * reach + 1.25 * root) * UP <= reach;
-}
-
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                        uint64_t clock) {
   struct course course;
   course_make(&course, descent, shape, shift);
-  if (descent->laplace > 0) return !(descent->decay > 0) && laplace_diffusible(&course);
+  if (descent->laplace > 0) { /* without decay, all steps have the contraction of the last */
+    double root = sqrt(descent->dim), reach = (double)course.last.sensitivity / root;
+    return !(descent->decay > 0) &&
+           (course.steps == 1 || (course.last.contraction * reach + 1.25 * root) * UP <= reach);
+  }
   if (!(descent->decay > 0)) return equal_diffusible(descent, shape, shift, clock);
   uint64_t added = clock - descent_clock(descent, shape, shift);
   double limit = lattice_rate(descent_sensitivity(descent, shape, shift), clock);
@@ -482,17 +470,11 @@ static double random_stop(double rows) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* Returns the largest |v_j|. */
-static double largest(const double *v, int count) {
-  double most = 0;
-  for (int j = 0; j < count; j++) most = fmax(most, fabs(v[j]));
-  return most;
-}
-
 /* The function first divides by the largest component, so that no square overflows. */
 void descent_clip(const struct descent *descent, double *features) {
   int dim = (int)descent->dim;
-  double most = largest(features, dim), sum = 0;
+  double most = 0, sum = 0;
+  for (int j = 0; j < dim; j++) most = fmax(most, fabs(features[j]));
   if (most == 0) return;
   for (int j = 0; j < dim; j++) sum += (features[j] / most) * (features[j] / most);
   double longest = descent->clip / sqrt(sum); /* the largest component after scaling */

@@ -86,11 +86,6 @@ static char *compare_values(struct publication *publication,
   return found;
 }
 
-static int is_paid(struct publication *publication, uint64_t clock, const double *curve) {
-  const struct procedure *procedure = procedure_of(publication->definition.aggregate);
-  return !procedure->paid || procedure->paid(publication, clock, curve);
-}
-
 static char *check_path(struct publication *publication,
                         const struct ledger_publication *published) {
   struct ledger_path path;
@@ -98,6 +93,8 @@ static char *check_path(struct publication *publication,
   struct ledger *ledger = publication->session->ledger;
   char *found = 0;
   int components = definition_grid(publication).components;
+  int (*paid)(struct publication *, uint64_t, const double *) =
+      procedure_of(publication->definition.aggregate)->paid;
   if (ledger_path_read(ledger, release, components, &path)) {
     const struct ledger_point *point = 0;
     for (int i = 0; i < path.count; i++) {
@@ -111,7 +108,7 @@ static char *check_path(struct publication *publication,
       found = ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
           release->name, published->tier);
-    } else if (!is_paid(publication, point->clock, published->curve)) {
+    } else if (paid && !paid(publication, point->clock, published->curve)) {
       found = ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
           release->name, published->tier);
@@ -164,19 +161,12 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   return !verification->found && !error_is_set(ledger_error(ledger));
 }
 
-/*
-** Checks that every publication shows the point of its path. Returns null or the first discrepancy.
-*/
-static char *releases_verify(struct session *session) {
-  struct verification verification = {session, 0};
-  ledger_publications(session->ledger, verify_publication, &verification);
-  return verification.found;
-}
-
 static char *verify_all(struct session *session) {
   char *found = ledger_verify(session->ledger, mechanism_describe);
   if (!found || strcmp(found, "ok") != 0) return found;
-  char *discrepancy = releases_verify(session);
+  struct verification verification = {session, 0};
+  ledger_publications(session->ledger, verify_publication, &verification);
+  char *discrepancy = verification.found;
   if (!discrepancy && !error_is_set(ledger_error(session->ledger)))
     discrepancy = ledger_verify_seals(session->ledger);
   if (!discrepancy) return found;

@@ -186,19 +186,16 @@ static const struct {
     {"data", write_data},
 };
 
-static void write_part(struct page *page, const char *name, size_t length) {
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (strlen(parts[i].name) == length && memcmp(parts[i].name, name, length) == 0)
-      parts[i].write(page);
-}
-
 char *page_write(sqlite3 *facts, const char *tier, struct error *error) {
   struct page page = {facts, tier, sqlite3_str_new(0), error};
   const char *at = report_html, *open;
   while ((open = strstr(at, "{{")) != 0) {
     const char *close = strstr(open, "}}");
     sqlite3_str_append(page.html, at, (int)(open - at));
-    write_part(&page, open + 2, (size_t)(close - open - 2));
+    size_t length = (size_t)(close - open - 2);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+      if (strlen(parts[i].name) == length && memcmp(parts[i].name, open + 2, length) == 0)
+        parts[i].write(&page);
     at = close + 2;
   }
   sqlite3_str_appendall(page.html, at);

@@ -70,11 +70,6 @@ static double norm_of(const struct layout *shape, const struct contribution *que
   return family->is_l1 && family->is_ratio ? norm + shape->count_factor : norm;
 }
 
-static int cells_of(const struct contribution *question) {
-  if (!question->family->has_keys) return 1;
-  return is_private(question) ? 0 : question->keys;
-}
-
 /*
 ** Returns the largest number of coordinates that one unit can change. If neighbours replace a unit,
 ** returns the number that two units together can change.
@@ -288,7 +283,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
     return;
   }
   shape->selects = family->counts_if_private && is_private(question);
-  shape->cells = cells_of(question);
+  shape->cells = !family->has_keys ? 1 : is_private(question) ? 0 : question->keys;
   shape->bins = family->has_bins ? question->size : 1;
   shape->width = layout_width(family, question->size, is_private(question));
   shape->components = family->has_bins ? 1 : shape->width;

@@ -105,17 +105,12 @@ static int flush(struct partitioned_sums *records) {
   return !records->failed;
 }
 
-/* Rows with many values are not worth a second copy, so they do not wait in the batch. */
-static void add_now(struct partitioned_sums *records, struct identity unit, uint32_t cell,
-                    const int64_t *values) {
-  struct row_store *store = narrow_store(records, unit);
-  row_store_add(store, row_store_place(store, unit), unit, cell, values);
-}
-
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values) {
   if (records->components > FEW_VALUES) {
-    add_now(records, unit, cell, values);
+    /* Rows with many values are not worth a second copy, so they do not wait in the batch. */
+    struct row_store *store = narrow_store(records, unit);
+    row_store_add(store, row_store_place(store, unit), unit, cell, values);
     return !records->failed;
   }
   struct waiting *row = &records->batch[records->waiting];

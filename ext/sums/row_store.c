@@ -66,17 +66,6 @@ void row_store_values(const struct row_store *store, const record_word *const *r
   for (size_t i = 0; i < count; i++) values = get_values(store, rows[i], values);
 }
 
-static void set_values(const struct row_store *store, record_word *row, const int64_t *values) {
-  record_word *at = row + first_value(store), *end = row + store->words;
-  if (store->count_steps) *at++ = (record_word)*values++;
-  for (; at < end; at += 2) set_word(at, (uint64_t)*values++);
-}
-
-static void set_wide_values(const struct row_store *store, record_word *row, const int128 *values) {
-  record_word *at = row + first_value(store), *end = row + store->words;
-  for (; at < end; at += 4) set_wide(at, *values++);
-}
-
 static void clear_values(const struct row_store *store, record_word *row) {
   memset(row + first_value(store), 0, sizeof *row * (store->words - first_value(store)));
 }
@@ -85,10 +74,6 @@ static int same_pair(const struct row_store *store, const record_word *a, const 
   if (store->unit_words == 1) return get_word(a) == get_word(b);
   return a[0] == b[0] && get_word(a + 1) == get_word(b + 1) &&
          (store->unit_words == 2 || get_word(a + 3) == get_word(b + 3));
-}
-
-static uint64_t place_of(const struct row_store *store, const record_word *row) {
-  return row_store_place(store, unit_of_row(store, row));
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -195,19 +180,14 @@ void row_store_carry(struct row_store *store, record_word *row) {
   row_store_add_wide(store->wide, unit_of_row(store, row), row[0], store->values);
 }
 
-static void add_wide_values(const struct row_store *store, record_word *to,
-                            const record_word *from) {
-  for (size_t i = first_value(store); i < store->words; i += 4)
-    set_wide(to + i, lattice_add(get_wide(to + i), get_wide(from + i)));
-}
-
 /* Adds the values of the row `from` to the values of the row `to`. */
 NOT_INLINE static void add_values(struct row_store *store, record_word *to,
                                   const record_word *from) {
   size_t i = first_value(store);
   uint64_t beyond = 0;
   if (!store->wide) {
-    add_wide_values(store, to, from);
+    for (; i < store->words; i += 4)
+      set_wide(to + i, lattice_add(get_wide(to + i), get_wide(from + i)));
     return;
   }
   if (store->count_steps) {
@@ -275,7 +255,7 @@ int row_store_settle(struct row_store *store, struct bucket *bucket) {
 /* ---- room ------------------------------------------------------------------------------------ */
 
 static size_t part_of(const struct row_store *store, const record_word *row, int depth) {
-  return place_of(store, row) >> (64 - SPLIT_BITS - depth) & (PARTS - 1);
+  return row_store_place(store, unit_of_row(store, row)) >> (64 - SPLIT_BITS - depth) & (PARTS - 1);
 }
 
 /*
@@ -428,7 +408,9 @@ void row_store_add(struct row_store *store, uint64_t place, struct identity unit
                    const int64_t *values) {
   struct bucket *bucket = open_row(store, place);
   if (!bucket) return;
-  set_values(store, bucket->next, values);
+  record_word *at = bucket->next + first_value(store), *end = bucket->next + store->words;
+  if (store->count_steps) *at++ = (record_word)*values++;
+  for (; at < end; at += 2) set_word(at, (uint64_t)*values++);
   close_row(store, bucket, unit, cell);
 }
 
@@ -436,6 +418,7 @@ void row_store_add_wide(struct row_store *store, struct identity unit, uint32_t 
                         const int128 *values) {
   struct bucket *bucket = open_row(store, row_store_place(store, unit));
   if (!bucket) return;
-  set_wide_values(store, bucket->next, values);
+  record_word *at = bucket->next + first_value(store), *end = bucket->next + store->words;
+  for (; at < end; at += 4) set_wide(at, *values++);
   close_row(store, bucket, unit, cell);
 }
