@@ -20,7 +20,7 @@ SQLITE_EXTENSION_INIT3
 
 #define MAX_COLUMNS 20
 
-struct table {
+struct ledger_vtab {
   sqlite3_vtab base;
   struct host *host;
   const struct ledger_table *source;
@@ -39,7 +39,7 @@ struct module {
   const struct ledger_table *source;
 };
 
-static int vtab_fail(struct table *table, const char *message) {
+static int vtab_fail(struct ledger_vtab *table, const char *message) {
   sqlite3_free(table->base.zErrMsg);
   table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->source->columns->table, message);
   return SQLITE_ERROR;
@@ -56,9 +56,9 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   sqlite3_free(columns);
   int rc = declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
   sqlite3_free(declaration);
-  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  struct ledger_vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){{0}, module->host, module->source};
+  *table = (struct ledger_vtab){{0}, module->host, module->source};
   *vtab = &table->base;
   return SQLITE_OK;
 }
@@ -143,7 +143,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
                    sqlite3_value **argv) {
   (void)number;
   struct cursor *cursor = (struct cursor *)base;
-  struct table *table = (struct table *)base->pVtab;
+  struct ledger_vtab *table = (struct ledger_vtab *)base->pVtab;
   struct ledger *ledger = table->host->session.ledger;
   int wanted[MAX_COLUMNS];
   for (int i = 0; i < argc; i++) wanted[i] = text[i] - 'a';

@@ -172,7 +172,7 @@ static void fail(sqlite3_context *context, const char *format, ...) {
 /* ---- states ---------------------------------------------------------------------------------- */
 
 /* A state: an SQL value, encoded so that equal values have equal bytes. */
-struct shard_state {
+struct kernel_state {
   int type; /* SQLITE_INTEGER (also for a whole REAL), SQLITE_FLOAT, SQLITE_TEXT or SQLITE_BLOB */
   int size;
   unsigned char bytes[]; /* the bytes end with a zero byte that `size` does not count */
@@ -183,7 +183,7 @@ struct shard_state {
 struct dictionary {
   int count;
   uint16_t slot[SLOTS]; /* 1 + the number of the state; 0: the slot is free */
-  struct shard_state *state[MAX_STATES];
+  struct kernel_state *state[MAX_STATES];
 };
 
 static uint64_t hash(int type, const unsigned char *bytes, int size) {
@@ -201,14 +201,14 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
 static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
   for (; dictionary->slot[place]; place = (place + 1) % SLOTS) {
-    const struct shard_state *known = dictionary->state[dictionary->slot[place] - 1];
+    const struct kernel_state *known = dictionary->state[dictionary->slot[place] - 1];
     if (known->type == type && known->size == size &&
         (size == 0 || memcmp(known->bytes, bytes, (size_t)size) == 0)) {
       return dictionary->slot[place] - 1;
     }
   }
   if (dictionary->count == MAX_STATES) return -1;
-  struct shard_state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
+  struct kernel_state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
   if (!state) return -2;
   state->type = type;
   state->size = size;
@@ -333,10 +333,10 @@ static int check_total(sqlite3_context *context, const double *probability, size
 /* Checks that each y is also an x. Returns 0 after an error. */
 static int check_square(sqlite3_context *context, const struct collected *collected) {
   for (int i = 0; i < collected->y.count; i++) {
-    const struct shard_state *y = collected->y.state[i];
+    const struct kernel_state *y = collected->y.state[i];
     int found = 0;
     for (int j = 0; j < collected->x.count && !found; j++) {
-      const struct shard_state *x = collected->x.state[j];
+      const struct kernel_state *x = collected->x.state[j];
       found = x->type == y->type && x->size == y->size &&
               memcmp(x->bytes, y->bytes, (size_t)x->size) == 0;
     }
@@ -382,7 +382,7 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
 /* ---- powers ---------------------------------------------------------------------------------- */
 
 /* Appends a state as JSON. A blob has the form x'...', as in key_text() (base/sql_text.h). */
-static void append_state(sqlite3_str *json, const struct shard_state *state) {
+static void append_state(sqlite3_str *json, const struct kernel_state *state) {
   sqlite3_int64 whole;
   double real;
   switch (state->type) {
@@ -415,7 +415,7 @@ static char *power(const struct given *given, const double *parameter) {
   for (size_t j = 0; j < rows && cells; j++) {
     column[j] = -1;
     for (int y = 0; y < states->y.count; y++) {
-      const struct shard_state *a = states->x.state[j], *b = states->y.state[y];
+      const struct kernel_state *a = states->x.state[j], *b = states->y.state[y];
       if (a->type == b->type && a->size == b->size &&
           memcmp(a->bytes, b->bytes, (size_t)a->size) == 0)
         column[j] = y;

@@ -68,7 +68,7 @@ static void write_x(struct page *page, struct scale scale, double x) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-struct table {
+struct release_table {
   struct page *page;
   sqlite3_stmt *row; /* the current figure */
   int tiers;         /* how many tiers there are */
@@ -76,12 +76,12 @@ struct table {
   struct scale scale;
 };
 
-static const char *text_of(struct table *table, int column) {
+static const char *text_of(struct release_table *table, int column) {
   const char *text = (const char *)sqlite3_column_text(table->row, column);
   return text ? text : "";
 }
 
-static void table_open(struct table *table, const char *first, int has_axis) {
+static void table_open(struct release_table *table, const char *first, int has_axis) {
   struct page *page = table->page;
   sqlite3_stmt *tier =
       facts_prepare(page->facts, "SELECT number, name FROM place ORDER BY number", page->error);
@@ -103,7 +103,7 @@ static void table_open(struct table *table, const char *first, int has_axis) {
   sqlite3_str_appendall(page->html, "\n<tbody>\n");
 }
 
-static struct scale scale_of_row(struct table *table) {
+static struct scale scale_of_row(struct release_table *table) {
   if (sqlite3_column_type(table->row, LOWEST) != SQLITE_FLOAT ||
       sqlite3_column_type(table->row, HIGHEST) != SQLITE_FLOAT)
     return (struct scale){0, 0};
@@ -114,7 +114,7 @@ static struct scale scale_of_row(struct table *table) {
 }
 
 /* Appends the interval of the current figure to the chart of its line, with a mark at the value. */
-static void draw(struct table *table, sqlite3_str *chart) {
+static void draw(struct release_table *table, sqlite3_str *chart) {
   sqlite3_stmt *row = table->row;
   int tier = sqlite3_column_int(row, TIER), y = 16 * tier - 8;
   if (!scale_is_good(table->scale) || sqlite3_column_type(row, LOW) != SQLITE_FLOAT) return;
@@ -134,7 +134,7 @@ static void draw(struct table *table, sqlite3_str *chart) {
 ** the current row of table->row is the first figure of this line. After the call, the current row
 ** is the first figure of the next line. Returns 0 if there is no next line.
 */
-static int write_line(struct table *table, int is_shown) {
+static int write_line(struct release_table *table, int is_shown) {
   struct page *page = table->page;
   sqlite3_str *html = page->html, *chart = sqlite3_str_new(0);
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
@@ -165,12 +165,12 @@ static int write_line(struct table *table, int is_shown) {
 }
 
 /* Writes what the figures of a release are, for example "rows, at most 5 of each patient". */
-static void write_about(struct table *table) {
+static void write_about(struct release_table *table) {
   html_text(table->page->html, text_of(table, ABOUT_TEXT));
 }
 
 /* Writes the first cell of a line with the name of its release. */
-static void write_name(struct table *table) {
+static void write_name(struct release_table *table) {
   sqlite3_str_appendall(table->page->html, "<tr><th>");
   html_text(table->page->html, text_of(table, RELEASE));
   sqlite3_str_appendall(table->page->html, "<small>");
@@ -180,7 +180,7 @@ static void write_name(struct table *table) {
 ** Writes the table of the releases of one number that belong to no series. Each line has its own
 ** scale.
 */
-static int write_numbers(struct table *table) {
+static int write_numbers(struct release_table *table) {
   struct page *page = table->page;
   int more = 1;
   table_open(table, "Release", 0);
@@ -197,13 +197,13 @@ static int write_numbers(struct table *table) {
 }
 
 /* Sets the scale of a whole table to round numbers around the intervals of its figures. */
-static void scale_set(struct table *table) {
+static void scale_set(struct release_table *table) {
   struct scale scale = scale_of_row(table);
   table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
 }
 
 /* Writes the title of a series, what its figures are, and their trends. */
-static void write_series_heading(struct table *table) {
+static void write_series_heading(struct release_table *table) {
   struct page *page = table->page;
   sqlite3_str_appendall(page->html, "<h3>");
   html_text(page->html, text_of(table, TITLE));
@@ -215,7 +215,7 @@ static void write_series_heading(struct table *table) {
 }
 
 /* Writes a series of releases of one number, with one scale for all lines. */
-static int write_number_series(struct table *table) {
+static int write_number_series(struct release_table *table) {
   struct page *page = table->page;
   int more = 1, series = sqlite3_column_int(table->row, SERIES);
   write_series_heading(table);
@@ -235,7 +235,7 @@ static int write_number_series(struct table *table) {
 ** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
 ** the last release has charts, because the charts of page_trends() show the same intervals.
 */
-static int write_group(struct table *table) {
+static int write_group(struct release_table *table) {
   struct page *page = table->page;
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
   int more = 1, lines = 0, in_series = sqlite3_column_int(table->row, SERIES) > 0;
@@ -338,7 +338,7 @@ static int has_tables(struct page *page) {
 
 void page_releases(struct page *page) {
   if (!page_lines(page)) return;
-  struct table table = {.page = page, .tiers = write_key(page), .has_charts = 1};
+  struct release_table table = {.page = page, .tiers = write_key(page), .has_charts = 1};
   table.row = facts_prepare(page->facts, lines_sql, page->error);
   int more = facts_row(table.row, page->error), last = 0;
   if (!more && !has_tables(page))
