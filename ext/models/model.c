@@ -80,7 +80,11 @@ static char *model_text(const struct descent *descent) {
     double x = *member_of(&copy, &fields[i]);
     if (isnan(x)) continue;
     sqlite3_str_appendf(text, ",\"%s\":", fields[i].name);
-    json_append_number(text, x);
+    if (fields[i].whole) {
+      sqlite3_str_appendf(text, "%lld", (long long)x);
+    } else {
+      json_append_number(text, x);
+    }
   }
   sqlite3_str_appendall(text, "}");
   return sqlite3_str_finish(text);
