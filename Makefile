@@ -341,9 +341,14 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# Builds a program whose noise is the same in every run, and a loadable extension whose noise and clock are the same
-# in every run.
-fixed: $(BUILD)/fixed $(BUILD)/fixed.so
+# Builds a program whose noise is the same in every run, a loadable extension whose noise and clock are the same in every
+# run, and a loadable extension for which every version of SQLite is too new for proofs (ext/query/program.h).
+fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/ceiling/diffuse.so
+$(BUILD)/ceiling/diffuse.so: ext/query/program.c $(filter-out %/query/program.o,$(OBJECTS))
+	@echo CC $<
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) -DNEWEST_SQLITE=3033 $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm
+
 $(BUILD)/fixed.so: tests/fixed/extension.c tests/fixed/noise.h $(filter-out %/noise/entropy.o,$(OBJECTS))
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm

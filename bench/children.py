@@ -75,7 +75,9 @@ def query(database, sql, parameters=(), protects=None, extension=None, adjacency
         if protects:
             load(db, "diffuse")
             terms = {"protects": protects, "adjacency": adjacency, "path": f"{folder}/ledger"}
-            db.execute("SELECT dp_init(?)", (json.dumps({"unchecked": True, **terms}),)).fetchall()
+            db.execute("SELECT dp_init(?)", (json.dumps(terms),)).fetchall()
+            for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'dp%'").fetchall():
+                db.execute(f"SELECT dp_protect(?{', ?' * (protects == 'unit')})", [table, "unit"][:1 + (protects == "unit")]).fetchall()
             db.execute("SELECT dp_tier('t', 0.001, 100, 1e-5, 'rdp', 5e-6)").fetchall()
         db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # SQLite counts threads in addition to the host's own thread
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
@@ -210,7 +212,7 @@ def small(what, rounds, folder=None):
         for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL"):
             plain.execute(f"PRAGMA {pragma}").fetchall()
         plain.execute("CREATE TABLE n(i)")
-        db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
+        db.execute("SELECT dp_init()").fetchall()
         for tier, rate in (("in", 1e-3), ("out", 1e-5)):
             db.execute("SELECT dp_tier(?, ?, 1e6, 1e-6)", (tier, rate)).fetchall()
         keys = json.dumps({"keys": list(range(1000))})

@@ -99,7 +99,8 @@ def grow(path, charges):
 def prepare(path, charges):
     """Makes a database whose ledger has about this many charges, at least three."""
     db = connect(path)
-    db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
+    db.execute("SELECT dp_init()").fetchall()
+    db.execute("SELECT dp_protect('t', 'unit')").fetchall()
     for tier, rate, epsilon in TIERS:
         db.execute("SELECT dp_tier(?, ?, ?, 1e-6)", (tier, rate, epsilon)).fetchall()
     db.execute("SELECT dp_release('out', 'count', 'VALUES (1, 1)', '{\"clip\":1}')").fetchall()

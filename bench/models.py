@@ -81,11 +81,14 @@ def ledger(rate, x, y):
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str((BUILD / "diffuse").resolve()))
-    db.execute("SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}')").fetchall()
+    db.execute("SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')").fetchall()
     db.execute("SELECT dp_tier('t', ?, 1e12, 1e-6)", (rate,)).fetchall()
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    db.execute("CREATE TABLE p(id INTEGER PRIMARY KEY, y, x)")  # the last tenth of the rows, as public rows
+    db.execute("SELECT dp_protect('t'), dp_public('p')").fetchall()
     order = np.random.default_rng(1).permutation(len(y))  # the tables are sorted by school and patient
     db.executemany("INSERT INTO t(y, x) VALUES (?, ?)", [(float(y[i]), x[i].astype("<f8").tobytes()) for i in order])
+    db.execute("INSERT INTO p SELECT * FROM t WHERE id > ?", (len(y) - len(y) // 10,))
     return db
 
 
@@ -99,9 +102,9 @@ def rate_of(epsilon):
 def by_sgd(db, model, x, y, clip, **options):
     loss = {"linear": {"threshold": 1.5}, "logistic": {}}[model]
     name = {"linear": "huber", "logistic": "logistic"}[model]
-    asked = {"n": len(y), "dim": x.shape[1], "clip": clip, "radius": 2, **loss, **options}
-    (answer,) = db.execute("SELECT dp_sgd('t', y, x, ?, ?) FROM (SELECT * FROM t ORDER BY id)",
-                           (name, json.dumps(asked))).fetchone()
+    asked = {"loss": name, "n": len(y), "dim": x.shape[1], "clip": clip, "radius": 2, **loss, **options}
+    sql = "SELECT y, x FROM t" + "; SELECT y, x FROM p ORDER BY id" * ("public_rows" in options)
+    (answer,) = db.execute("SELECT dp_release('t', 'sgd', ?, ?)", (sql, json.dumps(asked))).fetchone()
     return np.array(json.loads(answer))
 
 
@@ -114,7 +117,10 @@ def by_moments(db, x, y, clip):
     y = np.clip(y, -bound, bound)
     db.create_function("products", 2, lambda label, blob: (lambda v: np.concatenate(
         [np.outer(v, v)[upper] * weight, v * min(max(label, -bound), bound)]).tobytes())(np.frombuffer(blob)))
-    (answer,) = db.execute("SELECT dp_vec_sum('t', products(y, x), ?, ?) FROM t",
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'm'").fetchone():
+        db.execute("CREATE TABLE m AS SELECT products(y, x) AS v FROM t")
+        db.execute("SELECT dp_protect('m')").fetchall()
+    (answer,) = db.execute("SELECT dp_vec_sum('t', v, ?, ?) FROM m",
                            (len(upper[0]) + dim, clip * math.hypot(clip, bound))).fetchone()
     sums = np.array(json.loads(answer))
     gram = np.zeros((dim, dim))

@@ -1,4 +1,4 @@
-"""make bench-questions, also a part of make bench: measures questions in a ledger with a policy, and guarded connections. Writes
+"""make bench-questions, also a part of make bench: measures questions, and guarded connections. Writes
 bench/questions.md.
 
 The table visit has 2,000,000 rows, or the number in the first argument, and a tenth as many patients. Its rows are not in
@@ -6,22 +6,21 @@ the order of the patients. The program measures, without and with an index on th
 
     GROUP BY     the plain query of SQLite that a question by unit is compared with
     by unit      the same as a question that is evaluated for one patient at a time
-    unchecked    dp_release() in an unchecked ledger, whose query names the patient of each row
     at once      the same as a question, which is proved to be one loop and evaluated for all patients at once
-    where        `at once` and `unchecked` with a WHERE clause that a seventh of the rows passes
-    aggregate    dp_sum() in a SELECT, in the ledger with the policy
+    where        `at once` with a WHERE clause that a seventh of the rows passes
+    aggregate    dp_sum() in a SELECT
 
 The same without a WHERE clause for a table whose rows have a link: table exam has 2,000,000 rows and refers to table visit with
 200,000 rows, which names one of 20,000 patients (1 link), or refers to table stay with 20,000 rows, which names one of 2,000 patients
 (2 links). The rows of exam are in the order of their links, as if they were added with their visits, or in no order. The query with
-GROUP BY joins the tables, and the unchecked ledger takes the link as the unit.
+GROUP BY joins the tables.
 
 The same for a database file, without and with `PRAGMA threads = 1`, by the clock: a question that is evaluated at once, with and
 without a WHERE clause, or with a join with a public table.
 
 All other figures are CPU time of the process, which other programs on the machine disturb less than clock time; they are medians of
 interleaved rounds, in seconds, and ratios are taken within a round. The goals are: by unit at most 3 times GROUP BY, at once
-at most 1.1 times unchecked, guarded no more than unguarded.
+no more than GROUP BY, guarded no more than unguarded.
 """
 
 import os
@@ -40,24 +39,21 @@ ROUNDS = 5
 RELEASE = "SELECT dp_release('t', 'sum', '{}', '{{\"clip\":100}}')"
 WHERE = " WHERE ward = ''ward 3''"
 MEASURED = {
-    "GROUP BY": (False, "SELECT sum(x) FROM (SELECT sum(minutes) AS x FROM visit GROUP BY patient)"),
-    "by unit": (True, RELEASE.format("SELECT sum(minutes) FROM visit")),
-    "unchecked": (False, RELEASE.format("SELECT minutes, patient FROM visit")),
-    "at once": (True, RELEASE.format("SELECT minutes FROM visit")),
-    "unchecked, where": (False, RELEASE.format("SELECT minutes, patient FROM visit" + WHERE)),
-    "at once, where": (True, RELEASE.format("SELECT minutes FROM visit" + WHERE)),
-    "aggregate": (True, "SELECT dp_sum('t', minutes, 100, patient) FROM visit"),
+    "GROUP BY": "SELECT sum(x) FROM (SELECT sum(minutes) AS x FROM visit GROUP BY patient)",
+    "by unit": RELEASE.format("SELECT sum(minutes) FROM visit"),
+    "at once": RELEASE.format("SELECT minutes FROM visit"),
+    "at once, where": RELEASE.format("SELECT minutes FROM visit" + WHERE),
+    "aggregate": "SELECT dp_sum('t', minutes, 100, patient) FROM visit",
 }
-RATIOS = [("by unit", "GROUP BY"), ("at once", "unchecked"), ("at once, where", "unchecked, where"), ("aggregate", "unchecked")]
+RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("at once, where", "at once"), ("aggregate", "at once")]
 
 LINKED = {
-    "GROUP BY": (False, "SELECT sum(x) FROM (SELECT sum(result) AS x FROM exam{} GROUP BY patient)"),
-    "by unit": (True, RELEASE.format("SELECT sum(result) FROM exam")),
-    "unchecked": (False, RELEASE.format("SELECT result, visit FROM exam")),
-    "at once": (True, RELEASE.format("SELECT result FROM exam")),
-    "aggregate": (True, "SELECT dp_sum('t', result, 100, visit) FROM exam"),
+    "GROUP BY": "SELECT sum(x) FROM (SELECT sum(result) AS x FROM exam{} GROUP BY patient)",
+    "by unit": RELEASE.format("SELECT sum(result) FROM exam"),
+    "at once": RELEASE.format("SELECT result FROM exam"),
+    "aggregate": "SELECT dp_sum('t', result, 100, visit) FROM exam",
 }
-LINKED_RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("at once", "unchecked"), ("aggregate", "unchecked")]
+LINKED_RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("aggregate", "at once")]
 
 # Statements on a guarded connection and on a plain one. {} is the number of the round: a release of a guarded connection has a name.
 GUARDED = {
@@ -77,7 +73,7 @@ DIVIDED = {
 }
 
 
-def database(rows, has_policy, has_index, path=":memory:"):
+def database(rows, has_index, path=":memory:"):
     db = sqlite3.connect(path, isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
@@ -86,13 +82,13 @@ def database(rows, has_policy, has_index, path=":memory:"):
                " INSERT INTO visit SELECT i, i * 7919 % (?1 / 10), 'ward ' || (i % 7), i % 60 FROM n", (rows,))
     if has_index:
         db.execute("CREATE INDEX visit_patient ON visit(patient)")
-    for sql in ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')"] if has_policy else ["SELECT dp_init('{\"unchecked\":true}')"]:
+    for sql in ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')"]:
         db.execute(sql).fetchall()
     db.execute("SELECT dp_tier('t', 1, 1e9, 1e-6)").fetchall()
     return db
 
 
-def linked_database(rows, has_policy, links, is_ordered):
+def linked_database(rows, links, is_ordered):
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
@@ -105,7 +101,7 @@ def linked_database(rows, has_policy, links, is_ordered):
     db.execute(numbers + f" INSERT INTO exam SELECT {'i / 10' if is_ordered else 'i * 7919 % (?1 / 10)'}, i % 60 FROM n", (rows,))
     policy = ["dp_init()", *(["dp_protect('stay', 'patient')", "dp_protect('visit', 'stay', 'stay')"] if links == 2 else
                              ["dp_protect('visit', 'patient')"]), "dp_protect('exam', 'visit', 'visit')"]
-    for call in (policy if has_policy else ["dp_init('{\"unchecked\":true}')"]) + ["dp_tier('t', 1, 1e9, 1e-6)"]:
+    for call in policy + ["dp_tier('t', 1, 1e9, 1e-6)"]:
         db.execute("SELECT " + call).fetchall()
     return db
 
@@ -117,21 +113,21 @@ def seconds_of(db, sql):
 
 
 def measure(rows, has_index):
-    databases = {has_policy: database(rows, has_policy, has_index) for has_policy in (False, True)}
+    db = database(rows, has_index)
     seconds = {name: [] for name in MEASURED}
     for _ in range(ROUNDS):
-        for name, (has_policy, sql) in MEASURED.items():
-            seconds[name].append(seconds_of(databases[has_policy], sql))
+        for name, sql in MEASURED.items():
+            seconds[name].append(seconds_of(db, sql))
     return seconds
 
 
 def measure_linked(rows, links, is_ordered):
-    databases = {has_policy: linked_database(rows, has_policy, links, is_ordered) for has_policy in (False, True)}
+    db = linked_database(rows, links, is_ordered)
     join = " JOIN visit ON visit.id = exam.visit" + " JOIN stay ON stay.id = visit.stay" * (links == 2)
     seconds = {name: [] for name in LINKED}
     for _ in range(ROUNDS):
-        for name, (has_policy, sql) in LINKED.items():
-            seconds[name].append(seconds_of(databases[has_policy], sql.replace("{}", join)))
+        for name, sql in LINKED.items():
+            seconds[name].append(seconds_of(db, sql.replace("{}", join)))
     return seconds
 
 
@@ -139,7 +135,7 @@ def measure_guard(rows):
     seconds = {name: ([], []) for name in GUARDED}
     databases = []
     for is_guarded in (False, True):
-        db = database(rows, True, False)
+        db = database(rows, False)
         db.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, price INT)")
         db.execute("INSERT INTO item SELECT id, minutes FROM visit")
         db.execute("SELECT dp_public('item')").fetchall()
@@ -159,7 +155,7 @@ def measure_guard(rows):
 def measure_threads(rows):
     seconds = {name: ([], []) for name in DIVIDED}
     with tempfile.TemporaryDirectory() as directory:
-        db = database(rows, True, False, os.path.join(directory, "data.db"))
+        db = database(rows, False, os.path.join(directory, "data.db"))
         db.execute("CREATE TABLE ward(name TEXT PRIMARY KEY, beds INT)")
         db.execute("INSERT INTO ward SELECT DISTINCT ward, minutes FROM visit WHERE id < 7")
         db.execute("SELECT dp_public('ward')").fetchall()

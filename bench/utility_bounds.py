@@ -64,9 +64,10 @@ class Data:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
         self.db.enable_load_extension(True)
         self.db.load_extension(str(BUILD / "diffuse"))
-        self.one("SELECT dp_init('{\"unchecked\":true}')")
+        self.one("SELECT dp_init()")
         self.one("SELECT dp_tier('t', ?, 1e15, 1e-6)", rate)
         self.db.execute("CREATE TABLE t(unit, x)")
+        self.one("SELECT dp_protect('t', 'unit')")
         self.db.execute("BEGIN")
         self.db.executemany("INSERT INTO t VALUES (?, ?)", zip(self.units.tolist(), values.tolist()))
         self.db.execute("COMMIT")
@@ -79,7 +80,7 @@ class Data:
         key = (kind, json.dumps(options))
         if key not in self.states:
             whole = json.dumps({"whole_units": True, **options})
-            self.states[key] = self.one("SELECT dp_partial(?, x, unit, ?) FROM t", kind, whole)
+            self.states[key] = self.one("SELECT dp_partial(?, 'SELECT x FROM t', ?)", kind, whole)
         return self.states[key]
 
     def draw(self, kind, weight, **options):

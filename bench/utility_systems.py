@@ -99,7 +99,7 @@ class Diffuse:
         db = sqlite3.connect(":memory:", isolation_level=None)
         db.enable_load_extension(True)
         db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
-        db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
+        db.execute("SELECT dp_init()").fetchall()
         accountant, delta, rate = {"Gaussian": ("gdp", DELTA, "dp_rate(:epsilon, :delta) / :share * (1 - 1e-12)"),
                                    "Laplace": ("pure", 0, "dp_rdp_laplace(1, :epsilon / :share, 1) * (1 - 1e-12)")}[noise]
         (rate,) = db.execute("SELECT " + rate, {"epsilon": EPSILON, "delta": DELTA, "share": share}).fetchone()
@@ -118,6 +118,7 @@ class Diffuse:
         self.connections = {noise: self.connect(share, noise) for noise in ("Gaussian", "Laplace")}
         for db in self.connections.values():
             db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
+            db.execute("SELECT dp_protect('t', 'unit')").fetchall()
             db.execute("BEGIN")
             db.executemany("INSERT INTO t VALUES (?, ?, ?)", zip(question.units.tolist(), keys.tolist(), question.values.tolist()))
             db.execute("COMMIT")
@@ -126,9 +127,9 @@ class Diffuse:
     def candidates(self, question, share):
         self.load(question, share)
         kind, columns, scale = {
-            "persons": ("count_distinct", "unit", None), "rows": ("count", "x, unit", 1), "sum": ("sum", "x, unit", question.hi),
-            "mean": ("avg", "x, unit", 1), "median": ("median", "x, unit", 1), "group counts": ("group_count", "key, unit", 1),
-            "group sums": ("group_sum", "key, x, unit", question.hi), "group means": ("group_avg", "key, x, unit", 1),
+            "persons": ("count_distinct", "1", None), "rows": ("count", "x", 1), "sum": ("sum", "x", question.hi),
+            "mean": ("avg", "x", 1), "median": ("median", "x", 1), "group counts": ("group_count", "key", 1),
+            "group sums": ("group_sum", "key, x", question.hi), "group means": ("group_avg", "key, x", 1),
         }[question.kind]
         fixed = {"whole_units": True}
         if kind in ("avg", "median", "group_avg"):
@@ -143,8 +144,8 @@ class Diffuse:
             """Returns an answer. Clipping here is deterministic, so the clipped sums are the same for every draw. They are
             computed once, and each draw is a merge of this one state."""
             if not state:
-                sql = f"SELECT dp_partial('{kind}', {columns}, ?) FROM t"
-                state += self.connections[noise].execute(sql, (json.dumps(parameters),)).fetchone()
+                state += self.connections[noise].execute("SELECT dp_partial(?, ?, ?)", (
+                    kind, f"SELECT {columns} FROM t", json.dumps(parameters))).fetchone()
             options = json.dumps({"mechanism": noise.lower()})
             (answer,) = self.connections[noise].execute("SELECT dp_merge('t', ?, ?)", (state[0], options)).fetchone()
             if isinstance(answer, str):

@@ -17,10 +17,7 @@ CREATE TABLE dp_ledger(
   unit       TEXT,                   -- label of the privacy unit, for people ('patient')
   protects   TEXT NOT NULL CHECK (protects IN ('unit', 'row')),
   adjacency  TEXT NOT NULL CHECK (adjacency IN ('add-remove', 'replace')),
-  created_at TEXT NOT NULL,
-  unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))
-                                     -- 1: there is no policy, and only the owner vouches for queries and
-                                     -- units
+  created_at TEXT NOT NULL
 );
 
 -- One row per table that dp_protect() or dp_public() has declared. A question cannot read other tables.

@@ -51,6 +51,46 @@ def refused(connection, sql, *parameters):
     return str(caught.value)
 
 
+def when_reading(connection, action):
+    """Calls `action` whenever a question of this connection begins to read rows of protected tables. The question is charged then."""
+    connection.set_trace_callback(lambda text: action() if 'FROM main."' in text else None)
+
+
+def once_charged(connection, path, action, condition="SELECT count(*) FROM dp_charge"):
+    """Calls `action` once while a statement of this connection runs, as soon as the ledger meets the condition. SQLite then
+    interrupts the statement if `action` returns a true value."""
+    other, done = connect(path), []
+
+    def look():
+        with contextlib.suppress(sqlite3.OperationalError):  # the ledger is locked for a moment
+            if not done and one(other, condition):
+                done.append(True)
+        if len(done) == 1:
+            done.append(True)
+            return action()
+
+    connection.set_progress_handler(look, 1)
+
+
+@contextlib.contextmanager
+def reading(connection):
+    """Gives a list that gets an element whenever a question begins to read rows in the `with` block."""
+    reads = []
+    when_reading(connection, lambda: reads.append(True))
+    yield reads
+    connection.set_trace_callback(None)
+
+
+def interrupted(connection, sql, *parameters):
+    """Runs a statement that must fail, because its question is interrupted while it reads rows. Returns the error message."""
+    with reading(connection) as reads:
+        connection.set_progress_handler(lambda: len(reads) > 0, 1)
+        message = refused(connection, sql, *parameters)
+        connection.set_progress_handler(None, 0)
+    assert reads and "interrupted" in message, message
+    return message
+
+
 def open_files(path=""):
     """Returns the names of this process's open files that contain `path`, each as often as it is open. Files of earlier tests may be
     closed at any time, so tests do not compare counts."""
@@ -74,13 +114,7 @@ def add_visits(connection, rows=100):
         " INSERT INTO visits SELECT i / 2, i % 7 FROM n", (rows,))
 
 
-# Tests of the policy declare the protected tables. In all other tests, the queries give the unit of each row.
-INIT = """SELECT dp_init('{"unchecked":true}')"""
-
-
-def unchecked(options="{}"):
-    """Returns options of dp_init() for a ledger without a policy."""
-    return json.dumps({"unchecked": True, **json.loads(options)})
+INIT = "SELECT dp_init()"
 
 
 def make_ledger(connection, options="{}", *protected, public=()):
@@ -95,11 +129,18 @@ def make_ledger(connection, options="{}", *protected, public=()):
     return connection
 
 
+def one_row(connection, options="{}"):
+    """Makes a ledger that protects a table t(unit) with one row, where the data do not matter."""
+    connection.execute("CREATE TABLE t(unit)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    return make_ledger(connection, options, "t, unit")
+
+
 def create(path, options="{}", tiers=TIERS):
-    """Makes a database with visits, an unchecked ledger and tiers."""
+    """Makes a database with visits, a ledger that protects the patients of visits (or its rows), and tiers."""
     connection = connect(path)
     add_visits(connection)
-    connection.execute("SELECT dp_init(?)", (unchecked(options),)).fetchall()
+    make_ledger(connection, options, "visits" if json.loads(options).get("protects") == "row" else "visits, patient")
     add_tiers(connection, tiers)
     return connection
 

@@ -6,24 +6,17 @@
 **   A1  The first row starts the release: the aggregate checks the parameters and charges the
 **       ledger before it looks at the value of any row. Without a row there are no parameters, so
 **       an empty input is an error.
-**   A2  The aggregate takes its parameters from the first row. It compares these parameters with
-**       the parameters of each later row up to the 1024th row, and after that with those of every
-**       1024th row. If the parameters differ, the statement fails and the charge stays.
+**   A2  The aggregate takes its parameters from the first row. The program of the statement proves
+**       that they are the same for all rows (query/loop_proof.h). If it does not, the aggregate
+**       refuses them before it charges anything. The refusal does not depend on any row.
 **   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. xFinal
 **       therefore draws, but stores nothing until the statement has ended without an error
 **       (statement_guard.h).
-**   A4  One statement may evaluate an aggregate several times, with GROUP BY or in a correlated
-**       subquery. The call site (statement_guard.h) counts the evaluations, and a second evaluation
-**       of a named release is an error.
-**   A5  If the program of the statement shows that a parameter is a column (sources.h), the
-**       aggregate refuses the parameter before it charges anything. The refusal does not depend on
-**       any row.
 */
 #include "release/kinds.h"
 
 #include <stdlib.h>
 
-#include "functions/fixed_arguments.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "release/parameter_checks.h"
@@ -33,7 +26,6 @@
 #include "query/own_collations.h"
 #include "query/quoted_names.h"
 #include "query/row_reader.h"
-#include "query/sources.h"
 #include "query/unit_map.h"
 
 SQLITE_EXTENSION_INIT3
@@ -55,8 +47,7 @@ struct run {
   struct site *site;
   struct publication publication;
   struct rows rows;
-  struct unit_map map;               /* in a ledger with a policy: the units of the rows */
-  struct fixed_arguments parameters; /* A2 */
+  struct unit_map map; /* the units of the rows */
 };
 
 /*
@@ -65,8 +56,7 @@ struct run {
 */
 struct evaluation {
   enum phase phase;
-  unsigned unchecked; /* the number of rows until the next check of the parameters */
-  struct run *run;    /* null before the first row and after the end */
+  struct run *run; /* null before the first row and after the end */
 };
 
 struct binding {
@@ -76,14 +66,13 @@ struct binding {
 
 static void evaluation_end(struct evaluation *evaluation) {
   struct run *run = evaluation->run;
-  *evaluation = (struct evaluation){DEAD, 0, 0};
+  *evaluation = (struct evaluation){DEAD, 0};
   if (!run) return;
   rows_close(&run->rows);
   unit_map_close(&run->map);
   publish_clear(&run->publication);
   site_release(run->site);
   host_release(run->host);
-  fixed_arguments_free(&run->parameters);
   free(run);
 }
 
@@ -112,19 +101,57 @@ static int other_unit(const struct run *run, const struct loop_proof *proof, str
                    instead ? ", not '" : "", instead ? instead : "", instead ? "'" : "");
 }
 
+/* Returns the places of the arguments that may differ from row to row, as a mask of bits. */
+static unsigned places_of_row(const struct aggregate *aggregate) {
+  const struct places *places = &aggregate->places;
+  /* Place 0 means that there is no such argument. */
+  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u;
+}
+
+/* Returns the name of the parameter or column that an argument sets. */
+static const char *argument_name(const struct aggregate *aggregate, int place) {
+  int parameter = 0;
+  while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
+  return place == 0                        ? "tier"
+         : place == aggregate->places.name ? "name"
+         : parameter < PARAMETERS          ? request_parameter(aggregate, (enum parameter)parameter)
+                                           : "a parameter";
+}
+
+/* Checks that the parameters are the same for all rows (A2). */
+static int check_parameters(const struct run *run, const struct loop_proof *proof,
+                            struct error *error) {
+  const struct aggregate *aggregate = run->aggregate;
+  unsigned wrong = proof->of_row & ~places_of_row(aggregate);
+  for (int place = 0; wrong >> place; place++)
+    if (wrong & 1u << place)
+      return error_set(error,
+                       "argument %d, %s, depends on a row, but a parameter is the same for all "
+                       "rows (give a constant)",
+                       place + 1, argument_name(aggregate, place));
+  return 1;
+}
+
 /*
-** If the proof holds, sets *tables and starts the map from rows to units. Reports an error if the
-** proof does not hold, and for every kind without states, whose rows are read one after the other.
+** If the proof holds, sets *tables and starts the map from rows to units. Otherwise reports an
+** error.
 */
 static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
                        struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
+  if (proof->result == PROOF_UNKNOWN)
+    return error_set(
+        error,
+        "aggregates in a SELECT are not proved for SQLite %s, which is newer than this "
+        "version of diffuse (ask dp_release(tier, '%s', 'SELECT ...', options))",
+        sqlite3_libversion(), run->aggregate->kind);
   if (proof->result == PROOF_OTHER_UNIT) return other_unit(run, proof, error);
-  if (proof->result != PROOF_HOLDS || !run->aggregate->family->has_states)
+  if (proof->result != PROOF_HOLDS)
     return error_set(error,
                      "cannot show that the rows of one %s stay apart from those of another in this "
                      "SELECT (ask dp_release(tier, '%s', 'SELECT ...', options))",
                      by_unit ? "unit" : "row", run->aggregate->kind);
+  if (!check_parameters(run, proof, error)) return 0;
   *tables = proof->tables;
   proof->tables = 0;
   if (!*tables) return error_set_memory(error);
@@ -132,15 +159,14 @@ static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
 }
 
 /*
-** If the ledger has a policy, checks that the statement keeps units apart, and that it passes the
-** unit column of its table to the aggregate. Sets *tables to the tables that the statement reads
-** (ledger/policy.h), or to null if the ledger has no policy.
+** Checks that the statement keeps units apart, and that it passes the unit column of its table and
+** constant parameters to the aggregate. Sets *tables to the tables that the statement reads
+** (ledger/policy.h).
 */
 static int check_apart(struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
   struct ledger_policy policy = {0, 0};
   *tables = 0;
-  if (ledger_is_unchecked(ledger)) return 1;
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
               ledger_policy_need(ledger, &policy);
   ledger_rollback(ledger);
@@ -149,7 +175,7 @@ static int check_apart(struct run *run, char **tables, struct error *error) {
             quoted_names_check(run->host->collector.db, error);
   if (going) {
     struct loop_proof proof;
-    loop_prove(&proof, run->host->collector.db, &policy);
+    loop_prove(&proof, run->host->collector.db, &policy, run->aggregate);
     going = check_proof(run, &proof, tables, error);
     loop_proof_clear(&proof);
   }
@@ -174,48 +200,6 @@ static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct er
   return 1;
 }
 
-/* Returns the places of the arguments that may differ from row to row, as a mask of bits. */
-static unsigned places_of_row(const struct aggregate *aggregate) {
-  const struct places *places = &aggregate->places;
-  /* Place 0 means that there is no such argument. */
-  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u;
-}
-
-/* Returns the name of the parameter or column that an argument sets. */
-static const char *argument_name(const struct aggregate *aggregate, int place) {
-  int parameter = 0;
-  while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
-  return place == 0                        ? "tier"
-         : place == aggregate->places.name ? "name"
-         : parameter < PARAMETERS          ? request_parameter(aggregate, (enum parameter)parameter)
-                                           : "a parameter";
-}
-
-/* Finds mistakes that the program of the statement shows, whatever the rows are (A5). */
-static int check_sources(sqlite3_context *context, const struct run *run, int argc,
-                         struct error *error) {
-  const struct aggregate *aggregate = run->aggregate;
-  const struct places *places = &aggregate->places;
-  struct sources sources = sources_of(sqlite3_context_db_handle(context), aggregate->name, argc,
-                                      1u | 1u << places->name);
-  unsigned wrong = sources.rows & ~places_of_row(aggregate);
-  for (int place = 0; place < argc; place++)
-    if (wrong & 1u << place)
-      return error_set(
-          error,
-          "argument %d, %s, is a column, but a parameter is the same for all rows (give "
-          "a constant, or a subquery such as (SELECT max(clip) FROM bounds))",
-          place + 1, argument_name(aggregate, place));
-  if (places->unit && sources.texts & 1u << places->unit &&
-      ledger_protects(run->host->session.ledger) == LEDGER_UNITS)
-    return error_set(
-        error,
-        "argument %d, the unit, is one text for all rows (name the column of the unit; "
-        "the name of the release is argument %d)",
-        places->unit + 1, places->name + 1);
-  return 1;
-}
-
 static int parse_request(struct run *run, struct request *request, int argc, sqlite3_value **argv,
                          struct error *error) {
   const struct places *places = &run->aggregate->places;
@@ -231,15 +215,6 @@ static int parse_request(struct run *run, struct request *request, int argc, sql
   return going && request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error);
 }
 
-static int check_evaluation(struct run *run, const struct request *request, struct error *error) {
-  if (!site_is_second(run->site) || !request->name) return 1;
-  const char *grouped = request->aggregate->grouped;
-  return error_set(error,
-                   "the name stands for one release, but the statement evaluates it more than once "
-                   "(leave the name out, or use %s)",
-                   grouped ? grouped : "one of the dp_group_ functions");
-}
-
 /* Converts a place, where 0 means none, to an index, where -1 means none. */
 static int place_or_none(int place) {
   return place ? place : -1;
@@ -248,8 +223,6 @@ static int place_or_none(int place) {
 static int begin_request(struct evaluation *evaluation, struct request *request,
                          struct error *error) {
   struct run *run = evaluation->run;
-  if (!check_evaluation(run, request, error)) return 0;
-  request->is_blind = site_is_blind(run->site);
   if (!publish_begin(&run->publication, &run->host->session, request)) return 0;
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
   if (evaluation->phase != COLLECTING) return 1;
@@ -257,7 +230,7 @@ static int begin_request(struct evaluation *evaluation, struct request *request,
   struct columns columns = {place_or_none(places->key), place_or_none(places->value),
                             place_or_none(run->unit)};
   if (!rows_open(&run->rows, &run->publication, columns, error)) return 0;
-  if (request->tables) unit_map_use(&run->map, &run->rows);
+  unit_map_use(&run->map, &run->rows);
   return 1;
 }
 
@@ -276,17 +249,13 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
   if (!ledger_ready(run->host->session.ledger)) return 0;
   struct request request;
   char *tables = 0;
-  if (!check_apart(run, &tables, error) || !check_sources(context, run, argc, error) ||
-      !check_unit(run, argc, argv, error)) {
+  if (!check_apart(run, &tables, error) || !check_unit(run, argc, argv, error)) {
     sqlite3_free(tables);
     return 0;
   }
   int parsed = parse_request(run, &request, argc, argv, error);
   request.tables = tables;
-  int begun = parsed &&
-              (fixed_arguments_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)) ||
-               error_set_memory(error)) &&
-              begin_request(evaluation, &request, error);
+  int begun = parsed && begin_request(evaluation, &request, error);
   request_clear(&request);
   return begun;
 }
@@ -294,31 +263,18 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
 /* ---- every row ------------------------------------------------------------------------------- */
 
 /*
-** Handles the first row, and each row whose parameters are compared (A1, A2). If `evaluation` is
-** null, SQLite is out of memory. Returns 0 when the evaluation has failed. checked_row() and
+** Handles the first row (A1). If `evaluation` is null, SQLite is out of memory. first_row() and
 ** fail_at_row() are not inlined into step(), so that step() has few registers to save.
 */
-NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
-                                  sqlite3_value **argv) {
-  if (!evaluation) {
-    sqlite3_result_error_nomem(context);
-    return 0;
-  }
+NOT_INLINE static void first_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                                 sqlite3_value **argv) {
   const struct binding *binding = sqlite3_user_data(context);
   struct error *error = &binding->host->session.error;
-  if (evaluation->phase == NEW && !evaluation_begin(context, evaluation, argc, argv, error))
+  if (!evaluation) {
+    sqlite3_result_error_nomem(context);
+  } else if (!evaluation_begin(context, evaluation, argc, argv, error)) {
     evaluation_fail(context, evaluation);
-  struct run *run = evaluation->run;
-  if (!run) return 0;
-  if (!fixed_arguments_same(&run->parameters, argc, argv)) {
-    error_clear(error);
-    error_set(error, "only the key, the value and the unit may differ from row to row (a parameter "
-                     "changed; the charge stays)");
-    evaluation_fail(context, evaluation);
-    return 0;
   }
-  evaluation->unchecked = fixed_arguments_rest(&run->parameters);
-  return 1;
 }
 
 NOT_INLINE static void fail_at_row(sqlite3_context *context, struct evaluation *evaluation) {
@@ -330,12 +286,8 @@ NOT_INLINE static void fail_at_row(sqlite3_context *context, struct evaluation *
 
 static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct evaluation *evaluation = sqlite3_aggregate_context(context, sizeof *evaluation);
-  if (evaluation && evaluation->unchecked) {
-    evaluation->unchecked--;
-  } else if (!checked_row(context, evaluation, argc, argv)) {
-    return;
-  }
-  if (evaluation->phase == COLLECTING && !rows_add(&evaluation->run->rows, argv))
+  if (!evaluation || evaluation->phase == NEW) first_row(context, evaluation, argc, argv);
+  if (evaluation && evaluation->phase == COLLECTING && !rows_add(&evaluation->run->rows, argv))
     fail_at_row(context, evaluation);
 }
 
@@ -384,6 +336,7 @@ static void binding_free(void *pointer) {
 int aggregates_register(sqlite3 *db, struct host *host) {
   const struct aggregate *aggregate;
   for (int i = 0; (aggregate = kind_at(i)) != 0; i++) {
+    if (!aggregate->family->has_states) continue; /* the order of its rows matters: dp_release() */
     for (int arity = aggregate->min_arguments; arity <= aggregate->max_arguments; arity++) {
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;

@@ -37,10 +37,6 @@ int fixed_arguments_same(const struct fixed_arguments *constants, int argc, sqli
   return 1;
 }
 
-unsigned fixed_arguments_rest(struct fixed_arguments *constants) {
-  return ++constants->checked < 1024 ? 0 : 1023;
-}
-
 void fixed_arguments_free(struct fixed_arguments *constants) {
   for (int i = 0; i < MAX_ARGUMENTS; i++) sqlite3_value_free(constants->values[i]);
 }

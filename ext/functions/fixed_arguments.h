@@ -1,6 +1,5 @@
 /*
-** fixed_arguments.h: the arguments of an aggregate that must be the same on every row. The
-** aggregate takes its parameters from the first row.
+** fixed_arguments.h: the arguments of dp_merge() that must be the same for every state.
 */
 #ifndef DIFFUSE_FUNCTIONS_FIXED_ARGUMENTS_H
 #define DIFFUSE_FUNCTIONS_FIXED_ARGUMENTS_H
@@ -11,7 +10,6 @@
 
 struct fixed_arguments {
   sqlite3_value *values[MAX_ARGUMENTS]; /* copies from the first row; null for other arguments */
-  unsigned checked;                     /* the number of comparisons so far */
 };
 
 /*
@@ -23,12 +21,6 @@ int fixed_arguments_keep(struct fixed_arguments *constants, int argc, sqlite3_va
 
 /* Returns whether a later row has the same fixed arguments as the first row. */
 int fixed_arguments_same(const struct fixed_arguments *constants, int argc, sqlite3_value **argv);
-
-/*
-** Returns how many rows may pass before the next comparison: 0 within the first 1024 rows, and 1023
-** afterwards. Call fixed_arguments_rest() after each comparison.
-*/
-unsigned fixed_arguments_rest(struct fixed_arguments *constants);
 
 void fixed_arguments_free(struct fixed_arguments *constants);
 

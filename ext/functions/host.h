@@ -7,7 +7,7 @@
 
 #include <sqlite3ext.h>
 
-#include "query/owner_query.h"
+#include "query/collector.h"
 #include "release/session.h"
 
 struct tier_guard; /* functions/tier_guard.h */

@@ -79,7 +79,7 @@ static const struct option options[] = {
      PARAMETERS,
      0,
      0},
-    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0, 0},
+    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0, 0},
     {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
@@ -336,15 +336,6 @@ static int set_bits(const struct option *option, sqlite3_value *value, double *m
   return error_set(error, "the state's %s is no number that it can be", option->domain.parameter);
 }
 
-/* Reads "protects" as dp_init() does. */
-static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
-  const char *text = plain_text(value);
-  *rows = text && strcmp(text, "row") == 0;
-  return *rows || (text && strcmp(text, "unit") == 0)
-             ? 1
-             : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
-}
-
 /* dp_plan() accepts the number of keys instead of the keys. */
 static const struct domain key_guess_domain = {"keys", 1, LAYOUT_MAX_KEYS, 0, 0};
 
@@ -371,7 +362,9 @@ static int set_option(struct parse *parse, const struct option *option, const ch
   case WHOLE_NUMBER:
     return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
                    : set_number(option, value, member, error);
-  case PROTECTS: return set_protects(member, value, error);
+  case PROTECTS: /* any other text differs from what request_parameters() writes */
+    *(int *)member = plain_text(value) && strcmp(plain_text(value), "row") == 0;
+    return 1;
   case QUANTILES:
     return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
                    : set_quantiles(member, value, error);

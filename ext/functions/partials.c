@@ -1,11 +1,12 @@
 /*
 ** partials.c: dp_partial() and dp_merge(), which make one release from the rows of many databases.
-** A shard is one of these databases. dp_partial() writes the exact sums of one shard as a state,
-** and charges nothing. dp_merge() adds up the states and makes one release.
+** A shard is one of these databases. dp_partial() asks a question in one shard and writes the exact
+** sums of its answers as a state. It charges nothing. dp_merge() adds up the states and makes one
+** release.
 **
 ** Requirements:
-**   P1  dp_merge() publishes what the aggregate of that kind would publish if all rows were in one
-**       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
+**   P1  dp_merge() publishes what dp_release() would publish if all rows were in one database: the
+**       same exact totals, lattice, sensitivity, charge and ledger rows.
 **   P2  A state contains every parameter that shapes its sums. dp_merge() refuses states that
 **       differ in such a parameter. The call of dp_merge() gives the other parameters of the
 **       release (tier, name, quantiles, shrink).
@@ -16,13 +17,11 @@
 **       can copy raw sums to a place that the owner did not choose.
 **   P5  A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
 **       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
-**       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion.
-**   P6  If the database of a shard has a ledger with a policy, dp_partial() runs a question and
-**       makes the state from its rows. The state contains the text of the question and the names
-**       and roles of the tables that the question read. If dp_merge() runs on a ledger with a
-**       policy, it accepts only such states, and the tables must have the same roles in its ledger.
+**       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion. If the
+**       ledger of a shard protects rows, each row is a unit and therefore in one shard.
+**   P6  A state contains the text of the question and the names and roles of the tables that the
+**       question read. The tables must have the same roles in the ledger of dp_merge().
 */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +32,6 @@
 #include "functions/statement_guard.h"
 #include "ledger/policy.h"
 #include "query/question.h"
-#include "query/sources.h"
 #include "query/shard_rows.h"
 #include "base/sql_text.h"
 
@@ -48,25 +46,13 @@ struct shard {
   struct request request;
   struct publication description;
   struct rows rows;
-  struct fixed_arguments constants;
   char *parameters;
 };
 
 static void shard_close(struct shard *shard) {
-  if (!shard) return;
   rows_close(&shard->rows);
-  fixed_arguments_free(&shard->constants);
   sqlite3_free(shard->parameters);
   request_clear(&shard->request);
-  free(shard);
-}
-
-static int check_columns(const struct request *request, int given, struct error *error) {
-  const char *names;
-  int columns = aggregate_columns(request->aggregate, !request->rows, &names);
-  if (given == columns) return 1;
-  return error_set(error, "kind '%s' takes (kind, %s, options) where %s are protected",
-                   request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
 /* Reads the kind and the options of a shard. */
@@ -79,81 +65,20 @@ static int shard_request(struct shard *shard, struct host *host, sqlite3_value *
                      aggregate->kind);
   struct request *request = &shard->request;
   if (!request_start(request, aggregate, ledger_json(host->session.ledger), 0, options,
-                     OPTIONS_OF_PARTIAL) ||
-      !request_finish_shape(request, !request->rows, error))
+                     OPTIONS_OF_PARTIAL))
     return 0;
-  return !request->rows || !request->whole_units ||
-         error_set(error, "whole_units is for units: leave it out, or protects");
-}
-
-static int shard_start(struct shard *shard, struct error *error) {
-  sqlite3_free(shard->parameters);
-  shard->parameters = request_parameters(&shard->request, OPTIONS_OF_STATE);
-  if (!shard->parameters) return error_set_memory(error);
-  return shard_rows_start_shard(&shard->rows, &shard->description, &shard->request, error);
-}
-
-/*
-** Starts a shard whose rows come from the caller's statement and not from a question. `columns` is
-** the number of arguments between kind and options, or negative if the shard has no row.
-*/
-static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
-                      sqlite3_value *options, struct error *error) {
-  struct request *request = &shard->request;
-  if (!shard_request(shard, host, kind, options, error)) return 0;
-  if (!isnan(request->steps) || !isnan(request->bytes) || !isnan(request->seconds))
-    return error_set(error,
-                     "steps, bytes and seconds are for ledgers with a policy (leave them out)");
-  return (columns < 0 || check_columns(request, columns, error)) && shard_start(shard, error);
-}
-
-/* Returns the state as the result, or fails the call. */
-static void shard_result(sqlite3_context *context, struct shard *shard) {
-  struct error error = {0};
-  struct shard_state_writer writer;
-  int written = shard_rows_write(&shard->rows, shard->parameters, &writer, &error);
-  int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
-  if (written && writer.size > (size_t)limit)
-    written = error_set(
-        &error, "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
-        (long long)writer.size, limit,
-        shard->rows.for_state
-            ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
-            : "");
-  if (written) {
-    sqlite3_result_blob64(context, writer.bytes, writer.size, free);
-    return;
-  }
-  free(writer.bytes);
-  fail_call(context, PARTIAL, &error);
-}
-
-/* ---- the question of a shard ----------------------------------------------------------------- */
-
-/*
-** Returns whether a question makes the state (P6). This is so if the database has a ledger, unless
-** the ledger is unchecked.
-*/
-static int asks_question(struct host *host, struct error *error) {
-  int asks = ledger_ready(host->session.ledger) && !ledger_is_unchecked(host->session.ledger);
-  error_clear(error); /* a shard needs no ledger */
-  return asks;
-}
-
-/* Fails if the policy of the ledger protects no table. */
-static int protects_a_table(struct ledger *ledger) {
-  struct ledger_policy policy = {0, 0};
-  int does = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
-             ledger_policy_need(ledger, &policy);
-  ledger_policy_free(&policy);
-  ledger_rollback(ledger);
-  return does;
+  request->rows = ledger_protects(host->session.ledger) == LEDGER_ROWS;
+  request->whole_units |= request->rows; /* P5 */
+  return request_finish_shape(request, !request->rows, error);
 }
 
 static int open_rows(void *context, struct rows *rows, struct error *error) {
   struct shard *shard = context;
   (void)rows; /* the same as &shard->rows */
-  return shard_start(shard, error);
+  sqlite3_free(shard->parameters);
+  shard->parameters = request_parameters(&shard->request, OPTIONS_OF_STATE);
+  if (!shard->parameters) return error_set_memory(error);
+  return shard_rows_start_shard(&shard->rows, &shard->description, &shard->request, error);
 }
 
 static int run_question(struct shard *shard, struct question *question, struct error *error) {
@@ -172,11 +97,9 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
   struct ledger *ledger = host->session.ledger;
   struct question *question = 0;
   const char *text = plain_text(sql);
-  if (!shard_request(shard, host, kind, options, error)) return 0;
   if (host->collector.collecting)
     return error_set(error, "a state cannot read from a release that is running");
-  if (request->rows || ledger_protects(ledger) == LEDGER_ROWS)
-    return error_set(error, "a question makes a state only where units are protected");
+  if (!ledger_ready(ledger) || !shard_request(shard, host, kind, options, error)) return 0;
   if (!text)
     return error_set(error, "sql must be the text of one SELECT%s", not_a(sql, SQLITE_TEXT));
   request->sql = query_trimmed(text);
@@ -187,128 +110,43 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
   return asked;
 }
 
-/*
-** dp_partial(kind, options) -> BLOB
-** Returns the state of a shard without rows. If the database has a ledger with a policy, the second
-** argument is the text of a question instead, and the function does the same as dp_partial(kind,
-** sql, NULL).
-*/
-static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct shard *shard = calloc(1, sizeof *shard);
-  if (!shard) {
-    sqlite3_result_error_nomem(context);
-    return;
+/* Sets the state as the result. Returns 1, or 0 with the error set. */
+static int shard_result(sqlite3_context *context, struct shard *shard, struct error *error) {
+  struct shard_state_writer writer;
+  int written = shard_rows_write(&shard->rows, shard->parameters, &writer, error);
+  int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
+  if (written && writer.size > (size_t)limit)
+    written = error_set(
+        error, "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
+        (long long)writer.size, limit,
+        shard->rows.for_state
+            ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
+            : "");
+  if (written) {
+    sqlite3_result_blob64(context, writer.bytes, writer.size, free);
+  } else {
+    free(writer.bytes);
   }
+  return written;
+}
+
+/*
+** dp_partial(kind, sql [, options]) -> BLOB
+** Returns the exact sums of a shard's rows, without noise, for dp_merge(). `kind` is a name in
+** kinds.c, and `sql` is a question as for dp_release(). `options` is a JSON object or NULL. It has
+** the parameters of the kind that shape the sums (clip, lo, hi, dim, bins, grid, keys, candidates,
+** max_groups), mechanism, steps and whole_units (P5). The function charges nothing. Invalid
+** parameters are errors, but the data never cause an error.
+*/
+static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
+  struct shard shard = {.parameters = 0};
   error_clear(error);
-  int asks = asks_question(host, error);
-  if (asks ? shard_ask(shard, host, argv[0], argv[1], 0, error)
-           : shard_open(shard, host, argv[0], -1, argv[1], error)) {
-    shard_result(context, shard);
-  } else {
+  if (!shard_ask(&shard, host, argv[0], argv[1], argc > 2 ? argv[2] : 0, error) ||
+      !shard_result(context, &shard, error))
     fail_call(context, PARTIAL, error);
-  }
-  shard_close(shard);
-}
-
-/* ---- dp_partial ------------------------------------------------------------------------------ */
-
-/* The memory that SQLite gives to dp_partial(). */
-struct collecting {
-  struct shard *shard; /* null before the first row and after a failure */
-  unsigned unchecked;  /* the number of rows until the next check of the parameters */
-  int is_asked;        /* a question has made the state */
-  int failed;
-};
-
-static void partial_fail(sqlite3_context *context, struct collecting *collecting,
-                         struct error *error) {
-  shard_close(collecting->shard);
-  *collecting = (struct collecting){.failed = 1};
-  fail_call(context, PARTIAL, error);
-}
-
-/*
-** At the first row, starts the shard. If a question makes the state, the question runs now, and a
-** second row is an error. At a later row, checks that the parameters have not changed;
-** fixed_arguments_rest() says at which rows partial_step() calls this function. Returns 0 with an
-** error on failure.
-*/
-static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
-                         sqlite3_value **argv, struct error *error) {
-  struct host *host = sqlite3_user_data(context);
-  struct shard *shard = collecting->shard;
-  if (shard && collecting->is_asked)
-    return error_set(error, "a question stands alone in its SELECT, without FROM");
-  if (!shard) {
-    shard = collecting->shard = calloc(1, sizeof *shard);
-    if (!shard) return error_set_memory(error);
-    unsigned columns = (1u << (argc - 1)) - 2; /* all arguments except the first and the last */
-    if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
-      return error_set(error,
-                       "kind and options must be the same for every row (one of them is a column)");
-    int asks = asks_question(host, error);
-    if (asks && !protects_a_table(host->session.ledger)) return 0;
-    if (asks && argc != 3)
-      return error_set(error, "in a ledger with a policy it takes (kind, sql, options), and the "
-                              "policy names the unit");
-    if (asks && !shard_ask(shard, host, argv[0], argv[1], argv[2], error)) return 0;
-    if (!asks && !shard_open(shard, host, argv[0], argc - 2, argv[argc - 1], error)) return 0;
-    collecting->is_asked = asks;
-    if (!fixed_arguments_keep(&shard->constants, argc, argv, columns))
-      return error_set_memory(error);
-  }
-  if (!fixed_arguments_same(&shard->constants, argc, argv))
-    return error_set(error, "kind and options must be the same for every row");
-  collecting->unchecked = collecting->is_asked ? 0 : fixed_arguments_rest(&shard->constants);
-  return 1;
-}
-
-/*
-** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL without rows
-** Returns the exact sums of a shard's rows, without noise, for dp_merge(). `kind` is a name in
-** kinds.c. `key`, `x` and `unit` are the columns of the kind, in the order of dp_release().
-** `options` is a JSON object or NULL. It has the parameters of the kind that shape the sums (clip,
-** lo, hi, dim, bins, grid, keys, candidates, max_groups), protects ("unit" or "row"; only "unit"
-** takes a unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid
-** parameters are errors, but the data never cause an error.
-**
-** In a ledger with a policy, the form is dp_partial(kind, sql, options) -> BLOB. `sql` is a
-** question as for dp_release(), and `options` may have the member steps of dp_release().
-*/
-static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
-  if (!collecting) {
-    sqlite3_result_error_nomem(context);
-    return;
-  }
-  if (collecting->failed) return;
-  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
-  if (collecting->unchecked) {
-    collecting->unchecked--;
-  } else {
-    error_clear(error);
-    if (!partial_check(context, collecting, argc, argv, error)) {
-      partial_fail(context, collecting, error);
-      return;
-    }
-  }
-  if (!collecting->is_asked && !rows_add(&collecting->shard->rows, argv + 1)) {
-    error_clear(error);
-    error_set_memory(error);
-    partial_fail(context, collecting, error);
-  }
-}
-
-static void partial_final(sqlite3_context *context) {
-  struct collecting *collecting = sqlite3_aggregate_context(context, 0);
-  /* The result is NULL, or an error was reported earlier. */
-  if (!collecting || !collecting->shard) return;
-  shard_result(context, collecting->shard);
-  shard_close(collecting->shard);
-  collecting->shard = 0;
+  shard_close(&shard);
 }
 
 /* ---- the states of a merge ------------------------------------------------------------------- */
@@ -447,9 +285,9 @@ static int other_parameters(struct merge *merge, const struct shard_state *state
 static int check_protection(const struct merge *merge, struct error *error) {
   int by_unit = ledger_protects(merge->host->session.ledger) == LEDGER_UNITS;
   if (by_unit == !merge->request.rows) return 1;
-  return error_set(
-      error, "the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
-      by_unit ? "units" : "rows", by_unit ? "rows" : "units", by_unit ? "unit" : "row");
+  const char *ours = by_unit ? "units" : "rows", *theirs = by_unit ? "rows" : "units";
+  return error_set(error, "the ledger protects %s and that of the state %s (both must be the same)",
+                   ours, theirs);
 }
 
 /* The context of check_table(). */
@@ -471,20 +309,14 @@ static int check_table(void *context, const char *key, const char *type, sqlite3
                    "same way (declare it, on an empty table if need be)");
 }
 
-/*
-** If the ledger has a policy, checks that a question made the states, and that the tables of the
-** question have the same roles in this ledger (P6).
-*/
-static int check_questions(const struct merge *merge, struct error *error) {
+/* Checks that the tables that the question read have the same roles in this ledger (P6). */
+static int check_tables(const struct merge *merge, struct error *error) {
   struct ledger *ledger = merge->host->session.ledger;
   struct checking checking = {{0, 0}, error};
-  if (ledger_is_unchecked(ledger)) return 1;
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &checking.policy) &&
               ledger_policy_need(ledger, &checking.policy);
   ledger_rollback(ledger);
-  if (going && !merge->request.tables)
-    going = error_set(error, "no question made the state (in a ledger with a policy, make it with "
-                             "dp_partial(kind, sql, options))");
+  if (going && !merge->request.tables) going = error_set(error, "the state is malformed");
   if (going)
     going = json_members(ledger_json(ledger), merge->request.tables, check_table, &checking);
   ledger_policy_free(&checking.policy);
@@ -503,11 +335,8 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
   if (host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(host->session.ledger)) return 0;
-  if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
-    return error_set(error,
-                     "tier and name must be the same for every state (one of them is a column)");
   if (!read_request(merge, argc, argv, error) || !check_protection(merge, error) ||
-      !check_questions(merge, error))
+      !check_tables(merge, error))
     return 0;
   if (site_is_second(merge->site) && merge->request.name)
     return error_set(error,
@@ -558,8 +387,8 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
 ** dp_merge(tier, state [, name]) -> the type of the kind's aggregate; an aggregate over states
 ** Makes one release of the sum of all states (P1). `name` is a text, or a JSON object with name,
 ** weight, refine, mechanism, and the parameters of the kind that do not shape the sums (q,
-** key_share, radius, centre, theta, rho). A NULL state comes from a shard without rows and adds
-** nothing. The function charges after it has read the last state (P3).
+** key_share, radius, centre, theta, rho). A NULL state adds nothing. The function charges after it
+** has read the last state (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
@@ -609,8 +438,7 @@ static void merge_final(sqlite3_context *context) {
   if (merging && merging->failed) return; /* an earlier call has reported the error */
   error_clear(error);
   if (!merging || !merging->merge) {
-    error_set(error, "no state reached it (where all shards may be empty, add the state of "
-                     "nothing: dp_partial(kind, options))");
+    error_set(error, "no state reached it (a shard without rows has a state, too)");
     fail_call(context, MERGE, error);
     return;
   }
@@ -631,7 +459,7 @@ static void merge_final(sqlite3_context *context) {
 /* ---- registration ---------------------------------------------------------------------------- */
 
 static const struct scalar functions[] = {
-    {PARTIAL, 2, 2, PRIVATE_FUNCTION, partial_of_nothing},
+    {PARTIAL, 2, 3, PRIVATE_FUNCTION, dp_partial},
 };
 
 /* Registers an aggregate. If the registration fails, SQLite releases the reference to the host. */
@@ -644,8 +472,6 @@ static int aggregate_register(sqlite3 *db, struct host *host, const char *name, 
 
 int partials_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  for (int arity = 3; arity <= 5 && rc == SQLITE_OK; arity++)
-    rc = aggregate_register(db, host, PARTIAL, arity, partial_step, partial_final);
   for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
     rc = aggregate_register(db, host, MERGE, arity, merge_step, merge_final);
   return rc;

@@ -100,7 +100,6 @@ static int with_noise(struct publication *other, const struct publication *plann
   *other = *planned;
   other->definition.mechanism = mechanism;
   return definition_layout(other, planned->definition.contribution.keys,
-                           planned->definition.by_unit,
                            ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
 }
 

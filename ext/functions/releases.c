@@ -4,9 +4,7 @@
 **
 ** dp_release() checks all parameters before it reads the first row. If the ledger has stored the
 ** release already, dp_release() returns the stored values and does not run the query. A query
-** without rows is valid. An error or interrupt leaves the release 'failed'. The internal aggregate
-** dp_collect() collects the rows (owner_query.c), because this is faster than one sqlite3_step()
-** for each row.
+** without rows is valid. An error or interrupt leaves the release 'failed'.
 */
 #include <math.h>
 #include <stddef.h>
@@ -18,48 +16,28 @@
 #include "functions/releases.h"
 #include "functions/tier_guard.h"
 #include "release/publish.h"
-#include "release/procedure.h"
 #include "release/parameter_checks.h"
 #include "release/pending.h"
-#include "query/owner_query.h"
 #include "query/question.h"
-#include "query/scan.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
-/* The source of the rows of a release: a question, or the owner's query. */
-struct rows_asked {
-  struct question *question; /* null if the ledger has no policy */
-  struct query query;
-  sqlite3_stmt *statement; /* the query; it passes its rows to dp_collect() */
-};
-
 static int open_in_order(void *context, struct rows *rows, struct error *error) {
   const struct publication *publication = context;
   return rows_open(rows, publication, columns_in_order(publication), error);
 }
 
-static int collect(struct host *host, struct publication *publication,
-                   const struct rows_asked *asked, const struct question_limits *limits,
-                   struct collection *collection, struct error *error) {
+/* Collects the rows of the question and finishes the release. */
+static int run(struct publication *publication, const struct request *request,
+               struct question *question, struct error *error) {
   struct rows_opener opener = {open_in_order, publication, 1, " (the charge stays)"};
-  if (asked->question)
-    return question_run(asked->question, limits, &opener, collection->rows, error);
-  return open_in_order(publication, collection->rows, error) &&
-         scan_rows(&host->collector, publication, &asked->query, asked->statement, collection,
-                   error);
-}
-
-static int collect_and_finish(struct host *host, struct publication *publication,
-                              const struct rows_asked *asked, const struct question_limits *limits,
-                              struct error *error) {
   struct rows rows = {0};
-  struct collection collection = {.rows = &rows, .columns = asked->query.columns};
+  struct question_limits limits = question_limits_of(request);
   int finished = 0;
-  if (collect(host, publication, asked, limits, &collection, error)) {
+  if (question_run(question, &limits, &opener, &rows, error)) {
     finished = rows_publish(&rows, publication, publish_finish, error);
   } else {
     publish_fail(publication);
@@ -68,44 +46,17 @@ static int collect_and_finish(struct host *host, struct publication *publication
   return finished;
 }
 
-/* Compiles the query so that it passes its rows to dp_collect(). */
-static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement,
-                   struct error *error) {
-  char *text = query_text(query, "");
-  if (!text) return error_set_memory(error);
-  int rc = sqlite3_prepare_v2(db, text, -1, statement, 0);
-  sqlite3_free(text);
-  return rc == SQLITE_OK ||
-         error_set(error, "cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
-}
-
 /*
-** Compiles the question, or the query if the ledger has no policy. For a question, also sets the
-** tables of the request.
+** Compiles the question of a request, and sets the tables of the request. The caller must call
+** question_close(), even after an error.
 */
-static int open_rows(struct rows_asked *asked, struct request *request, struct host *host,
-                     struct error *error) {
-  const char *names;
-  int by_unit = ledger_protects(host->session.ledger) == LEDGER_UNITS;
-  int columns = aggregate_columns(request->aggregate, by_unit, &names);
+static int ask(struct question **question, struct request *request, struct host *host,
+               struct error *error) {
   struct collector *reader = host->guard ? tier_guard_reader(host->guard) : &host->collector;
-  if (!question_open(&asked->question, reader, host->session.ledger, request, error)) return 0;
-  if (host->guard && !asked->question) /* never compile the members' SQL on a guarded connection */
-    return error_set(error, "questions of others need a ledger with a policy");
-  if (asked->question) {
-    sqlite3_free(request->tables);
-    request->tables = question_tables(asked->question);
-    return request->tables || error_set_memory(error);
-  }
-  return query_open(&asked->query, host->collector.db, request->sql, columns, names, error) &&
-         query_check_collect(&host->collector, error) &&
-         prepare(host->collector.db, &asked->query, &asked->statement, error);
-}
-
-static void close_rows(struct rows_asked *asked) {
-  sqlite3_finalize(asked->statement); /* query_run() has returned the error of the last step */
-  query_clear(&asked->query);
-  question_close(asked->question);
+  if (!question_open(question, reader, host->session.ledger, request, error)) return 0;
+  sqlite3_free(request->tables);
+  request->tables = question_tables(*question);
+  return request->tables || error_set_memory(error);
 }
 
 /* Sets a limit that the request does not set. Fails if the request sets a larger one. */
@@ -157,9 +108,9 @@ static int publish_outward(const struct publication *publication, const struct r
   return 1;
 }
 
-/* Reads and checks the request, and compiles its query. The caller closes the rows. */
-static int request_rows(struct request *request, struct rows_asked *asked, struct host *host,
-                        const struct release_arguments *arguments) {
+/* Reads and checks the request, and compiles its question, which the caller closes. */
+static int request_ask(struct request *request, struct question **question, struct host *host,
+                       const struct release_arguments *arguments) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   const struct aggregate *aggregate = aggregate_find(plain_text(arguments->kind));
@@ -176,55 +127,43 @@ static int request_rows(struct request *request, struct rows_asked *asked, struc
          request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
          release_guarded(host, request, 1, error) &&
          ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
-         open_rows(asked, request, host, error) &&
-         (!asked->question || !aggregate->procedure || !aggregate->procedure->admits ||
-          aggregate->procedure->admits(request, error)) &&
-         (asked->question ||
-          (isnan(request->steps) && isnan(request->bytes) && isnan(request->seconds)) ||
-          error_set(error, "steps, bytes and seconds are for ledgers with a policy (leave them "
-                           "out: here the query runs once, not for each unit)"));
-}
-
-static int run(struct publication *publication, const struct request *request,
-               const struct rows_asked *asked, struct host *host) {
-  struct question_limits limits = question_limits_of(request);
-  return collect_and_finish(host, publication, asked, &limits, &host->session.error);
+         ask(question, request, host, error);
 }
 
 int release_ask(struct publication *publication, struct request *request, struct host *host,
                 const struct release_arguments *arguments) {
-  struct rows_asked asked = {0};
+  struct question *question = 0;
   if (!ledger_ready(host->session.ledger)) return 0;
-  int done = request_rows(request, &asked, host, arguments) &&
+  int done = request_ask(request, &question, host, arguments) &&
              publish_begin(publication, &host->session, request);
-  if (done && !publication->answered) done = run(publication, request, &asked, host);
-  close_rows(&asked);
+  if (done && !publication->answered)
+    done = run(publication, request, question, &host->session.error);
+  question_close(question);
   return done && publish_outward(publication, request, &host->session);
 }
 
 int release_check(struct request *request, struct host *host,
                   const struct release_arguments *arguments) {
-  struct rows_asked asked = {0};
-  int sound = request_rows(request, &asked, host, arguments);
-  close_rows(&asked);
+  struct question *question = 0;
+  int sound = request_ask(request, &question, host, arguments);
+  question_close(question);
   return sound;
 }
 
 int release_run(struct publication *publication, struct request *request, struct host *host) {
-  struct rows_asked asked = {0};
-  int done = open_rows(&asked, request, host, &host->session.error) &&
-             run(publication, request, &asked, host);
-  close_rows(&asked);
+  struct question *question = 0;
+  int done = ask(&question, request, host, &host->session.error) &&
+             run(publication, request, question, &host->session.error);
+  question_close(question);
   return done && publish_outward(publication, request, &host->session);
 }
 
 /*
 ** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns
-** Releases an aggregate of the rows of one read-only SELECT. The SELECT gives the columns key, x
-** (or a vector) and unit, in this order. It leaves out columns that the kind does not have, and the
-** unit if the ledger protects rows or has a policy. `kind` is a name in kinds.c. `options` is a
-** name, or a JSON object with name, weight, refine and the parameters of the kind. If the query
-** fails after the charge, the release becomes 'failed'.
+** Releases an aggregate of the rows of one read-only SELECT, the question. The SELECT gives the
+** columns key and x (or a vector), in this order, as far as the kind has them. `kind` is a name in
+** kinds.c. `options` is a name, or a JSON object with name, weight, refine and the parameters of
+** the kind. If the question fails after the charge, the release becomes 'failed'.
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -400,6 +339,6 @@ static void release_collector(void *collector) {
 
 int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  return rc == SQLITE_OK ? query_register(&host->collector, retain_collector, release_collector)
+  return rc == SQLITE_OK ? collector_register(&host->collector, retain_collector, release_collector)
                          : rc;
 }

@@ -26,7 +26,6 @@ struct tier_guard {
 /* Functions of this extension that compute from their arguments alone. */
 static const char *const planning[] = {"dp_brownian_gamma",
                                        "dp_brownian_rate",
-                                       "dp_debug",
                                        "dp_delta",
                                        "dp_diffusion_rate",
                                        "dp_epsilon",

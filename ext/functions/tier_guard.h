@@ -17,7 +17,7 @@
 
 #include "ledger/policy.h"
 #include "query/limits.h"
-#include "query/owner_query.h"
+#include "query/collector.h"
 
 struct tier_guard;
 

@@ -1,9 +1,7 @@
 /*
 ** tiers.c: functions that set up and check a ledger (dp_init(), dp_tier(), dp_drop_tier(),
-** dp_verify(), dp_certificate()), and functions that describe this build (dp_version(),
-** dp_debug()).
+** dp_verify(), dp_certificate()), and dp_version().
 */
-#include <gsl/gsl_version.h>
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +24,7 @@ static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
 
 struct init {
   char *path, *unit;
-  int protects, adjacency, unchecked;
+  int protects, adjacency;
   struct error *error;
 };
 
@@ -51,27 +49,21 @@ static int init_choice(int *member, const char *key, sqlite3_value *value, const
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct init *init = context;
   struct error *error = init->error;
+  (void)type;
   if (strcmp(key, "path") == 0) return init_text(&init->path, key, value, error);
   if (strcmp(key, "unit") == 0) return init_text(&init->unit, key, value, error);
   if (strcmp(key, "protects") == 0)
     return init_choice(&init->protects, key, value, "unit", "row", error);
   if (strcmp(key, "adjacency") == 0)
     return init_choice(&init->adjacency, key, value, "add-remove", "replace", error);
-  if (strcmp(key, "unchecked") == 0) {
-    init->unchecked = strcmp(type, "true") == 0;
-    return init->unchecked || strcmp(type, "false") == 0 ||
-           error_set(error, "unchecked must be true or false");
-  }
-  return error_set(error, "unknown option (known options: path, unit, protects, adjacency, "
-                          "unchecked)");
+  return error_set(error, "unknown option (known options: path, unit, protects, adjacency)");
 }
 
 /*
 ** dp_init([options]) -> TEXT, the path of the ledger
 ** Creates the privacy ledger next to the main database, or finds the existing ledger. `options` is
 ** a JSON object with these members: path (of the ledger, relative to the database), unit (a label),
-** protects ('unit', the default, or 'row'), adjacency ('add-remove', the default, or 'replace') and
-** unchecked (true: the ledger has no policy, and the owner alone vouches for queries and units).
+** protects ('unit', the default, or 'row') and adjacency ('add-remove', the default, or 'replace').
 ** These terms cannot be changed later. A call inside a transaction is an error, unless the database
 ** is read-only.
 */
@@ -83,7 +75,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
       !(json = argument_text(context, argv[0], "options")))
     return;
   int read = !json || json_members(ledger_json(ledger), json, init_option, &init);
-  struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency, init.unchecked};
+  struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency};
   if (read && ledger_create(ledger, &terms)) {
     sqlite3_result_text(context, ledger_path(ledger), -1, SQLITE_TRANSIENT);
   } else {
@@ -223,7 +215,7 @@ static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **arg
   }
 }
 
-/* ---- dp_verify, dp_certificate, dp_version, dp_debug ----------------------------------------- */
+/* ---- dp_verify, dp_certificate, dp_version --------------------------------------------------- */
 
 /*
 ** Ends a transaction for reading. Sets the result to the text that was computed inside the
@@ -283,16 +275,6 @@ static void dp_version(sqlite3_context *context, int argc, sqlite3_value **argv)
   sqlite3_result_text(context, DIFFUSE_VERSION, -1, SQLITE_STATIC);
 }
 
-/* dp_debug() -> TEXT, the versions and settings of this build for a bug report */
-static void dp_debug(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  (void)argv;
-  char *text = sqlite3_mprintf("diffuse %s; SQLite %s (compiled against %s); GSL %s; compiler %s",
-                               DIFFUSE_VERSION, sqlite3_libversion(), SQLITE_VERSION, GSL_VERSION,
-                               __VERSION__);
-  sqlite3_result_text(context, text, -1, sqlite3_free);
-}
-
 static const struct scalar functions[] = {
     {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
     {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
@@ -304,7 +286,6 @@ static const struct scalar functions[] = {
 /* Functions that do not need the ledger. */
 static const struct scalar about[] = {
     {"dp_version", 0, 0, PURE, dp_version},
-    {"dp_debug", 0, 0, PURE, dp_debug},
 };
 
 int tiers_register(sqlite3 *db, struct host *host) {

@@ -38,12 +38,11 @@ SQLITE_EXTENSION_INIT3
   " threshold that one unit" \
   " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
-#define UNCHECKED "'\"unchecked: the owner alone vouches for queries and units\"'"
 #define TABLES_READ \
-  "CASE WHEN tables IS NULL THEN '\"unchecked\"' ELSE (SELECT json_group_object(key," \
+  "(SELECT json_group_object(key," \
   " CASE WHEN value = 'public' AND key IN (SELECT table_name FROM dp_policy" \
   " WHERE role = 'protected')" \
-  " THEN 'public when read' ELSE value END) FROM json_each(tables)) END"
+  " THEN 'public when read' ELSE value END) FROM json_each(tables))"
 
 /* A number as a text of the preprocessor. */
 #define DIGITS(number)  DIGITS_(number)
@@ -53,12 +52,11 @@ static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
   " 'ledger', json((SELECT json_object('id', id, 'format', " DIGITS(LEDGER_FORMAT) ","
   "   'unit', unit, 'protects', protects,"
-  "   'adjacency', adjacency, 'unchecked', unchecked, 'created_at', " DAY("created_at") ")"
+  "   'adjacency', adjacency, 'created_at', " DAY("created_at") ")"
   "   FROM dp_ledger)),"
-  " 'policy', json((SELECT CASE unchecked WHEN 1 THEN " UNCHECKED " ELSE (SELECT"
+  " 'policy', json((SELECT"
   "   json_group_array(json_object('table_name', table_name, 'role', role, 'unit_column',"
-  "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name)) END"
-  "   FROM dp_ledger)),"
+  "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name))),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
   "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"

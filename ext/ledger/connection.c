@@ -24,7 +24,7 @@
 SQLITE_EXTENSION_INIT3
 
 static const struct statement select_terms = {
-    .sql = "SELECT id, protects, adjacency, unit, unchecked FROM dp_ledger"};
+    .sql = "SELECT id, protects, adjacency, unit FROM dp_ledger"};
 
 #define APPLICATION_ID 1684432486
 
@@ -270,7 +270,7 @@ static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
 
 struct terms {
   char *id;
-  int protects, adjacency, unchecked;
+  int protects, adjacency;
 };
 
 /*
@@ -284,7 +284,6 @@ static int terms_read(struct ledger *ledger, struct terms *terms) {
   terms->id = column_copy(ledger, row, 0);
   terms->protects = column_choice(ledger, row, 1, protects_name);
   terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
-  terms->unchecked = sqlite3_column_int(row, 4);
   sqlite3_reset(row);
   if (terms->id && !error_is_set(ledger->error)) return 1;
   sqlite3_free(terms->id);
@@ -301,7 +300,6 @@ int connection_read_terms(struct ledger *ledger) {
   ledger->id = terms.id;
   ledger->protects = terms.protects;
   ledger->adjacency = terms.adjacency;
-  ledger->unchecked = terms.unchecked;
   return 1;
 }
 
@@ -311,7 +309,7 @@ int connection_check_terms(struct ledger *ledger) {
   const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
   int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
              strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
-             now.adjacency == ledger->adjacency && now.unchecked == ledger->unchecked;
+             now.adjacency == ledger->adjacency;
   char mode[16];
   same =
       same && run_journal_mode(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;

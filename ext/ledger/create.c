@@ -13,15 +13,15 @@
 SQLITE_EXTENSION_INIT3
 
 static const struct statement insert_terms = {
-    .sql = "INSERT INTO dp_ledger(id, unit, protects, adjacency, unchecked, created_at)"
-           " VALUES (lower(hex(randomblob(16))), ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .sql = "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
+           " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_TERMS};
 
 /* Writes the schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
   return ledger_make_schema(ledger) &&
-         statement_run(ledger, &insert_terms, "sssi", terms->unit, protects_text(terms->protects),
-                       adjacency_text(terms->adjacency), (int64_t)terms->unchecked) &&
+         statement_run(ledger, &insert_terms, "sss", terms->unit, protects_text(terms->protects),
+                       adjacency_text(terms->adjacency)) &&
          connection_read_terms(ledger);
 }
 
@@ -37,11 +37,6 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
                        "which cannot be changed",
                        ledger->path, protects_text(ledger->protects),
                        adjacency_text(ledger->adjacency));
-  if (terms->unchecked && !ledger->unchecked)
-    return ledger_fail(ledger,
-                       "the privacy ledger '%s' exists and checks every query against its policy, "
-                       "which cannot be changed",
-                       ledger->path);
   char *unit = terms->unit ? ledger_unit(ledger) : 0;
   if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
     ledger_fail(ledger,

@@ -43,7 +43,6 @@ struct ledger {
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */
   int protects, adjacency; /* terms of the open ledger */
-  int unchecked;           /* 1: the open ledger has no policy */
   const char *read_only;   /* the reason why the host may only read, or null */
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
   int correction_failed;   /* 1: the marker's path could not be corrected */

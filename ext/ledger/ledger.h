@@ -47,7 +47,6 @@ struct ledger_terms {
   const char *unit;
   int protects;
   int adjacency;
-  int unchecked; /* 1: no policy; the owner alone vouches for queries */
 };
 
 /*

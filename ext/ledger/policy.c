@@ -26,19 +26,6 @@ static const struct statement note_tables = {
     .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
     .changes = CHANGES_RELEASE};
 
-int ledger_is_unchecked(const struct ledger *ledger) {
-  return ledger->unchecked;
-}
-
-int ledger_by_unit(struct ledger *ledger) {
-  if (ledger->unchecked || ledger->protects == LEDGER_UNITS)
-    return ledger->protects == LEDGER_UNITS;
-  sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
-  int has_policy = statement_row(ledger, row);
-  if (has_policy) sqlite3_reset(row);
-  return has_policy;
-}
-
 static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
                             struct ledger_policy *policy) {
   struct ledger_declaration *grown =
@@ -201,7 +188,7 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
 
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {
   struct ledger_policy policy;
-  if (error_is_set(ledger->error) || ledger->unchecked) return !error_is_set(ledger->error);
+  if (error_is_set(ledger->error)) return 0;
   if (tables) return statement_run(ledger, &note_tables, "is", release_id, tables);
   if (ledger_policy_read(ledger, &policy) && ledger_policy_need(ledger, &policy))
     ledger_fail(ledger, "cannot show that the rows of different units stay apart in this statement "

@@ -24,20 +24,6 @@ struct ledger_policy {
 };
 
 /*
-** Returns whether the open ledger has no policy. Without a policy, diffuse does not check which
-** tables a query reads, and the owner alone vouches for queries.
-*/
-int ledger_is_unchecked(const struct ledger *ledger);
-
-/*
-** Returns whether the contribution of each unit as a whole is bounded. This is so if the ledger
-** protects units. It is also so if the ledger protects rows and a policy declares at least one
-** table, because a question can return several rows for one protected row. Call this function
-** inside a transaction.
-*/
-int ledger_by_unit(struct ledger *ledger);
-
-/*
 ** Reads the declarations. Fails if they differ from their last seal. Call this function inside a
 ** transaction. Call ledger_policy_free() afterwards, even after a failure.
 */

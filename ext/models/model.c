@@ -462,10 +462,8 @@ static int model_diffusible(const struct publication *publication, int from, uin
 
 /* ---- the procedure --------------------------------------------------------------------------- */
 
-static int model_admits(const struct request *request, struct error *error) {
-  return !(descent_of(request)->public_rows > 0) ||
-         error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "
-                          "protected table");
+static double model_publics(const struct request *request) {
+  return descent_of(request)->public_rows;
 }
 
 /* Reads the model's text, and checks that it fits the release. */
@@ -490,7 +488,7 @@ static void model_contribute(const struct definition *definition,
 
 const struct procedure model_procedure = {.details = sizeof(struct model_options),
                                           .finish = model_finish,
-                                          .admits = model_admits,
+                                          .publics = model_publics,
                                           .settle = model_settle,
                                           .clear = options_clear,
                                           .describe = model_describe,

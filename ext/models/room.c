@@ -1,6 +1,7 @@
 /* room.c: see room.h. The kind, its options, and the rows of a descent. */
 #include "models/room.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/vector_text.h"
@@ -18,6 +19,7 @@ SQLITE_EXTENSION_INIT3
 struct course_of_rows {
   struct design design;
   struct training *training;
+  double left; /* the number of steps that belong to private rows and are not taken yet */
 };
 
 static int open_descent(struct rows *rows, const struct publication *publication) {
@@ -27,6 +29,7 @@ static int open_descent(struct rows *rows, const struct publication *publication
   course->design = (struct design){release->granularity, release->shift, release->sensitivity};
   course->training = training_open(publication->definition.details, &publication->definition.layout,
                                    &course->design);
+  course->left = ((const struct descent *)publication->definition.details)->rows;
   rows->state = course;
   return course->training != 0;
 }
@@ -37,14 +40,46 @@ static void close_descent(struct rows *rows) {
   free(course);
 }
 
-/* The row has no gradient if y or the features are NULL, or if the features are malformed. */
-static int add_gradient(struct rows *rows, sqlite3_value **row) {
+/*
+** Makes the step of a row. The row has no gradient if y or the features are NULL, or if the
+** features are malformed.
+*/
+static void make_step(struct rows *rows, sqlite3_value **row) {
   const struct course_of_rows *course = rows->state;
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
   int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
               sqlite3_value_type(y) != SQLITE_NULL;
   training_add(course->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+}
+
+/* Private rows after the n-th are ignored, so that none of them takes the step of a public row. */
+static int add_private(struct rows *rows, sqlite3_value **row) {
+  struct course_of_rows *course = rows->state;
+  if (course->left > 0) {
+    course->left--;
+    make_step(rows, row);
+  }
   return 1;
+}
+
+static int add_public(struct rows *rows, sqlite3_value **row) {
+  make_step(rows, row);
+  return 1;
+}
+
+#define AHEAD 4096 /* the number of steps between two checks for an interrupt */
+
+/* Takes the steps of private rows that have not arrived. Public rows come after them. */
+static int turn_to_public(struct rows *rows, struct ledger *ledger, struct error *error) {
+  struct course_of_rows *course = rows->state;
+  int going = ledger_begin_computing(ledger);
+  for (; going && course->left > 0; course->left--) {
+    training_add(course->training, 0, 0);
+    if (fmod(course->left, AHEAD) == 0) going = ledger_goes_on(ledger);
+  }
+  ledger_rollback(ledger);
+  rows->add = add_public;
+  return going || error_set(error, "%s", error_text(ledger_error(ledger)));
 }
 
 /* Takes the steps for which no rows have arrived, unless the host is interrupted. */
@@ -59,7 +94,8 @@ static int128 *finish_descent(struct rows *rows, struct ledger *ledger, struct e
   return totals;
 }
 
-static const struct own_rows rows = {open_descent, add_gradient, finish_descent, close_descent};
+static const struct own_rows rows = {open_descent, add_private, turn_to_public, finish_descent,
+                                     close_descent};
 
 /* ---- the kind -------------------------------------------------------------------------------- */
 

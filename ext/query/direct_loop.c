@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/table_loop.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -133,19 +132,8 @@ static char *statement_of(struct evaluator *evaluator, const struct evaluator_ta
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-static int is_collect(const struct program_instruction *here) {
-  return query_is_collect(here->p4, here->p5);
-}
-
-/* Returns the address of the only AggStep, or -1. */
-static int address_of_collect(const struct program *program) {
-  int found = -1;
-  for (int i = 0; i < program->count; i++) {
-    if (strcmp(program->list[i].name, "AggStep") != 0) continue;
-    if (found >= 0) return -1;
-    found = i;
-  }
-  return found;
+static int is_collect(const struct program_call *call) {
+  return collector_is_called(call->name, call->arguments);
 }
 
 /*
@@ -169,46 +157,35 @@ static int has_unit(const struct table_loop *loop, const struct program *program
                     const struct evaluator_table *table, int columns) {
   const struct table_facts *facts = &table->route.tables[0];
   struct program_instruction control;
-  int column = column_of_unit(&table->route), collect = address_of_collect(program);
-  if (collect < 0) return 0;
-  return column < 0 ||
-         (table_loop_control(&control, db, facts, facts->columns[column].name) &&
-          table_loop_holds(loop, program, program->list[collect].p2 + columns, collect, &control));
+  struct program_call call, second;
+  int column = column_of_unit(&table->route);
+  if (!program_call(&call, program, 0) || program_call(&second, program, call.at + 1)) return 0;
+  return column < 0 || (table_loop_control(&control, db, facts, facts->columns[column].name) &&
+                        table_loop_holds(loop, program, call.first + columns, call.at, &control));
 }
 
 /*
-** Returns whether no instruction after the loop's OpenRead is a Null (D2). If an authorizer hides a
-** column, SQLite compiles the column to Null. The Null instructions that prepare aggregates come
-** before the OpenRead. The columns of public tables are not compared one by one, because a column
-** may be read from one of several indices.
-*/
-static int makes_no_null(const struct table_loop *loop, const struct program *program) {
-  for (int i = loop->open; i < program->count; i++)
-    if (strcmp(program->list[i].name, "Null") == 0) return 0;
-  return 1;
-}
-
-/*
-** Returns whether D1 and D2 hold for a program on a connection. The loop starts with Rewind or
-** SeekGE (table_loop.h).
+** Returns whether D1 and D2 hold for a program on a connection. With public tables, the program may
+** make no NULL after it has opened the loop's table. (The columns of public tables are not compared
+** one by one, because a column may be read from one of several indices.)
 */
 static int is_proved(const struct direct_loop *loop, sqlite3 *db, const struct program *program,
-                     const char *start) {
+                     enum loop_rows rows) {
   const struct evaluator_table *table = loop->table;
   struct allowed_functions functions;
   struct table_loop found;
   return program->count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-         table_loop_find(&found, program, start, &functions, is_collect, db, loop->policy) &&
+         table_loop_find(&found, program, rows, &functions, is_collect, db, loop->policy) &&
          table_loop_root(&found, program) == table->route.tables[0].root &&
          has_unit(&found, program, db, table, loop->columns) &&
          reads_columns(&found, program, db, table) &&
-         (!loop->policy || makes_no_null(&found, program));
+         (!loop->policy || !program_makes_null(program, found.open));
 }
 
 static int is_proved_whole(const struct direct_loop *loop, const char *sql) {
   struct program program;
   program_read(&program, loop->host->db, sql);
-  int proved = is_proved(loop, loop->host->db, &program, "Rewind");
+  int proved = is_proved(loop, loop->host->db, &program, LOOP_WHOLE);
   program_clear(&program);
   return proved;
 }
@@ -221,7 +198,7 @@ static void open_range(struct direct_loop *loop, struct evaluator *evaluator,
   const char *rowid = loop->table->route.tables[0].rowid;
   char *sql = rowid ? statement_of(evaluator, loop->table, text, rowid) : 0;
   program_read(&loop->program, loop->host->db, sql);
-  if (is_proved(loop, loop->host->db, &loop->program, "SeekGE")) {
+  if (is_proved(loop, loop->host->db, &loop->program, LOOP_RANGE)) {
     loop->text = sql;
   } else {
     sqlite3_free(sql);
@@ -239,7 +216,8 @@ static int is_proved_beside(void *context, sqlite3 *db) {
   const struct direct_loop *loop = ((const struct running *)context)->loop;
   struct program program;
   program_read(&program, db, loop->text);
-  int proved = program_is_same(&program, &loop->program) && is_proved(loop, db, &program, "SeekGE");
+  int proved =
+      program_is_same(&program, &loop->program) && is_proved(loop, db, &program, LOOP_RANGE);
   program_clear(&program);
   return proved;
 }
@@ -302,6 +280,7 @@ static void explain(void *context, const struct collector *collector, int rc, st
 static enum evaluation end_of(int rc, struct error *error) {
   switch (rc & 0xff) {
   case SQLITE_DONE: return EVALUATION_DONE;
+  case SQLITE_OK: /* an authorizer left out dp_collect() */
   case SQLITE_ERROR:
   case SQLITE_TOOBIG:
   case SQLITE_MISMATCH:
@@ -335,7 +314,7 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
   int rc;
   use_map(loop, &loop->map, rows);
   if (!readers || !can_divide(loop) || !range_readers_run(readers, &query, rows, &rc, error)) {
-    rc = query_run(loop->host, loop->statement, &collection);
+    rc = collector_run(loop->host, loop->statement, &collection);
     if (rc != SQLITE_DONE) explain(&running, loop->host, rc, error);
   }
   rows->map = 0;

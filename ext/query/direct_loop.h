@@ -9,7 +9,7 @@
 **
 ** Requirements:
 **   D1  The program of the statement is one loop over the protected table, with at most public
-**       tables inside (table_loop.h). A row of dp_collect() therefore comes from one row of the
+**       tables inside (program.h). A row of dp_collect() therefore comes from one row of the
 **       protected table, and the unit is the unit of this row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
 **       common table expressions: the evaluator has compiled the text on a connection whose only
@@ -30,7 +30,7 @@
 #define DIFFUSE_QUERY_DIRECT_LOOP_H
 
 #include "query/evaluator.h"
-#include "query/owner_query.h"
+#include "query/collector.h"
 #include "query/program.h"
 #include "query/range_readers.h"
 #include "query/unit_map.h"

@@ -387,8 +387,6 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
-  evaluator->length = (int)(tail - evaluator->sql);
-  if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
   evaluator->columns = sqlite3_column_count(statement);
   if (columns >= 0 && evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
@@ -397,7 +395,8 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
 }
 
 int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
-                   const char *sql, int columns, const char *names, struct error *error) {
+                   const char *sql, int columns, const char *names, const char **rest,
+                   struct error *error) {
   struct evaluator *evaluator = *out = calloc(1, sizeof *evaluator);
   char word[8];
   const char *tail = 0;
@@ -413,7 +412,12 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   int going = set_up(evaluator, error);
   evaluator_tables_note_text(&evaluator->tables, sql);
   if (going) going = compile(evaluator, sql, &tail, error);
-  if (going) going = check_statement(evaluator, tail, columns, names, error);
+  if (going) going = check_statement(evaluator, rest ? "" : tail, columns, names, error);
+  if (going) {
+    if (rest) *rest = tail;
+    evaluator->length = (int)(tail - evaluator->sql);
+    if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
+  }
   if (going) going = note_program(evaluator, sql, error);
   return going;
 }

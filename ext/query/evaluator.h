@@ -16,17 +16,19 @@
 #define DIFFUSE_QUERY_EVALUATOR_H
 
 #include "query/evaluator_tables.h"
-#include "query/stream_proof.h"
+#include "query/program.h"
 
 struct evaluator;
 
 /*
 ** Compiles a question. `host` is the connection whose tables the question names. The question must
-** give `columns` columns (-1: any number). `names` lists these columns for the error message.
-** Returns 1, or 0 with the error set. The caller must call evaluator_close(), even after an error.
+** give `columns` columns (-1: any number). `names` lists these columns for the error message. If
+** `rest` is not null, a second statement may follow, and *rest is its text. Returns 1, or 0 with
+** the error set. The caller must call evaluator_close(), even after an error.
 */
 int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct ledger_policy *policy,
-                   const char *sql, int columns, const char *names, struct error *error);
+                   const char *sql, int columns, const char *names, const char **rest,
+                   struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
 /* Returns the private connection. The caller may run statements on it that read no table. */
@@ -81,7 +83,7 @@ const char *evaluator_error(const struct evaluator *evaluator);
 
 /*
 ** Returns whether one evaluation over the rows of all units gives the same results as one
-** evaluation for each unit (stream_proof.h). Sets *facts. If the function returns 1, the evaluator
+** evaluation for each unit (program.h). Sets *facts. If the function returns 1, the evaluator
 ** no longer limits the length of values, because such a question makes no value that is longer than
 ** the values of its rows.
 */

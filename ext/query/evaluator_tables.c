@@ -2,7 +2,6 @@
 #include "query/evaluator_tables.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "query/in_operators.h"
 
@@ -87,10 +86,9 @@ static int is_of_key(const struct evaluator_table *table, int column) {
 
 void evaluator_tables_note_program(struct evaluator_tables *all, const struct program *program) {
   for (int i = 0; i < program->count; i++) {
-    if (strcmp(program->list[i].name, "VColumn") != 0) continue;
-    for (int t = 0; t < all->count; t++)
-      if (is_of_key(&all->list[t], program->list[i].p2))
-        all->list[t].used[program->list[i].p2] = 1;
+    int column = instruction_virtual_column(&program->list[i]);
+    for (int t = 0; column >= 0 && t < all->count; t++)
+      if (is_of_key(&all->list[t], column)) all->list[t].used[column] = 1;
   }
 }
 

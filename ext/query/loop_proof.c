@@ -7,45 +7,30 @@
 #include "base/json.h"
 #include "base/sql_text.h"
 #include "query/safe_columns.h"
-#include "query/table_loop.h"
+#include "query/program.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
 
-static int is(const struct program_instruction *here, const char *name) {
-  return strcmp(here->name, name) == 0;
-}
-
 /*
-** Returns the aggregate of this extension that an AggStep calls, for example for "dp_sum(4)".
-** Returns null if the AggStep calls another aggregate.
+** Returns the aggregate of this extension that a call names, for example for "dp_sum(4)". Returns
+** null if the call is of another aggregate.
 */
-static const struct aggregate *aggregate_called(const struct program_instruction *here) {
-  size_t length = here->p4 ? strcspn(here->p4, "(") : 0;
+static const struct aggregate *aggregate_called(const struct program_call *call) {
+  size_t length = strcspn(call->name, "(");
   const struct aggregate *aggregate;
-  for (int i = 0; length && (aggregate = kind_at(i)) != 0; i++)
+  for (int i = 0; (aggregate = kind_at(i)) != 0; i++)
     if (strlen(aggregate->name) == length &&
-        sqlite3_strnicmp(aggregate->name, here->p4, (int)length) == 0)
+        sqlite3_strnicmp(aggregate->name, call->name, (int)length) == 0)
       return aggregate;
   return 0;
 }
 
-/* Returns whether a program calls an aggregate of this extension. */
-static int releases(const struct program *program) {
-  for (int i = 0; i < program->count; i++) {
-    const struct program_instruction *here = &program->list[i];
-    if (sqlite3_strnicmp(here->name, "Agg", 3) == 0 && here->p4 &&
-        sqlite3_strnicmp(here->p4, "dp_", 3) == 0)
-      return 1;
-  }
-  return 0;
+static int is_known(const struct program_call *call) {
+  return aggregate_called(call) != 0;
 }
 
-/* ---- the unit -------------------------------------------------------------------------------- */
-
-static int is_known(const struct program_instruction *here) {
-  return aggregate_called(here) != 0;
-}
+/* ---- the arguments --------------------------------------------------------------------------- */
 
 /*
 ** Returns whether every aggregate of the program gets as its unit the column that `control` reads
@@ -53,16 +38,28 @@ static int is_known(const struct program_instruction *here) {
 */
 static int units_are(const struct program *program, const struct table_loop *loop,
                      const struct program_instruction *control) {
-  for (int i = loop->rewind; i < loop->next; i++) {
-    const struct program_instruction *here = &program->list[i];
-    if (!is(here, "AggStep")) continue;
-    const struct aggregate *aggregate = aggregate_called(here);
-    const char *arity = strchr(here->p4, '(');
-    int arguments = here->p5, place = aggregate->places.unit;
-    if (!arity || !place || place >= arguments) return 0;
-    if (!table_loop_holds(loop, program, here->p2 + place, i, control)) return 0;
+  struct program_call call;
+  for (int i = 0; program_call(&call, program, i); i = call.at + 1) {
+    int place = aggregate_called(&call)->places.unit;
+    if (!place || place >= call.arguments ||
+        !table_loop_holds(loop, program, call.first + place, call.at, control))
+      return 0;
   }
   return 1;
+}
+
+/*
+** Returns the arguments of the calls of an aggregate that may differ from row to row, as a mask of
+** the bits 1 << place.
+*/
+static unsigned arguments_of_row(const struct program *program, const struct table_loop *loop,
+                                 const struct aggregate *aggregate) {
+  struct program_call call;
+  unsigned of_row = 0;
+  for (int i = 0; program_call(&call, program, i); i = call.at + 1)
+    for (int place = 0; aggregate_called(&call) == aggregate && place < call.arguments; place++)
+      if (!table_loop_fixes(loop, program, call.first + place, call.at)) of_row |= 1u << place;
+  return of_row;
 }
 
 /* ---- the proof ------------------------------------------------------------------------------- */
@@ -78,7 +75,7 @@ static struct program running_program(sqlite3 *db) {
     struct program program;
     if (!statement_is_executing(s)) continue;
     program_read(&program, db, sqlite3_sql(s));
-    int matters = !program.count || releases(&program);
+    int matters = !program.count || program_calls(&program, "dp_");
     if (matters && sqlite3_stmt_readonly(s) && !count) {
       found = program;
     } else {
@@ -110,16 +107,11 @@ static int find_route(struct route *route, sqlite3 *db, const struct ledger_poli
 
 /* Returns a constant text that an aggregate gets as its unit, or null if no aggregate gets one. */
 static char *text_instead(const struct program *program) {
-  for (int i = 0; i < program->count; i++) {
-    const struct program_instruction *here = &program->list[i];
-    const struct aggregate *aggregate = is(here, "AggStep") ? aggregate_called(here) : 0;
-    int unit = aggregate ? here->p2 + aggregate->places.unit : 0;
-    for (int j = 0; j < program->count && aggregate; j++) {
-      const struct program_instruction *text = &program->list[j];
-      if (is(text, "String8") && text->p2 == unit) return sqlite3_mprintf("%s", text->p4);
-    }
-  }
-  return 0;
+  struct program_call call;
+  const char *text = 0;
+  for (int i = 0; !text && program_call(&call, program, i); i = call.at + 1)
+    text = program_text(program, call.first + aggregate_called(&call)->places.unit);
+  return text ? sqlite3_mprintf("%s", text) : 0;
 }
 
 /* Checks that the unit of every aggregate is the unit column, or link, of the loop's table. */
@@ -131,16 +123,18 @@ static void check_units(struct loop_proof *proof, sqlite3 *db, const struct prog
   if (proof->result == PROOF_OTHER_UNIT) proof->instead = text_instead(program);
 }
 
-/*
-** Returns whether an instruction before address `at` has already opened the public table `table`.
-*/
-static int is_listed(const struct program *program, sqlite3 *db, const struct ledger_policy *policy,
-                     const char *table, int at) {
-  for (int i = 0; i < at; i++)
-    if (is(&program->list[i], "OpenRead") &&
-        table_loop_public(db, policy, program->list[i].p2) == table)
-      return 1;
-  return 0;
+/* The tables that a program reads, and how many of them are public. */
+struct listing {
+  sqlite3_str *json;
+  int publics;
+};
+
+static void list_public(void *context, const char *table) {
+  struct listing *listing = context;
+  sqlite3_str_appendall(listing->json, ",");
+  json_append_string(listing->json, table);
+  sqlite3_str_appendall(listing->json, ":\"public\"");
+  listing->publics++;
 }
 
 /*
@@ -149,22 +143,14 @@ static int is_listed(const struct program *program, sqlite3 *db, const struct le
 */
 static char *tables_of(const struct loop_proof *proof, const struct program *program, sqlite3 *db,
                        const struct ledger_policy *policy, int *publics) {
-  sqlite3_str *json = sqlite3_str_new(0);
-  *publics = 0;
-  sqlite3_str_appendall(json, "{");
-  json_append_string(json, proof->route.tables[0].name);
-  sqlite3_str_appendall(json, ":\"protected\"");
-  for (int i = 0; i < program->count; i++) {
-    if (!is(&program->list[i], "OpenRead")) continue;
-    const char *table = table_loop_public(db, policy, program->list[i].p2);
-    if (!table || is_listed(program, db, policy, table, i)) continue;
-    sqlite3_str_appendall(json, ",");
-    json_append_string(json, table);
-    sqlite3_str_appendall(json, ":\"public\"");
-    ++*publics;
-  }
-  sqlite3_str_appendall(json, "}");
-  return sqlite3_str_finish(json);
+  struct listing listing = {sqlite3_str_new(0), 0};
+  sqlite3_str_appendall(listing.json, "{");
+  json_append_string(listing.json, proof->route.tables[0].name);
+  sqlite3_str_appendall(listing.json, ":\"protected\"");
+  table_loop_publics(program, db, policy, list_public, &listing);
+  sqlite3_str_appendall(listing.json, "}");
+  *publics = listing.publics;
+  return sqlite3_str_finish(listing.json);
 }
 
 /* Returns whether the host's connection can read the unit column and the links of a route. */
@@ -177,17 +163,19 @@ static int can_follow(sqlite3 *db, const struct route *route) {
   return can;
 }
 
-void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy) {
+void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy,
+                const struct aggregate *aggregate) {
   struct allowed_functions functions;
   struct program program = running_program(db);
   struct table_loop loop;
-  *proof = (struct loop_proof){.result = PROOF_FAILED};
+  *proof = (struct loop_proof){.result = program_is_known() ? PROOF_FAILED : PROOF_UNKNOWN};
   if (program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-      table_loop_find(&loop, &program, "Rewind", &functions, is_known, db, policy) &&
+      table_loop_find(&loop, &program, LOOP_WHOLE, &functions, is_known, db, policy) &&
       find_route(&proof->route, db, policy, table_loop_root(&loop, &program)) &&
       can_follow(db, &proof->route)) {
     int publics;
     proof->tables = tables_of(proof, &program, db, policy, &publics);
+    proof->of_row = arguments_of_row(&program, &loop, aggregate);
     if (loop_proof_column(proof)) {
       check_units(proof, db, &program, &loop);
     } else if (!publics) { /* a join could turn one row, which is a unit, into several */

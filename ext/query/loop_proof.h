@@ -15,8 +15,10 @@
 #include <sqlite3ext.h>
 
 #include "query/policy_tables.h"
+#include "release/kinds.h"
 
 enum proof {
+  PROOF_UNKNOWN,    /* the version of SQLite is too new for the proof (program.h) */
   PROOF_FAILED,     /* the rows of one unit may change the contribution of another unit */
   PROOF_OTHER_UNIT, /* the rows are kept apart, but an aggregate's unit is not the unit column */
   PROOF_HOLDS
@@ -29,16 +31,18 @@ struct loop_proof {
   ** loop over one protected table.
   */
   struct route route;
-  char *tables;  /* PROOF_HOLDS: the tables that the loop reads, as JSON (ledger/policy.h) */
+  char *tables;    /* PROOF_HOLDS: the tables that the loop reads, as JSON (ledger/policy.h) */
+  unsigned of_row; /* the arguments that may differ from row to row, as bits 1 << place */
   char *instead; /* PROOF_OTHER_UNIT: a constant text that an aggregate gets as its unit, or null */
 };
 
 /*
-** Attempts the proof for the running statement of the connection. The caller must call
-** loop_proof_clear(). loop_proof_column() returns the column of the loop's table that names the
-** unit, or null if each row is a unit.
+** Attempts the proof for the running statement of the connection, which calls `aggregate`. The
+** caller must call loop_proof_clear(). loop_proof_column() returns the column of the loop's table
+** that names the unit, or null if each row is a unit.
 */
-void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy);
+void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy,
+                const struct aggregate *aggregate);
 void loop_proof_clear(struct loop_proof *proof);
 const char *loop_proof_column(const struct loop_proof *proof);
 

@@ -81,7 +81,7 @@ struct collector *private_collector_new(sqlite3 *db) {
     return 0;
   }
   *own = (struct own_collector){{db, 0}, 1};
-  if (query_register(&own->collector, retain, release) == SQLITE_OK) return &own->collector;
+  if (collector_register(&own->collector, retain, release) == SQLITE_OK) return &own->collector;
   private_collector_close(&own->collector);
   return 0;
 }

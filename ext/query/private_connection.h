@@ -5,7 +5,7 @@
 #define DIFFUSE_QUERY_PRIVATE_CONNECTION_H
 
 #include "base/error.h"
-#include "query/owner_query.h"
+#include "query/collector.h"
 
 /*
 ** Opens the file of `main` once more, with the same VFS and URI parameters. `flags` are those of

@@ -1,23 +1,30 @@
-/* program.h: the program of a statement, as EXPLAIN shows it, and proofs of its properties. */
+/*
+** program.h: the program of a statement, as EXPLAIN shows it, and proofs about programs. program.c
+** is the only file that knows SQLite's bytecode. It has one table of the instructions that the
+** proofs understand. An unknown instruction makes a proof fail.
+**
+** A new version of SQLite may change what an instruction does. The proofs are therefore used only
+** up to NEWEST_SQLITE, the newest version (3.54 is 3054) with which the whole suite of tests has
+** passed. With a newer version, every question is evaluated for one unit after the other, which
+** needs no proof about the question, and aggregates in a SELECT are refused.
+*/
 #ifndef DIFFUSE_QUERY_PROGRAM_H
 #define DIFFUSE_QUERY_PROGRAM_H
 
 #include <sqlite3ext.h>
 
 #include "query/allowed_functions.h"
+#include "query/policy_tables.h"
 
-/*
-** The properties of an instruction that raises no error and computes from its registers and the
-** current row alone.
-*/
-struct operation {
-  const char *name;
-  int jumps;       /* the instruction may jump to p2 */
-  int writes;      /* the register that is written: 1, 2, 3 for p1, p2, p3; 0 for none */
-  int reads;       /* the registers that are read: bits 1, 2, 4 for p1, p2, p3 */
-  int is_function; /* the instruction calls a function; instruction_is_safe() checks the function */
-  int is_virtual;  /* the instruction reads a virtual table, whose module may do anything */
-};
+/* A test build replaces this number by a lower one. */
+#ifndef NEWEST_SQLITE
+#define NEWEST_SQLITE 3054
+#endif
+
+/* Returns whether the proofs are known to hold for the running version of SQLite. */
+int program_is_known(void);
+
+struct operation; /* program.c */
 
 struct program_instruction {
   char name[20];
@@ -40,26 +47,127 @@ void program_clear(struct program *program);
 
 /*
 ** Returns whether two programs that are not empty do the same. The number of times that a
-** connection has read the schema does not matter. Two programs that differ only in the virtual
-** tables that they open count as the same.
+** connection has read the schema does not matter.
 */
 int program_is_same(const struct program *one, const struct program *other);
 
-/* Returns whether an instruction writes a register. */
-int instruction_writes(const struct program_instruction *instruction, int place);
+/* ---- single instructions --------------------------------------------------------------------- */
 
 /*
-** Returns whether a loop, the instructions `first` to `last`, keeps no value from one row to the
-** next. This holds if the loop never reads a register before it writes this register. Registers
-** that the loop never writes and the accumulators of aggregates are exempt.
+** Returns the first instruction that may raise an error, or null. `functions` describes the
+** functions of the connection. An instruction on a virtual table may raise an error.
 */
-int program_keeps_nothing(const struct program *program, int first, int last);
+const struct program_instruction *program_unsafe(const struct program *program,
+                                                 const struct allowed_functions *functions);
 
 /*
-** Returns whether an instruction is known to raise no error. `functions` describes the functions of
-** the connection. An instruction on a virtual table is not safe.
+** Returns whether an instruction from address `from` on sets a register to NULL. If an authorizer
+** of the host hides a column, SQLite compiles the column to such an instruction.
 */
-int instruction_is_safe(const struct program_instruction *instruction,
-                        const struct allowed_functions *functions);
+int program_makes_null(const struct program *program, int from);
+
+/* Returns whether the program calls an aggregate whose name begins with `prefix`. */
+int program_calls(const struct program *program, const char *prefix);
+
+/*
+** A call of an aggregate: the address of its AggStep, its name with the number of arguments, for
+** example "dp_sum(4)", and the register of its first argument.
+*/
+struct program_call {
+  int at;
+  const char *name;
+  int first, arguments;
+};
+
+/* Finds the first call at an address of at least `from`. Returns 0 if there is none. */
+int program_call(struct program_call *call, const struct program *program, int from);
+
+/* Returns a constant text to which the program sets a register, or null if there is none. */
+const char *program_text(const struct program *program, int place);
+
+/* Returns the column of a virtual table that an instruction reads, or -1. */
+int instruction_virtual_column(const struct program_instruction *instruction);
+
+/* ---- one loop over one table ----------------------------------------------------------------- */
+
+/*
+** Such a program computes every result from the current row alone, or from this row and from rows
+** of public tables. The struct has the addresses of the instructions that open the table, start the
+** loop, and end one pass.
+*/
+struct table_loop {
+  int open, start, next;
+};
+
+/* The rows that the loop reads. */
+enum loop_rows { LOOP_WHOLE, LOOP_RANGE }; /* all rows; a range of rowids */
+
+/* Returns whether the loop may call this aggregate. */
+typedef int is_aggregate(const struct program_call *call);
+
+/*
+** Returns whether a program is one loop over one table of main. Every instruction must be known to
+** raise no error, and must compute from the current row alone. The loop keeps nothing for later
+** rows, except in its aggregates. `functions` describes the functions of the connection `db`. If
+** `policy` is not null, the loop may read public tables inside, at positions that the current row
+** determines. Sets *loop if the proof succeeds.
+*/
+int table_loop_find(struct table_loop *loop, const struct program *program, enum loop_rows rows,
+                    const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
+                    const struct ledger_policy *policy);
+
+/*
+** Calls `take` for each public table that the program opens, once for each table. The name belongs
+** to the policy.
+*/
+void table_loop_publics(const struct program *program, sqlite3 *db,
+                        const struct ledger_policy *policy,
+                        void (*take)(void *context, const char *table), void *context);
+
+/* Returns the root page of the loop's table. */
+int table_loop_root(const struct table_loop *loop, const struct program *program);
+
+/*
+** Compiles a control query that reads one column of a table, and sets *read to the instruction that
+** reads the column. Returns 0 if several instructions compute the column, or after an error.
+*/
+int table_loop_control(struct program_instruction *read, sqlite3 *db,
+                       const struct table_facts *facts, const char *column);
+
+/* Returns whether the loop reads the column that `control` reads. */
+int table_loop_reads(const struct table_loop *loop, const struct program *program,
+                     const struct program_instruction *control);
+
+/*
+** Returns whether the register `place` certainly holds the column that `control` reads, of the
+** current row, when the program reaches address `at`.
+*/
+int table_loop_holds(const struct table_loop *loop, const struct program *program, int place,
+                     int at, const struct program_instruction *control);
+
+/*
+** Returns whether the register `place` certainly holds the same value in every pass of the loop
+** when the program reaches address `at`.
+*/
+int table_loop_fixes(const struct table_loop *loop, const struct program *program, int place,
+                     int at);
+
+/* ---- a question on its evaluator ------------------------------------------------------------- */
+
+struct stream_facts {
+  int length;       /* the number of instructions */
+  int reads_rowids; /* the question reads a rowid under the name rowid, _rowid_ or oid */
+};
+
+/*
+** Returns 1 if one evaluation of a question over the rows of all units gives the same results as a
+** separate evaluation for each unit: the program of the question on its evaluator is a nest of
+** loops over `tables` virtual tables, each used once. The loops must compute every result from
+** their current rows, raise no error, make no value that is longer than the values of the rows, and
+** keep nothing from one row to the next. Sets *facts. The proof does not determine the table of the
+** outermost loop; evaluator_run_stream() checks this table.
+*/
+int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
+                 int tables, struct stream_facts *facts);
 
 #endif

@@ -8,7 +8,9 @@
 #include "query/question.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "ledger/policy.h"
@@ -18,6 +20,7 @@
 #include "query/time_limit.h"
 #include "query/unit_loop.h"
 #include "release/kinds.h"
+#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -26,10 +29,11 @@ struct question {
   struct ledger *ledger;
   struct ledger_policy policy;
   struct evaluator *evaluator;
-  struct unit_loop loop;   /* the loop on the host's connection */
-  struct readers *readers; /* further connections to the file; null if the host reads alone */
-  sqlite3_stmt *begun;     /* a statement that keeps the database in one state (U3) */
-  sqlite3_stmt *probe;     /* a statement that shows whether the host is interrupted */
+  struct evaluator *publics; /* evaluates the query of the public rows; null: there are none */
+  struct unit_loop loop;     /* the loop on the host's connection */
+  struct readers *readers;   /* further connections to the file; null if the host reads alone */
+  sqlite3_stmt *begun;       /* a statement that keeps the database in one state (U3) */
+  sqlite3_stmt *probe;       /* a statement that shows whether the host is interrupted */
   struct stream_facts facts;
   int limits[8]; /* the limits of the host's connection: see lift_limits() */
 };
@@ -90,10 +94,11 @@ static int begin(struct question *question, struct error *error) {
 ** question then fails here, before the charge. Otherwise this connection keeps its own locks on the
 ** tables until the question ends, because question->begun keeps the transaction open.
 */
-static int lock_tables(struct question *question, struct error *error) {
+static int lock_tables(const struct question *question, struct evaluator *evaluator,
+                       struct error *error) {
   sqlite3 *db = question->host->db;
-  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
-    const struct route *route = &evaluator_table(question->evaluator, i)->route;
+  for (int i = 0; i < evaluator_table_count(evaluator); i++) {
+    const struct route *route = &evaluator_table(evaluator, i)->route;
     for (int j = 0; j < route->count; j++) {
       char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
       sqlite3_stmt *row = 0;
@@ -208,11 +213,39 @@ static int check_attributes(const struct question *question, const struct progra
   return 1;
 }
 
+/*
+** Compiles the query of the public rows, the second statement of the text. Its tables must all be
+** public. (This query cannot reveal anything, so no unit is evaluated apart.)
+*/
+static int open_publics(struct question *question, const char *sql, const char *names,
+                        struct error *error) {
+  if (!sql[strspn(sql, " \t\r\n")])
+    return error_set(error, "with public_rows, sql has a second SELECT, which gives the public "
+                            "rows ('SELECT ...; SELECT ...')");
+  int going = evaluator_open(&question->publics, question->host->db, &question->policy, sql,
+                             question->loop.columns, names, 0, error);
+  for (int i = 0; going && i < evaluator_table_count(question->publics); i++) {
+    const struct evaluator_table *table = evaluator_table(question->publics, i);
+    if (table->declaration->role != POLICY_PUBLIC)
+      going = error_set(error,
+                        "table '%s' is protected, so it has no public rows (the second SELECT "
+                        "names tables that dp_public() declares)",
+                        table->route.tables[0].name);
+    if (going) going = safe_columns_check(question->host->db, &table->route, table->used, error);
+  }
+  return going;
+}
+
+/* Returns how many public rows follow the rows of the question. */
+static double public_rows(const struct request *request) {
+  const struct procedure *procedure = request->aggregate->procedure;
+  return procedure && procedure->publics ? procedure->publics(request) : 0;
+}
+
 int question_open(struct question **out, struct collector *host, struct ledger *ledger,
                   const struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   *out = 0;
-  if (ledger_is_unchecked(ledger)) return 1;
   struct question *question = calloc(1, sizeof *question);
   if (!question) return out_of_memory(error);
   question->host = host;
@@ -222,7 +255,7 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   *out = question;
   lift_limits(question);
   int going = read_policy(question);
-  const char *names;
+  const char *names, *rest = 0;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
   if (request->programme) {
     question->loop.columns += programme_attributes(request->programme) - 1;
@@ -233,8 +266,11 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   if (going) going = begin(question, error) && own_collations_check(host->db, error);
   if (going)
     going = evaluator_open(&question->evaluator, host->db, &question->policy, request->sql,
-                           question->loop.columns ? question->loop.columns : -1, names, error);
-  if (going) going = lock_tables(question, error);
+                           question->loop.columns ? question->loop.columns : -1, names,
+                           public_rows(request) > 0 ? &rest : 0, error);
+  if (going && rest) going = open_publics(question, rest, names, error);
+  if (going) going = lock_tables(question, question->evaluator, error);
+  if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
   if (going) going = check_steps(question, error);
@@ -250,21 +286,33 @@ void question_close(struct question *question) {
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
   sqlite3_finalize(question->begun);
   evaluator_close(question->evaluator);
+  evaluator_close(question->publics);
   restore_limits(question);
   ledger_policy_free(&question->policy);
   free(question);
 }
 
-char *question_tables(const struct question *question) {
-  sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendall(json, "{");
-  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
-    const struct evaluator_table *table = evaluator_table(question->evaluator, i);
-    if (i) sqlite3_str_appendall(json, ",");
+/* Appends the tables of an evaluator, except those of the evaluator `listed`, which may be null. */
+static void append_tables(sqlite3_str *json, struct evaluator *evaluator,
+                          struct evaluator *listed) {
+  for (int i = 0; i < evaluator_table_count(evaluator); i++) {
+    const struct evaluator_table *table = evaluator_table(evaluator, i);
+    int is_listed = 0;
+    for (int j = 0; listed && j < evaluator_table_count(listed); j++)
+      is_listed |= evaluator_table(listed, j)->declaration == table->declaration;
+    if (is_listed) continue;
+    sqlite3_str_appendall(json, sqlite3_str_length(json) > 1 ? "," : "");
     json_append_string(json, table->route.tables[0].name);
     sqlite3_str_appendf(json, ":\"%s\"",
                         table->declaration->role == POLICY_PUBLIC ? "public" : "protected");
   }
+}
+
+char *question_tables(const struct question *question) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "{");
+  append_tables(json, question->evaluator, 0);
+  if (question->publics) append_tables(json, question->publics, question->evaluator);
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }
@@ -284,10 +332,12 @@ static int load_public(struct question *question, struct evaluator_table *table,
   return going;
 }
 
-static int load_publics(struct question *question, struct error *error) {
+/* Reads all public tables of an evaluator. */
+static int load_publics(struct question *question, struct evaluator *evaluator,
+                        struct error *error) {
   int going = 1;
-  for (int i = 0; i < evaluator_table_count(question->evaluator) && going; i++) {
-    struct evaluator_table *table = evaluator_table(question->evaluator, i);
+  for (int i = 0; i < evaluator_table_count(evaluator) && going; i++) {
+    struct evaluator_table *table = evaluator_table(evaluator, i);
     if (table->declaration->role == POLICY_PUBLIC) going = load_public(question, table, error);
   }
   return going;
@@ -351,16 +401,6 @@ static int can_stream(struct question *question, double steps) {
           !evaluator_counts_steps(question->evaluator));
 }
 
-/*
-** Opens the rows. They have no column for the unit, because unit_loop_give() sets the unit.
-** direct_loop_run() changes this.
-*/
-static int open_rows(const struct rows_opener *opener, struct rows *rows, struct error *error) {
-  int opened = opener->open(opener->context, rows, error);
-  rows->columns.unit = -1;
-  return opened;
-}
-
 static int run_stream(struct question *question, int *done, struct error *error) {
   struct unit_loop *loop = &question->loop;
   struct unit_stream stream = {.table = loop->streams[0].table};
@@ -419,20 +459,43 @@ static int leave_out_long_values(struct question *question, struct error *error)
   return going;
 }
 
+/* Adds the public rows. They come after those of the question, in the order of their query. */
+static int add_publics(struct question *question, struct rows *rows, struct error *error) {
+  struct evaluator *publics = question->publics;
+  if (!rows->aggregate->rows->turn(rows, question->ledger, error) ||
+      !load_publics(question, publics, error))
+    return 0;
+  evaluator_watch(publics, must_stop, question);
+  evaluator_limit_memory(publics, HUGE_VAL);
+  enum evaluation end = evaluator_run(publics, HUGE_VAL, 1);
+  if (end != EVALUATION_DONE)
+    return error_set(error, "the query of the public rows failed: %s%s",
+                     end == EVALUATION_FAILED ? evaluator_error(publics)
+                                              : sqlite3_errmsg(evaluator_connection(publics)),
+                     question->loop.after);
+  int going = 1;
+  for (size_t i = 0; i < evaluator_count(publics) && going; i++)
+    going = rows_add(rows, evaluator_row(publics, i)) || out_of_memory(error);
+  return going;
+}
+
 static int run_all(struct question *question, const struct rows_opener *opener, struct rows *rows,
                    struct error *error) {
   int done = 0;
-  if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
+  if (!opener->open(opener->context, rows, error) ||
+      !load_publics(question, question->evaluator, error))
+    return 0;
   evaluator_watch(question->evaluator, must_stop, question);
   if (can_stream(question, question->loop.limits.steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
-    if (!open_rows(opener, rows, error)) return 0;
+    if (!opener->open(opener->context, rows, error)) return 0;
   }
   if (!evaluator_counts_steps(question->evaluator))
     return cannot_count(opener->after, error);
-  return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error);
+  return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error) &&
+         (!question->publics || add_publics(question, rows, error));
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
-** question.h: a question in a ledger with a policy. The query of a question is evaluated for each
-** unit separately, and the result is the contribution of that unit.
+** question.h: the query of a dp_release(), which is evaluated for each unit separately. The result
+** for a unit is the contribution of that unit.
 **
 ** Requirements, which the tests cite:
 **   U1  For any query, the rows of one unit cannot change the contribution of another unit.
@@ -13,18 +13,18 @@
 #define DIFFUSE_QUERY_QUESTION_H
 
 #include "ledger/ledger.h"
+#include "query/collector.h"
 #include "query/limits.h"
-#include "query/owner_query.h"
 #include "query/row_reader.h"
 #include "release/parameters.h"
 
 struct question;
 
 /*
-** Compiles the query of a request as a question and begins to read the database. If the ledger is
-** unchecked, the owner vouches for the query: the function sets *question to null and returns 1.
-** Otherwise returns 1, or 0 with the error set. The caller must call question_close(), even after
-** an error.
+** Compiles the question of a request, request->sql, and begins to read the database. If public rows
+** follow the rows of the question (procedure->publics), the text has a second SELECT, which gives
+** them. Returns 1, or 0 with the error set. The caller must call question_close(), even after an
+** error.
 */
 int question_open(struct question **question, struct collector *host, struct ledger *ledger,
                   const struct request *request, struct error *error);

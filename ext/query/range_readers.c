@@ -46,7 +46,7 @@ static int read_rows(const struct reading *reading, const struct reader *reader,
   struct range_reader *own = &reading->list[reader->number];
   sqlite3_bind_int64(own->statement, 1, from);
   sqlite3_bind_int64(own->statement, 2, to);
-  int rc = query_run(reader->host, own->statement, &own->collection);
+  int rc = collector_run(reader->host, own->statement, &own->collection);
   if (rc != SQLITE_DONE) query->explain(query->context, reader->host, rc, error);
   sqlite3_reset(own->statement); /* the error has been reported */
   return rc;

@@ -6,8 +6,8 @@
 ** and run a statement that reads only the rows of the range.
 **
 ** Requirements:
-**   S1  Every row of the query comes from exactly one range. The caller proves this (scan.h,
-**       direct_loop.h).
+**   S1  Every row of the query comes from exactly one range. The caller proves this
+**       (direct_loop.h).
 **   S3  A row gives the same result on every connection. The caller proves that the programs are
 **       equal and use no function and no collation that the host may have replaced. The readers
 **       copy the host's settings that affect values. That the host has not replaced the collation
@@ -35,7 +35,7 @@ struct range_query {
   ** the units of the rows, it may be `map`. Returns 1, or 0 with the error set.
   */
   int (*open)(void *context, struct rows *rows, struct unit_map *map, struct error *error);
-  /* Sets the error for a result code of query_run() on a connection. */
+  /* Sets the error for a result code of collector_run() on a connection. */
   void (*explain)(void *context, const struct collector *collector, int rc, struct error *error);
 };
 

@@ -15,7 +15,7 @@
 #ifndef DIFFUSE_QUERY_READERS_H
 #define DIFFUSE_QUERY_READERS_H
 
-#include "query/owner_query.h"
+#include "query/collector.h"
 
 /* A connection, and the sums of its tasks. */
 struct reader {

@@ -112,20 +112,10 @@ static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct i
 }
 
 /*
-** The next functions add a row to a release of one sum, over rows or over units. They must be as
-** fast as SQLite's own sum(). NULL adds nothing, because SQLite converts NULL to 0.
+** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). NULL adds
+** nothing, because SQLite converts NULL to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
-  scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
-  return 1;
-}
-
-static int add_count(struct rows *rows, sqlite3_value **row) {
-  scalar_sum_add_row(&rows->numbers, counts(rows, row));
-  return 1;
-}
-
-static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x =
       rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
@@ -135,12 +125,7 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
 
 /* Adds a row to a release of one sum with the option diagnose. Skips a row whose value is NULL. */
 static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
-  if (!counts(rows, row)) return 1;
-  if (rows->columns.unit >= 0 || rows->numbers.units) return add_unit_row(rows, row);
-  double x = rows->aggregate->counts ? 1 : sqlite3_value_double(row[rows->columns.value]);
-  scalar_sum_add_row(&rows->numbers, x);
-  scalar_sum_tally_row(&rows->numbers, x);
-  return 1;
+  return counts(rows, row) ? add_number(rows, row) : 1;
 }
 
 static int add_value(struct rows *rows, sqlite3_value **row) {
@@ -200,8 +185,7 @@ struct columns columns_in_order(const struct publication *publication) {
   int count = 0;
   if (publication->definition.aggregate->places.key) columns.key = count++;
   if (ways) count = ways->attributes;
-  if (publication->definition.aggregate->places.value) columns.value = count++;
-  if (publication->definition.by_unit) columns.unit = count;
+  if (publication->definition.aggregate->places.value) columns.value = count;
   return columns;
 }
 
@@ -213,9 +197,7 @@ static add_sql_row *adder_of(const struct publication *publication) {
   if (publication->definition.contribution.ways) return add_to_tables;
   if (family->has_keys) return add_keyed;
   if (family->statistic != STATISTIC_NUMBER) return add_value;
-  if (publication->definition.layout.diagnoses) return add_diagnosed;
-  if (publication->definition.by_unit) return add_unit_row;
-  return publication->definition.aggregate->counts ? add_count : add_number;
+  return publication->definition.layout.diagnoses ? add_diagnosed : add_number;
 }
 
 /* Opens a table of the public keys of each attribute. Returns 0 when out of memory. */
@@ -317,7 +299,7 @@ static int join_record(void *context, struct identity unit, uint32_t slot, const
   return rows_add_record(joining->rows, unit, place, values);
 }
 
-static int join_units(struct rows *rows, struct rows *others) {
+int rows_join(struct rows *rows, struct rows *others) {
   struct joining joining = {rows, 0};
   const struct group_keys *cells = others->vectors ? vector_sum_cells(others->vectors) : 0;
   const struct full_cells *full = others->vectors ? vector_sum_full(others->vectors) : 0;
@@ -334,32 +316,6 @@ static int join_units(struct rows *rows, struct rows *others) {
   if (others->vectors) going = going && vector_sum_join_tally(rows->vectors, others->vectors);
   free(joining.cells);
   return going;
-}
-
-static int join_totals(struct rows *rows, struct rows *others) {
-  int cells, going = 1;
-  int128 total;
-  const char **keys;
-  if (!others->vectors) {
-    rows->numbers.tally.clipped += others->numbers.tally.clipped;
-    rows->numbers.tally.whole += others->numbers.tally.whole;
-    return scalar_sum_total(&others->numbers, &total) && rows_add_totals(rows, 0, &total);
-  }
-  int128 *totals = vector_sum_totals(others->vectors, &cells, &keys);
-  if (!totals) return 0;
-  size_t width = (size_t)vector_sum_shape(others->vectors)->width;
-  if (!keys) going = rows_add_totals(rows, 0, totals);
-  for (int i = 0; keys && i < cells && going; i++) {
-    int cell = rows_name_cell(rows, keys[i]);
-    going = cell != CELL_FAILED && rows_add_totals(rows, cell, &totals[(size_t)i * width]);
-  }
-  free(totals);
-  free(keys);
-  return going && vector_sum_join_tally(rows->vectors, others->vectors);
-}
-
-int rows_join(struct rows *rows, struct rows *others) {
-  return others->by_unit ? join_units(rows, others) : join_totals(rows, others);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

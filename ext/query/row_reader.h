@@ -21,12 +21,14 @@ typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 
 /*
 ** The rows of a kind that does not add them up (a room beside the core). open() sets rows->state
-** and returns 0 if memory runs out or the system gives no random bytes. totals() returns the
-** totals, which belong to the state, or null with the error set.
+** and returns 0 if memory runs out or the system gives no random bytes. turn() says that all
+** further rows are public; null: this kind has no public rows. totals() returns the totals, which
+** belong to the state, or null with the error set.
 */
 struct own_rows {
   int (*open)(struct rows *rows, const struct publication *publication);
   add_sql_row *add;
+  int (*turn)(struct rows *rows, struct ledger *ledger, struct error *error);
   int128 *(*totals)(struct rows *rows, struct ledger *ledger, struct error *error);
   void (*close)(struct rows *rows);
 };
@@ -48,20 +50,19 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
-  int by_unit;    /* the release protects units */
+  int by_unit;    /* 0: totals of shards are added up, without units */
   int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
 };
 
 /*
-** Returns the places for a caller that gives the key, the value and the unit in this order. The
-** caller leaves out each item that the release does not have.
+** Returns the places for a caller that gives the key and the value in this order, as far as the
+** release has them, and the unit by rows_give_unit() or a map.
 */
 struct columns columns_in_order(const struct publication *publication);
 
 /*
 ** Starts the rows of a release whose definition is complete. A place in `columns` is -1 if the
-** aggregate has no such item. The place of the unit is also -1 if the ledger protects rows. Returns
-** 1, or 0 with the error set.
+** aggregate has no such item, or if no column names the unit. Returns 1, or 0 with the error set.
 */
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error);

@@ -1,8 +1,6 @@
 /* safe_columns.c: see safe_columns.h. */
 #include "query/safe_columns.h"
 
-#include <string.h>
-
 #include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
@@ -15,22 +13,21 @@ static int check_program(sqlite3 *db, const char *select, int is_generated, cons
                          struct error *error) {
   struct allowed_functions functions;
   struct program program;
+  const struct program_instruction *unsafe;
   int going = 1;
   program_read(&program, db, select);
-  if (!program.count || allowed_functions_read(&functions, db) != SQLITE_OK)
+  if (!program.count || allowed_functions_read(&functions, db) != SQLITE_OK) {
     going = error_set(error, "cannot read table '%s': %s", table, sqlite3_errmsg(db));
-  for (int i = 0; i < program.count && going; i++) {
-    const struct program_instruction *here = &program.list[i];
-    if (!is_generated && strcmp(here->name, "Null") == 0)
-      going = error_set(
-          error,
-          "an authorizer of the host hides a column of table '%s' (let the extension read it)",
-          table);
-    if (is_generated && !instruction_is_safe(here, &functions))
-      going = error_set(error,
-                        "a generated column of table '%s' is computed by %s, which may fail for "
-                        "one row (make it STORED, or leave it out)",
-                        table, here->operation && here->p4 ? here->p4 : here->name);
+  } else if (!is_generated && program_makes_null(&program, 0)) {
+    going = error_set(
+        error,
+        "an authorizer of the host hides a column of table '%s' (let the extension read it)",
+        table);
+  } else if (is_generated && (unsafe = program_unsafe(&program, &functions)) != 0) {
+    going = error_set(error,
+                      "a generated column of table '%s' is computed by %s, which may fail for "
+                      "one row (make it STORED, or leave it out)",
+                      table, unsafe->operation && unsafe->p4 ? unsafe->p4 : unsafe->name);
   }
   program_clear(&program);
   return going;

@@ -21,29 +21,28 @@ static int start(struct rows *rows, struct publication *description, const struc
                      .mechanism = mechanism_find(request->aggregate, request->mechanism),
                      .programme = request->programme, /* not owned */
                      .release = request_release(request)}};
-  if (!definition_layout(description, request->key_count, !request->rows, 0))
-    return error_set_memory(error);
+  if (!definition_layout(description, request->key_count, 0)) return error_set_memory(error);
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;
   struct error of_release = {0}; /* rows_open() mentions a charge, so its message is discarded */
   int opened = rows_open(rows, description, columns_in_order(description), &of_release);
-  rows->for_state = !request->rows && !request->whole_units;
+  rows->for_state = !request->whole_units;
   error_clear(&of_release);
   return opened || error_set(error, "out of memory or random bytes");
 }
 
 int shard_rows_start_shard(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error) {
-  return start(rows, description, request, !request->rows, error);
+  return start(rows, description, request, 1, error);
 }
 
 /*
 ** With whole_units, dp_partial() has already bounded the sums of each unit. The merge then adds up
-** totals, in the same way as if the ledger protected rows.
+** totals without units.
 */
 int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error) {
-  return start(rows, description, request, !request->rows && !request->whole_units, error);
+  return start(rows, description, request, !request->whole_units, error);
 }
 
 /* ---- shapes of states ------------------------------------------------------------------------ */

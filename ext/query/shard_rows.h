@@ -3,8 +3,9 @@
 **
 ** A state holds the sum of every unit of the shard in every cell. These sums are not bounded yet.
 ** The merge adds up the sums of each unit over all shards and then bounds them. The result
-** therefore does not depend on the shard that holds a row. If the ledger protects rows, or the
-** caller asserts that all rows of a unit are in one shard, a state holds bounded totals instead.
+** therefore does not depend on the shard that holds a row. If all rows of a unit are in one shard,
+** which the caller asserts, and which is so if each row is a unit, a state holds bounded totals
+** instead.
 */
 #ifndef DIFFUSE_QUERY_SHARD_ROWS_H
 #define DIFFUSE_QUERY_SHARD_ROWS_H

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/policy.h"
 #include "release/parameters.h"
 #include "release/procedure.h"
 #include "release/session.h"
@@ -68,16 +67,15 @@ int definition_describe(struct publication *publication, int keys) {
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
   return describe_programme(publication) &&
-         (definition_layout(publication, keys, ledger_by_unit(ledger),
-                            ledger_adjacency(ledger) == LEDGER_REPLACE) ||
+         (definition_layout(publication, keys, ledger_adjacency(ledger) == LEDGER_REPLACE) ||
           error_set_memory(ledger_error(ledger)));
 }
 
-int definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
+int definition_layout(struct publication *publication, int keys, int replace) {
   const struct ledger_release *release = &publication->definition.release;
   const struct aggregate *aggregate = publication->definition.aggregate;
   const struct noise_law *noise = publication->definition.mechanism->noise;
-  publication->definition.by_unit = by_unit;
+  publication->definition.by_unit = 1;
   publication->definition.contribution =
       (struct contribution){mechanism_family(publication->definition.mechanism, aggregate->family),
                             aggregate->counts,
@@ -101,8 +99,7 @@ int definition_layout(struct publication *publication, int keys, int by_unit, in
   if (aggregate->procedure && aggregate->procedure->contribute)
     aggregate->procedure->contribute(&publication->definition,
                                      &publication->definition.contribution);
-  layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,
-              replace);
+  layout_make(&publication->definition.layout, &publication->definition.contribution, 1, replace);
   return 1;
 }
 

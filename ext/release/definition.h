@@ -19,7 +19,7 @@ int definition_describe(struct publication *publication, int keys);
 ** Sets the contribution and the layout from the kind and the parameters, without a ledger. Returns
 ** 1, or 0 if memory ran out.
 */
-int definition_layout(struct publication *publication, int keys, int by_unit, int replace);
+int definition_layout(struct publication *publication, int keys, int replace);
 
 /* Returns the number of public keys of a stored release. */
 int definition_keys(const struct ledger_release *release);

@@ -14,13 +14,14 @@ struct procedure {
   /*
   ** Steps that complete a request; null: nothing to do. request.details has `details` bytes, which
   ** hold the parameters that only this kind has (`options` in kinds.h). finish() sets their
-  ** defaults and checks the request. admits() checks a request whose rows are those of a question.
-  ** settle() sets the parameters that depend on the tier and the ledger; if a release with the
-  ** request's name exists (`found`), the publication holds it. clear() frees what the details own.
+  ** defaults and checks the request. publics() returns how many public rows follow those of the
+  ** question. settle() sets the parameters that depend on the tier and the ledger; if a release
+  ** with the request's name exists (`found`), the publication holds it. clear() frees what the
+  ** details own.
   */
   size_t details;
   int (*finish)(struct request *request, int by_unit, struct error *error);
-  int (*admits)(const struct request *request, struct error *error);
+  double (*publics)(const struct request *request);
   int (*settle)(struct publication *publication, struct request *request, int found);
   void (*clear)(void *details);
   /*

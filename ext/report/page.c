@@ -44,12 +44,6 @@ static void heading(struct page *page) {
         "<p class=warn><b>For the owner only.</b> This page shows all tiers, the "
         "inner ones too. Members of a tier get another page, made for their tier.</p>\n");
   }
-  if (says(page, "SELECT json_extract(document, '$.ledger.unchecked') FROM certificate"))
-    sqlite3_str_appendall(
-        page->html,
-        "<p class=warn><b>Unchecked.</b> This ledger has no policy. Nobody but the owner vouches "
-        "for the queries and for the units: that each row was counted for the right one, and that "
-        "no query let one change the figures of another.</p>\n");
 }
 
 static void protection(struct page *page) {

@@ -31,7 +31,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import beta, norm
 
-from conftest import quick_folder, unchecked
+from conftest import quick_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
@@ -88,7 +88,8 @@ class System:
         self.db.enable_load_extension(True)
         self.db.load_extension(str(extension))
         self.db.execute("CREATE TABLE t(unit, key, x, v)")
-        self.db.execute("SELECT dp_init(?)", (unchecked(options),))
+        self.db.execute("SELECT dp_init(?)", (options,))
+        self.db.execute("SELECT dp_protect('t'%s)" % ("" if '"row"' in options else ", 'unit'"))
         for name, rate in (("inner", RATE), ("outer", RATE / 4)):
             self.db.execute("SELECT dp_tier(?, ?, 1e15, 0.5, 'rdp', 0.4)", (name, rate))
         self.db.execute("PRAGMA synchronous = OFF")

@@ -450,10 +450,12 @@ static void register_shim(void) {
 
 static const char set_up[] =
     "CREATE TABLE t(u, k, x, v); INSERT INTO t(rowid, u, k, x, v) VALUES (1, 1, 'p', 1, '[1,2]'),"
-    " (20000, 1, 'p', 2, '[0,1]'), (40000, 2, 'p', 3, '[3,0]'), (60000, 3, 'q', 4, '[0,0]')";
+    " (20000, 1, 'p', 2, '[0,1]'), (40000, 2, 'p', 3, '[3,0]'), (60000, 3, 'q', 4, '[0,0]');"
+    "CREATE TABLE w(y, v); INSERT INTO w VALUES (1, '[1,1]')";
 
 static const char set_up_ledger[] =
-    "SELECT dp_init('{\"unchecked\":true}'); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
+    "SELECT dp_init(); SELECT dp_protect('t', 'u');"
+    "SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
     "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', "
     "1e-7);"
     "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
@@ -478,19 +480,19 @@ struct chapter {
 #define ANY NAN
 static const struct chapter story[] = {
     {0, ANY, BASE, 0, 0}, /* this chapter loads the extension */
-    {"SELECT dp_init('{\"unchecked\":true}')", ANY, 0, 0, 1},
-    {"SELECT dp_init('{\"unchecked\":true,\"path\":\"other.ledger\","
+    {"SELECT dp_init()", ANY, 0, 0, 1},
+    {"SELECT dp_init('{\"path\":\"other.ledger\","
      "\"unit\":\"u\",\"adjacency\":\"replace\"}')",
      ANY, 0, 0, 1},
     {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
-    {"SELECT CASE WHEN dp_init('{\"unchecked\":true,\"protects\":\"row\","
-     "\"adjacency\":\"replace\"}') IS NOT NULL"
+    {"SELECT CASE WHEN dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}') IS NOT NULL"
+     " AND dp_protect('t') IS NOT NULL AND dp_public('w') IS NOT NULL"
      " AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
-     " json_array_length((SELECT dp_sgd('a', x, v, 'huber', '{\"name\":\"new\",\"n\":4,\"dim\":2,"
-     "\"clip\":3,\"radius\":1,\"threshold\":1}') FROM t)) + "
-     "json_array_length(dp_sgd_profile('new'))"
+     " json_array_length(dp_release('a', 'sgd', 'SELECT x, v FROM t; SELECT y, v FROM w',"
+     " '{\"name\":\"new\",\"loss\":\"huber\",\"n\":4,\"public_rows\":1,\"dim\":2,\"clip\":3,"
+     "\"radius\":1,\"threshold\":1}')) + json_array_length(dp_sgd_profile('new'))"
      " + (dp_predict('new', 'a', '[1,2]') > -9) END",
-     7, 1, 0, 1},
+     8, 1, 0, 1},
     /* A question that several threads read, and one whose units are evaluated one by one. */
     {"PRAGMA threads = 2; SELECT CASE WHEN dp_init() IS NOT NULL AND dp_protect('t', 'u') IS NOT "
      "NULL AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
@@ -501,8 +503,8 @@ static const struct chapter story[] = {
      "NULL AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
      " dp_release('a', 'sum', 'SELECT sum(x) FROM t', '{\"clip\":100,\"name\":\"new\"}') END",
      10, 1, 0, 1},
-    {"SELECT dp_init('{\"unchecked\":true}')", ANY, BASE, 0, 0},
-    {"SELECT dp_init('{\"unchecked\":true,\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
+    {"SELECT dp_init()", ANY, BASE, 0, 0},
+    {"SELECT dp_init('{\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 2000, 1e-6)", ANY, BASE, 0, 0},
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 4, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
@@ -513,76 +515,80 @@ static const struct chapter story[] = {
     {"SELECT dp_sum('c', x, 100, u) FROM t", 10, BASE + 4, 0, 0},
     {"SELECT dp_avg('a', x, 0, 10, u, 'new') FROM t", 2.83, BASE + 1, 0, 0},
     {"SELECT dp_stddev('a', x, 0, 10, u, 'new') FROM t", 1.06, BASE + 1, 0, 0},
-    {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
-     "FROM t",
+    {"SELECT dp_release('a', 'quantile', 'SELECT x FROM t', '{\"name\":\"new\",\"bins\":16,"
+     "\"q\":[0.1,0.5],\"lo\":0,\"hi\":10}') ->> 1",
      3.1, BASE + 1, 0, 0},
     {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1,
      0, 0},
-    {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
+    {"SELECT dp_release('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"new\",\"clip\":2,"
+     "\"lo\":0,\"hi\":8,\"bins\":4}') ->> 0", 1,
      BASE + 1, 0, 0},
-    {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
-    {"SELECT dp_vec_avg('a', v, 2, 100, u, 'new') ->> 0 FROM t", 1.17, BASE + 1, 0, 0},
-    {"SELECT dp_group_count('a', k, 2, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\",\"r\"]}') ->> "
-     "'p' FROM t",
+    {"SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
+     "\"clip\":100}') ->> 1", 3, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'vec_avg', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
+     "\"clip\":100}') ->> 0", 1.17, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{\"name\":\"new\","
+     "\"keys\":[\"p\",\"q\",\"r\"],\"clip\":2}') ->> 'p'",
      3, BASE + 1, 0, 0},
-    {"SELECT dp_group_count('a', k, 1, u, 'new') ->> 'p' FROM t", 2, BASE + 1, 0, 0},
-    {"SELECT dp_group_sum('a', k, x, 100, u, 'new') ->> 'p' FROM t", 6, BASE + 1, 0, 0},
-    {"SELECT dp_group_avg('a', k, x, 0, 10, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\"]}') ->> "
-     "'q' FROM t",
+    {"SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{\"name\":\"new\","
+     "\"clip\":1}') ->> 'p'", 2, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{\"name\":\"new\","
+     "\"clip\":100}') ->> 'p'", 6, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_avg', 'SELECT k, x FROM t', '{\"name\":\"new\","
+     "\"keys\":[\"p\",\"q\"],\"lo\":0,\"hi\":10}') ->> 'q'",
      4, BASE + 1, 0, 0},
     {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
      BASE + 1, 0, 0},
-    {"SELECT dp_ou_vec_sum('a', v, 2, 100, 1e6, u, 'new') ->> 0 FROM t", 4, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'ou_vec_sum', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
+     "\"clip\":100,\"radius\":1000000.0}') ->> 0", 4, BASE + 1, 0, 0},
     {"SELECT dp_sum('a', x, 1, u, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
      " FROM t",
      3, BASE + 1, 0, 0},
     {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"new\",\"weight\":1e-4}') = 'p' "
      "FROM t",
      1, BASE + 1, 0, 0},
-    {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
+    {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
      BASE + 1, 0, 0},
-    {"SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775807 - (u > 2)), u FROM t',"
-     " '{\"candidates\":[\"p\"],\"weight\":1e-4,\"name\":\"new\"}')",
-     ANY, BASE + 1, 1, 0}, /* its query fails */
-    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
+    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', "
      "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"PRAGMA threads = 2; SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 9',"
+    {"PRAGMA threads = 2; SELECT dp_release('a', 'sum', 'SELECT x FROM t WHERE x < 9',"
      " '{\"clip\":100,\"name\":\"new\"}')",
      10, BASE + 1, 0, 0},
-    {"PRAGMA threads = 1; SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t',"
+    {"PRAGMA threads = 1; SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', x, u, '{\"clip\":100}') AS s "
-     "FROM t UNION ALL SELECT dp_partial('sum', '{\"clip\":100}'))",
-     10, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
-     "'{\"clip\":100}') AS s FROM t GROUP BY x > 2)",
+    {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', 'SELECT x FROM t',"
+     " '{\"clip\":100}') AS s UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t',"
+     " '{\"clip\":100}'))",
+     20, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100}'), 'new')"
+     " ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
-     "'{\"clip\":100,\"whole_units\":true}') AS s FROM t GROUP BY u)",
+    {"SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, sum(x) FROM t GROUP BY k',"
+     " '{\"clip\":100,\"whole_units\":true}'), 'new') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', s, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM "
-     "(SELECT dp_partial('vec_sum', v, u, '{\"dim\":2,\"clip\":100}') AS s FROM t)",
+    {"SELECT dp_merge('a', dp_partial('vec_sum', 'SELECT v FROM t', '{\"dim\":2,\"clip\":100}'),"
+     " '{\"name\":\"vector\",\"refine\":true}') ->> 0",
      4, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('sum', '{\"clip\":100}'), '{\"clip\":99}')", ANY, BASE, 1, 0},
-    {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
-     " '{\"clip\":100,\"name\":\"new\"}')",
-     ANY, BASE + 1, 1, 0}, /* its query fails */
-    {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
+    {"SELECT dp_merge('a', dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100}'), "
+     "'{\"clip\":99}')",
+     ANY, BASE, 1, 0},
+    {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
     {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0}, /* the ledger protects units */
     /* Replays an existing release. */
     {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0},
     {"SELECT dp_sum('b', x, 99, u, 'old') FROM t", ANY, BASE, 1, 0},
     {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0,
      0},
-    {"SELECT dp_vec_sum('a', v, 2, 100, u, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM t",
+    {"SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{\"name\":\"vector\","
+     "\"refine\":true,\"dim\":2,\"clip\":100}') ->> 0",
      4, BASE + 1, 0, 0},
     /*
     ** A batch of one release with its diffusion. After most failures, the same batch can run again
     ** without dp_discard().
     */
-    {"SELECT ifnull(dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x, u FROM t\","
+    {"SELECT ifnull(dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x FROM t\","
      "\"options\":{\"name\":\"new\",\"clip\":100},\"diffuse\":[\"b\"]}]') ->> 0,"
      " abs(-9223372036854775807 - 1))",
      10, BASE + 3, 0, 0},

@@ -6,8 +6,9 @@ INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2.5, x'0000803f00000040'), (
                      (3, 'q', 4, 'no vector'), (NULL, NULL, NULL, NULL), ('4', x'00ff', 1e300, '[1e3,-2]');
 UPDATE t SET rowid = rowid * 20000; -- several ranges, for several threads
 SELECT dp_count('a', x, 1, u) FROM t;
-SELECT dp_init('{"unchecked":true,"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
-SELECT dp_init('{"unchecked":true,"protects":"row"}');
+SELECT dp_init('{"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
+SELECT dp_init('{"protects":"row"}');
+SELECT dp_protect('t', 'u');
 SELECT dp_tier('a', 1e-2, 20, 1e-5, 'rdp', 1e-6), dp_tier('b', 1e-3, 10, 1e-5, 'rdp', 1e-6);
 SELECT dp_tier('a', 1e-4, 2, 1e-5);
 SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NULL, dp_sum('b', x, 9, u, 'sum') IS NULL,
@@ -28,30 +29,28 @@ SELECT dp_choice('a', k, '["p","q",null]', u, 'symbol') IS NULL,
        dp_choice('a', k, '["p","q"]', u, '{"name":"response","mechanism":"response"}') IS NULL FROM t;
 SELECT dp_mix('symbol', 'b', '[["p","p",0.5],["p","q",0.5],["q","q",1],["null","p",1]]') IS NULL;
 SELECT dp_mix('symbol', 'b', '[["q","q",1],{"x":"p","y":"p","p":0.5},["p","q",0.5],[null,"p",1.0]]') IS NULL;
-SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
-SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
-SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', '{"name":"empty","clip":1}') IS NULL;
+SELECT dp_sum('a', x, 9, u) IS NULL FROM t;
+SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
+SELECT dp_release('a', 'count', 'SELECT x FROM t WHERE 0', '{"name":"empty","clip":1}') IS NULL;
 PRAGMA threads = 2;
-SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 5 OR x IS NULL', '{"clip":9}') IS NULL;
-SELECT dp_release('a', 'group_count', 'SELECT k, u FROM t', '{"clip":1}') IS NULL;
-SELECT dp_release('a', 'vec_sum', 'SELECT v, u FROM t', '{"clip":1,"dim":2}') IS NULL;
+SELECT dp_release('a', 'sum', 'SELECT x FROM t WHERE x < 5 OR x IS NULL', '{"clip":9}') IS NULL;
+SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{"clip":1}') IS NULL;
+SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{"clip":1,"dim":2}') IS NULL;
 PRAGMA threads = 0;
 -- States of shards whose units have rows in several shards, in one shard only, or no unit at all.
-SELECT dp_merge('a', s, 'merged') IS NULL FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t GROUP BY k
-                                                UNION ALL SELECT dp_partial('sum', '{"clip":9}'));
-SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('group_sum', k, x, u, '{"clip":9}') AS s FROM t GROUP BY k);
-SELECT dp_merge('a', s) IS NULL
-FROM (SELECT dp_partial('group_avg', k, x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t GROUP BY u);
-SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('median', x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t);
+CREATE TEMP TABLE s AS SELECT dp_partial('sum', 'SELECT x FROM t WHERE k = ''p''', '{"clip":9}') AS s
+                 UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t WHERE k = ''p''', '{"clip":9}');
+SELECT dp_merge('a', s, 'merged') IS NULL FROM s;
+SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, x FROM t', '{"clip":9}')) IS NULL;
+SELECT dp_merge('a', dp_partial('group_avg', 'SELECT k, x FROM t', '{"lo":0,"hi":9,"whole_units":true}')) IS NULL;
+SELECT dp_merge('a', dp_partial('median', 'SELECT x FROM t WHERE 0', '{"lo":0,"hi":9,"whole_units":true}')) IS NULL;
 -- Statements that fail before or after the charge.
-SELECT dp_partial('sum', x, u, 'name') FROM t;
-SELECT dp_partial('sum', x, u, iif(u = 1, '{"clip":9}', '{"clip":8}')) FROM t;
+SELECT dp_partial('sum', 'SELECT x FROM t', 'name');
 SELECT dp_partial('no kind', NULL), dp_partial('sum', '{}');
 SELECT dp_merge('a', x) FROM t;
-SELECT dp_merge('a', s || 'x') FROM (SELECT dp_partial('sum', '{"clip":9}') AS s);
-SELECT dp_merge('a', s) FROM (SELECT dp_partial('sum', '{"clip":9}') AS s UNION ALL SELECT dp_partial('sum', '{"clip":8}'));
-SELECT dp_merge('a', s), abs(min(-9223372036854775808, count(*)))
-FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t);
+SELECT dp_merge('a', s || 'x') FROM s;
+SELECT dp_merge('a', v) FROM (SELECT s AS v FROM s UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t', '{"clip":8}'));
+SELECT dp_merge('a', s), abs(min(-9223372036854775808, count(*))) FROM s;
 SELECT dp_merge('a', NULL);
 SELECT dp_sum('a', x, 9, u, 'sum') FROM t;
 SELECT dp_sum('b', x, 8, u, 'sum') FROM t;
@@ -63,7 +62,7 @@ SELECT dp_sum('a', x, 9, u) FROM t WHERE 0;
 SELECT dp_sum('a', abs(iif(u = 3, -9223372036854775808, 1)), 9, u, 'error in a row') FROM t;
 SELECT dp_sum('a', x, 9, u, 'error elsewhere'), abs(min(-9223372036854775808, count(*))) FROM t;
 SELECT dp_sum('a', x, 9, u, 'twice') FROM t GROUP BY k;
-SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775808), u FROM t', '{"clip":1,"name":"failed"}');
+SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775808) FROM t', '{"clip":1,"name":"failed"}');
 SELECT dp_release('a', 'sum', 'DELETE FROM t', 'x');
 SELECT dp_release('a', 'no kind', 'SELECT 1', 'x');
 SELECT dp_quantile('a', x, '[2]', 0, 9, u) FROM t;
@@ -72,7 +71,7 @@ SELECT dp_sum('a', x, 9, u, '{"mechanism":"response"}') FROM t;
 SELECT dp_avg('a', x, 0, 9, u, '{"mechanism":"laplace"}') FROM t;
 SELECT dp_choice('a', k, '[]', u) FROM t;
 SELECT dp_choice('a', k, '["p"]', u, '{"clip":1}') FROM t;
-SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775808), u FROM t', '{"candidates":["p"],"name":"no symbol"}');
+SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775808) FROM t', '{"candidates":["p"],"name":"no symbol"}');
 SELECT dp_mix('symbol', 'a', '[["p","p",1],["q","q",1],["null","p",1]]');
 SELECT dp_mix('symbol', 'b', '[["p","p",1],["q","q",1],["null","p",1]]');
 SELECT dp_mix('response', 'b', '[["p","p",1]]');
@@ -119,11 +118,11 @@ SELECT count(*) > 0 FROM dp_value, dp_release, dp_charge USING (release_id);
 SELECT count(*) > 0 FROM dp_rdp WHERE tier = 'a';
 SELECT count(*), max(value) IS NULL FROM dp_value WHERE release = 'groups' AND tier = 'a' AND key = 'p';
 SELECT dp_verify();
-SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
-SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
-SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"b2","clip":9}},
-                  {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808), u FROM t","options":{"name":"b3"}},
-                  {"tier":"b","kind":"group_count","sql":"SELECT k, u FROM t","options":{"name":"b4"},"diffuse":["c"]}]');
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"b2","clip":9}},
+                  {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808) FROM t","options":{"name":"b3"}},
+                  {"tier":"b","kind":"group_count","sql":"SELECT k FROM t","options":{"name":"b4"},"diffuse":["c"]}]');
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT 1","options":{"name":"b5"}}]'), dp_batch('[{"tier":1}]');
 SELECT dp_plan('[{"tier":"a","kind":"sum","options":{"name":"b6","clip":9},"diffuse":["b","c"]}]') IS NULL;
 SELECT dp_plan('a', 'avg', NULL, '{"lo":0,"hi":9,"rows":50,"unit":"days","half_width":90}') ->> 'summary' IS NULL;

@@ -10,13 +10,13 @@
 #include "fuzz.h"
 
 /*
-** The placeholders: %t tier, %n name or options, %g options of a model, %o loss, %x value, %c
+** The placeholders: %t tier, %n name or options, %g options of a model, %x value, %c
 ** bound, %r rate, %k kind, %q query, %u unit, %l list of tiers.
 */
 static const char *const templates[] = {
-    "SELECT dp_init('{\"unchecked\":true}')",
-    "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\"}')",
-    "SELECT dp_init('{\"unchecked\":true,\"adjacency\":\"replace\"}')",
+    "SELECT dp_init(), dp_protect('t', 'u')",
+    "SELECT dp_init('{\"protects\":\"row\"}'), dp_protect('t')",
+    "SELECT dp_init('{\"adjacency\":\"replace\"}'), dp_protect('t', 'u')",
     "SELECT dp_tier(%t, %r, %c, %d)",
     "SELECT dp_tier(%t, %r, %c, %d, 'gdp')",
     "SELECT dp_tier(%t, %r, %c, %d, 'rdp', %d)",
@@ -77,14 +77,13 @@ static const char *const templates[] = {
     "SELECT dp_mix(%m, %t, %j)",
     "SELECT dp_mix(name, %t, %j) FROM dp_release",
     "SELECT dp_rate(%c, %d), dp_sigma(%r, %c), dp_epsilon(%r, %d), dp_delta(%r, %c)",
-    "SELECT dp_partial(%k, %x, %u, %n) FROM t",
-    "SELECT dp_partial(%k, k, %x, %u, %n), dp_partial(%k, %u, %n) FROM t",
-    "CREATE TABLE IF NOT EXISTS p AS SELECT dp_partial(%k, %x, %u, %n) AS state FROM t GROUP BY k",
+    "SELECT dp_partial(%k, %q, %n)",
+    "SELECT dp_partial(%k, %q), dp_partial(%k, %x, %n) FROM t",
+    "CREATE TABLE IF NOT EXISTS p AS SELECT dp_partial(%k, %q, %n) AS state",
     "SELECT dp_merge(%t, state, %n) FROM p",
-    "SELECT dp_merge(%t, dp_partial(%k, %n), %m)",
+    "SELECT dp_merge(%t, dp_partial(%k, %q, %n), %m)",
     "SELECT dp_merge(%t, %x, %n) FROM t",
-    "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}')",
-    "SELECT dp_sgd(%t, %x, v, %o, %g) FROM t",
+    "SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}'), dp_protect('t')",
     "SELECT dp_release(%t, 'sgd', 'SELECT x, v FROM t', %g)",
     "SELECT dp_predict(%m, %t, %x), dp_sgd_profile(%m)",
 };

@@ -74,7 +74,7 @@ static inline sqlite3 *fuzz_story(void) {
   must(db, "CREATE TABLE t(u, k, x, v);"
            "INSERT INTO t VALUES (1, 'a', 1, '[1,2]'), (1, 2, 2.5, x'0000803f00000040'),"
            " (2, NULL, '3', '[0,0]'), (NULL, x'00', NULL, 'x'), ('2', 'a', 1e300, NULL);"
-           "SELECT dp_init('{\"unchecked\":true}');"
+           "SELECT dp_init(); SELECT dp_protect('t', 'u');"
            "SELECT dp_tier('a', 1e-3, 10, 1e-5, 'rdp', 1e-6);"
            "SELECT dp_tier('b', 1e-4, 5, 1e-5, 'rdp', 1e-6);"
            "SELECT dp_tier('c', 1e-6, 1, 1e-5, 'gdp')");

@@ -25,7 +25,7 @@ static sqlite3 *host(void) {
   sqlite3 *db = fuzz_open();
   char *sql =
       sqlite3_mprintf("CREATE TABLE t(u, k, x); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 3);"
-                      "SELECT dp_init('{\"unchecked\":true,\"path\":\"%s\"}')",
+                      "SELECT dp_init('{\"path\":\"%s\"}'); SELECT dp_protect('t', 'u')",
                       path);
   sqlite3_exec(db, sql, 0, 0, 0); /* this statement may fail, because the ledger is damaged */
   sqlite3_free(sql);

@@ -44,7 +44,7 @@ static void create(const uint8_t *text, size_t size) {
 static void mix(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
   must(db, "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b');"
-           "SELECT dp_init('{\"unchecked\":true}');"
+           "SELECT dp_init(); SELECT dp_protect('t', 'u');"
            "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
            "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
   int mixed = run(prepare(db, "SELECT dp_mix('c', 'outer', ?)", text, size));
@@ -60,7 +60,7 @@ static void mix(const uint8_t *text, size_t size) {
 */
 static void plan_model(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
-  must(db, "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}');"
+  must(db, "SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}');"
            "SELECT dp_tier('inner', 1, 30, 1e-5, 'rdp', 1e-6)");
   run(prepare(db, "SELECT dp_plan('inner', 'sgd', NULL, ?)", text, size));
   expect(ask_number(db, "SELECT count(*) FROM dp_charge") == 0, "a plan charges nothing", "sgd");

@@ -37,7 +37,7 @@ static void insert(sqlite3 *db, unsigned char *state, size_t size, int number) {
 }
 
 static const char honest[] =
-    "INSERT INTO s SELECT dp_partial('group_sum', k, x, u, '{\"clip\":9}') FROM t";
+    "INSERT INTO s SELECT dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":9}')";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static sqlite3 *db;

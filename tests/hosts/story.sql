@@ -16,8 +16,10 @@ CREATE TABLE far(place INTEGER PRIMARY KEY, minutes REAL, patient INTEGER);
 INSERT INTO far SELECT 1000 * rowid, minutes, patient FROM visits;
 SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
 -- error: dp_sum: no privacy ledger for 'story.db' (run SELECT dp_init())
-SELECT dp_init('{"unchecked":true,"unit":"patient"}') LIKE '%/story.db-ledger';
+SELECT dp_init('{"unit":"patient"}') LIKE '%/story.db-ledger';
 -- 1
+SELECT dp_protect('visits', 'patient'), dp_protect('far', 'patient');
+-- visits|far
 SELECT dp_tier('clinic', 0.004, 8.0, 1e-6);
 -- clinic
 SELECT dp_tier('region', 0.001, 5.0, 1e-6);
@@ -31,7 +33,7 @@ CREATE VIEW planned AS SELECT round(dp_sigma(0.004, 14), 6) AS sigma;
 
 -- part: go on
 
-SELECT dp_init('{"unchecked":true}') LIKE '%/story.db-ledger', dp_tier('clinic', 0.004, 8.0, 1e-6);
+SELECT dp_init() LIKE '%/story.db-ledger', dp_tier('clinic', 0.004, 8.0, 1e-6);
 -- 1|clinic
 SELECT sigma FROM planned;
 -- 156.524758
@@ -48,16 +50,16 @@ SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
 -- $count
 SELECT count(*) FROM dp_charge WHERE release = :host;
 -- 1
-SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
-SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
 
 -- This release runs on two threads, because the rowids of the table are far apart.
 PRAGMA threads = 1;
-SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
+SELECT dp_release('region', 'count', 'SELECT minutes FROM far', json_object('name', :host || ' far', 'clip', 2));
 -- $far
-SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
+SELECT dp_release('region', 'count', 'SELECT minutes FROM far', json_object('name', :host || ' far', 'clip', 2));
 -- $far
 
 -- A diffusion to an outer tier reads no data, and each tier pays for what it sees.
@@ -97,12 +99,12 @@ SELECT dp_tier('clinic', 0.005, 8.0, 1e-6);
 -- The program rolls back its transaction. The charge and the number stay.
 BEGIN;
 INSERT INTO visits VALUES (9999, 5);
-SELECT dp_sum('public', minutes, 14, patient, :host || ' undone') FROM visits;
+SELECT dp_release('public', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' undone', 'clip', 14));
 -- $undone
 ROLLBACK;
 SELECT count(*) FROM visits;
 -- 1000
-SELECT dp_sum('public', minutes, 14, patient, :host || ' undone') FROM visits;
+SELECT dp_release('public', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' undone', 'clip', 14));
 -- $undone
 SELECT state, count(*) FROM dp_release JOIN dp_charge ON dp_charge.release = dp_release.name WHERE name = :host || ' undone' GROUP BY state;
 -- released|3
@@ -118,13 +120,13 @@ SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
 -- $minutes
 SELECT dp_diffuse(:host, 'public');
 -- $public
-SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
 SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
 -- $count
 SELECT dp_verify();
 -- ok
-SELECT dp_sum('region', minutes, 14, patient, :host || ' more') FROM visits;
+SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' more', 'clip', 14));
 -- $more
 SELECT count(*) FROM dp_charge WHERE release IN (:host, :host || ' sum', :host || ' more');
 -- 7

@@ -17,9 +17,10 @@ int main(void) {
   sqlite3_auto_extension((void (*)(void))sqlite3_diffuse_init);
   if (sqlite3_open(":memory:", &db) != SQLITE_OK) return 2;
   int rc = sqlite3_exec(db,
-                        "SELECT dp_init(json_object('unchecked', json('true')));"
+                        "SELECT dp_init();"
                         "SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
-                        "CREATE TABLE t(i); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                        "CREATE TABLE t(i); SELECT dp_protect('t', 'i');"
+                        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
                         " LIMIT 1000) INSERT INTO t SELECT i FROM n;"
                         "SELECT dp_count('t', i, 1, i, 'n') FROM t;",
                         print_row, 0, &error);

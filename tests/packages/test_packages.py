@@ -157,8 +157,8 @@ def test_npm_package_names_what_is_missing(node_project):
 
 # ---- shell, C, Debian ------------------------------------------------------------------------------
 
-FIRST = ["SELECT dp_init(json_object('unchecked', json('true')));", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
-         "CREATE TABLE t(i INTEGER); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;",
+FIRST = ["SELECT dp_init();", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
+         "CREATE TABLE t(i INTEGER); SELECT dp_protect('t', 'i'); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;",
          "SELECT dp_count('t', i, 1, i, 'first') FROM t;"]
 
 
@@ -253,11 +253,12 @@ def native(tmp_path_factory):
 
 
 STORY = [
-    "SELECT dp_init(json_object('unchecked', json('true')));",
+    "SELECT dp_init();",
     "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6), dp_tier('public', 0.1, 100.0, 1e-6);",
     "CREATE TABLE visits(patient, name TEXT, minutes REAL);",
+    "SELECT dp_protect('visits', 'name');",
     "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO visits SELECT i, 'patient ' || i, i % 60 FROM n;",
-    "SELECT dp_avg('clinic', minutes, 0, 60, patient, 'average') FROM visits;",
+    "SELECT dp_avg('clinic', minutes, 0, 60, name, 'average') FROM visits;",
     "SELECT dp_group_count('clinic', minutes / 10, 1, name, '{\"name\":\"groups\",\"keys\":[0,1,2,3,4,5]}') FROM visits WHERE minutes % 10 = 0;",
     "SELECT dp_sum('clinic', minutes, 60, name, 'walked') FROM visits;",
     "SELECT dp_diffuse('walked', 'public');",
@@ -288,9 +289,9 @@ def test_story_and_files_that_move(host, native, tmp_path):
 def test_two_processes_share_a_ledger(host, tmp_path):
     """The lock of the platform works: each of two processes charges ten releases, and no charge is lost."""
     database = tmp_path / "shared.db"
-    host.sql(database, *STORY[:4])
+    host.sql(database, *STORY[:5])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda who: host.sql(database, *(f"SELECT dp_count('public', 1, 1, patient, '{who} {i}') FROM visits;" for i in range(10))),
+        list(pool.map(lambda who: host.sql(database, *(f"SELECT dp_count('public', 1, 1, name, '{who} {i}') FROM visits;" for i in range(10))),
                       "ab"))
     assert host.sql(database, "SELECT dp_verify();", "SELECT count(*), count(DISTINCT release) FROM dp_value;") == ["ok", "20|20"]
     assert not pathlib.Path(f"{database}-ledger-lock").exists()
@@ -304,12 +305,13 @@ def test_shards_of_several_machines(host, native, tmp_path):
         states += maker.sql(tmp_path / f"shard{first}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
                             f"WITH n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n LIMIT 500)"
                             " INSERT INTO visits SELECT 'patient ' || i, i % 60 FROM n;",
-                            "SELECT hex(dp_partial('sum', minutes, name, '{\"clip\":60}')) FROM visits;")[-1:]
+                            "SELECT dp_init(), dp_protect('visits', 'name');",
+                            "SELECT hex(dp_partial('sum', 'SELECT minutes FROM visits', '{\"clip\":60}'));")[-1:]
     exact = sum(min(60, (i % 60) * (2 if 301 <= i <= 500 else 1)) for i in range(1, 801))
     assert sum((i % 60) * (2 if 301 <= i <= 500 else 1) for i in range(1, 801)) > exact + 2000
     for merger, name in ((host, "there"), (native, "here")):
-        said = merger.sql(tmp_path / f"merge-{name}.db", "SELECT dp_init(json_object('unchecked', json('true')));", "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6);",
-                          "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
+        said = merger.sql(tmp_path / f"merge-{name}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
+                          "SELECT dp_init(), dp_protect('visits', 'name'), dp_tier('clinic', 1.0, 500.0, 1e-6);", "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
                           "SELECT dp_merge('clinic', state, 'total') FROM shard;")
         assert abs(float(said[-1]) - exact) < 500, (said[-1], exact)  # 12 standard deviations
 

@@ -10,7 +10,7 @@ from conftest import connect, one, strict_json
 WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics", "surgery"]
 
 
-def hospital(path, months=12, unchecked=False, clock=None):
+def hospital(path, months=12, clock=None):
     """Makes a database with the visits of a year, three tiers and monthly figures. With a clock, each month is published on the
     5th of the next month. Without a clock, all figures are published today."""
     draw = random.Random(1)
@@ -23,16 +23,14 @@ def hospital(path, months=12, unchecked=False, clock=None):
                    [(draw.randrange(6000), draw.choice(WARDS), draw.randint(1, 12), draw.gammavariate(4, 12), draw.gammavariate(2, 2))
                     for _ in range(20000)])
     db.execute("COMMIT")
-    one(db, "SELECT dp_init(?)", json.dumps({"unit": "patient", **({"unchecked": True} if unchecked else {})}))
-    if not unchecked:
-        one(db, "SELECT dp_protect('visit', 'patient_id')")
-        one(db, "SELECT dp_public('ward')")
+    one(db, "SELECT dp_init('{\"unit\":\"patient\"}')")
+    one(db, "SELECT dp_protect('visit', 'patient_id')")
+    one(db, "SELECT dp_public('ward')")
     for tier in (("clinic", 0.05, 8.0, 1e-6), ("region", 0.005, 3.0, 1e-6), ("public", 0.0005, 1.0, 1e-6)):
         one(db, "SELECT dp_tier(?, ?, ?, ?)", *tier)
-    unit = ", patient_id" if unchecked else ""
 
     def release(kind, columns, where, **options):
-        one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, f"SELECT {columns}{unit} FROM visit WHERE {where}", json.dumps(options))
+        one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, f"SELECT {columns} FROM visit WHERE {where}", json.dumps(options))
         for tier in ("region", "public"):
             one(db, "SELECT dp_diffuse(?, ?)", options["name"], tier)
 
@@ -45,7 +43,7 @@ def hospital(path, months=12, unchecked=False, clock=None):
     release("group_count", "ward", "1", name="visits by ward", clip=6, keys=WARDS)
     release("group_avg", "ward, stay", "1", name="stay by ward", lo=0, hi=30, keys=WARDS)
     release("histogram", "minutes", "1", name="minutes", lo=0, hi=240, bins=12, clip=6)
-    one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", f"SELECT minutes{unit} FROM visit", '{"name":"minutes for the clinic only","clip":500}')
+    one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", "SELECT minutes FROM visit", '{"name":"minutes for the clinic only","clip":500}')
     return db
 
 
@@ -58,14 +56,15 @@ def hostile(path):
     db = connect(path)
     db.execute("CREATE TABLE t(k, u)")
     db.executemany("INSERT INTO t VALUES (?, ?)", [(HOSTILE[i % 9], i) for i in range(900)])
-    one(db, "SELECT dp_init(?)", json.dumps({"unit": HOSTILE[0], "unchecked": True}))
+    one(db, "SELECT dp_init(?)", json.dumps({"unit": HOSTILE[0]}))
+    one(db, "SELECT dp_protect('t', 'u')")
     names = [name.replace(",", "") for name in HOSTILE[:7]]
     for i, name in enumerate(names):
         one(db, "SELECT dp_tier(?, ?, ?, 1e-6)", name, 0.5 / 3**i, 40.0 / 1.5**i)
     for name in HOSTILE:
-        one(db, "SELECT dp_release(?, 'count', 'SELECT 1, u FROM t', ?)", names[0], json.dumps({"name": name, "clip": 1}))
+        one(db, "SELECT dp_release(?, 'count', 'SELECT 1 FROM t', ?)", names[0], json.dumps({"name": name, "clip": 1}))
         one(db, "SELECT dp_diffuse(?, ?)", name, names[6])
-    one(db, "SELECT dp_release(?, 'group_count', 'SELECT k, u FROM t', ?)", names[2], json.dumps({"name": "</table>", "keys": HOSTILE, "clip": 1}))
+    one(db, "SELECT dp_release(?, 'group_count', 'SELECT k FROM t', ?)", names[2], json.dumps({"name": "</table>", "keys": HOSTILE, "clip": 1}))
     for tier in names[3:]:
         one(db, "SELECT dp_diffuse('</table>', ?)", tier)
     return db

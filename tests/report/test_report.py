@@ -11,7 +11,7 @@ import sqlite3
 
 import pytest
 
-from conftest import add_tiers, connect, create, INIT, one, refused, unchecked
+from conftest import add_tiers, connect, create, INIT, make_ledger, one, refused
 from pages import block, figures, hospital, hostile, HOSTILE, report, Text, WARDS, words
 
 pytestmark = pytest.mark.alarm(0)
@@ -67,7 +67,7 @@ def test_what_inner_tiers_do_does_not_change_a_byte(path):
     """The pages for region and public do not change with what happens at inner tiers: releases, refinements, failures, discards
     and new tiers."""
     db = create(path)
-    rows = "SELECT minutes, patient FROM visits"
+    rows = "SELECT minutes FROM visits"
     one(db, "SELECT dp_release('region', 'count', ?, '{\"name\":\"known\",\"clip\":1}')", rows)
     one(db, "SELECT dp_diffuse('known', 'public')")
     one(db, "SELECT dp_release('public', 'group_count', ?, ?)", rows, '{"name":"groups","keys":[0,1,2,3],"clip":1}')
@@ -122,7 +122,7 @@ def test_nothing_comes_from_elsewhere(clinic):
 def test_200_releases_at_three_tiers_are_a_page_of_200_kB(tmp_path):
     db = create(tmp_path / "a.db", tiers=[("clinic", 0.004, 80.0, 1e-6), ("region", 0.001, 50.0, 1e-6), ("public", 0.0002, 30.0, 1e-6)])
     for i in range(200):
-        one(db, "SELECT dp_release('clinic', 'count', 'SELECT minutes, patient FROM visits', json_object('name', ?, 'clip', 1))", f"visits {i}")
+        one(db, "SELECT dp_release('clinic', 'count', 'SELECT minutes FROM visits', json_object('name', ?, 'clip', 1))", f"visits {i}")
         for tier in ("region", "public"):
             one(db, "SELECT dp_diffuse(?, ?)", f"visits {i}", tier)
     size = len(report(db).encode())
@@ -131,14 +131,6 @@ def test_200_releases_at_three_tiers_are_a_page_of_200_kB(tmp_path):
 
 
 # ---- what the page says ---------------------------------------------------------------------------
-
-
-def test_an_unchecked_ledger_says_so_first(tmp_path):
-    db = create(tmp_path / "a.db")
-    for tier in (None, "public"):
-        page = report(db, tier)
-        assert page.index("<b>Unchecked.</b>") < page.index("<h2>")
-    assert "Unchecked" not in words(hospital(tmp_path / "b.db", months=1), "public")
 
 
 def test_what_was_public_when_read_is_named(tmp_path):
@@ -163,7 +155,7 @@ def test_what_was_public_when_read_is_named(tmp_path):
     ('{"protects":"row"}', "Each row is protected."), ('{"protects":"row","adjacency":"replace"}', "tell what any one row says.")])
 def test_whose_privacy_is_protected(path, options, said):
     db = connect(path)
-    one(db, "SELECT dp_init(?)", unchecked(options))
+    one(db, "SELECT dp_init(?)", options)
     add_tiers(db)
     assert said in words(db, "public")
 
@@ -191,7 +183,7 @@ def test_budgets_and_their_history(path):
     """The shares that are spent and left add up to 100%, and the bar has the length of the spent share."""
     db = create(path)
     for i in range(20):
-        one(db, "SELECT dp_release('region', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
+        one(db, "SELECT dp_release('region', 'count', 'SELECT 1 FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     page = report(db, "region")
     spent, left = map(float, re.findall(r"Spent: ([\d.]+)%.*?Left: ([\d.]+)%", page)[0])
     rate, limit = db.execute("SELECT spent_rate, rate_limit FROM dp_budget JOIN dp_tier ON name = tier WHERE tier = 'region'").fetchone()
@@ -205,7 +197,7 @@ def test_budgets_and_their_history(path):
 def test_periods(tmp_path):
     db = create(tmp_path / "a.db", tiers=[])
     one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
-    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"r\",\"clip\":1}')")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visits', '{\"name\":\"r\",\"clip\":1}')")
     said = words(db, "public")
     assert re.search(r"ε = 1, δ = 1 in 1,000,000 in each month\. A best guess is right in at most 73\.11 of 100 cases\. Spent: ", said)
     assert re.search(r"These figures are for the period from \d{4}-\d\d-01 until before \d{4}-\d\d-01\.", said)
@@ -232,7 +224,7 @@ def test_the_history_of_a_budget(path, clock):
     days = ["2026-01-10", "2026-01-10", "2026-01-31", "2026-03-01", "2026-12-24"]
     for i, day in enumerate(days):
         clock.set(f"{day} 12:00:00")
-        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     first, corners = history(report(db, "public"))
     rate, limit = db.execute("SELECT (SELECT sum(rate) FROM dp_charge WHERE tier = 'public') / 5, rate_limit FROM dp_tier"
                              " WHERE name = 'public'").fetchone()
@@ -248,7 +240,7 @@ def test_the_history_starts_anew_in_each_period_and_the_clock_changes_no_page(tm
     one(db, "SELECT dp_tier('public', 0.0005, 1.0, 1e-6, ?)", '{"period":"month"}')
     for i, day in enumerate(["2026-01-10", "2026-01-20", "2026-02-03", "2026-03-15"]):
         clock.set(f"{day} 12:00:00")
-        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visits', json_object('name', ?, 'clip', 1))", f"r{i}")
     page = report(db, "public")
     _, corners = history(page)
     share = corners[0][1]
@@ -293,7 +285,7 @@ def test_a_guarded_connection_reports_its_own_tier_only(clinic):
 
 def test_books_that_do_not_verify_have_no_page(tmp_path):
     db = create(tmp_path / "a.db")
-    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"r\",\"clip\":1}')")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visits', '{\"name\":\"r\",\"clip\":1}')")
     db.close()
     ledger = sqlite3.connect(tmp_path / "a.db-ledger")
     ledger.execute("UPDATE dp_value SET value = value + 1")
@@ -313,11 +305,11 @@ def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
         db = connect(tmp_path / f"{inner}.db")
         db.execute("CREATE TABLE t(y, x)")
         db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3 / 3, 0.5])) for i in range(200)])
-        one(db, "SELECT dp_init(?)", unchecked('{"protects":"row","adjacency":"replace"}'))
+        make_ledger(db, '{"protects":"row","adjacency":"replace"}', "t")
         one(db, "SELECT dp_tier('in', ?, 1e3, 1e-6)", inner)
         one(db, "SELECT dp_tier('out', 0.5, 1e3, 1e-6)")
-        one(db, "SELECT dp_sgd('in', y, x, 'logistic', ?) FROM t",
-            json.dumps({"name": "m", "n": 200, "dim": 2, "clip": 1, "radius": 1, **more}))
+        one(db, "SELECT dp_release('in', 'sgd', 'SELECT y, x FROM t', ?)",
+            json.dumps({"name": "m", "loss": "logistic", "n": 200, "dim": 2, "clip": 1, "radius": 1, **more}))
         one(db, "SELECT dp_diffuse('m', 'out')")
         page = report(db, "out")
         rows = figures(page)

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import subprocess
 
-from conftest import unchecked
 from kinds_reference import KINDS
 from kinds_tables import PARAMETERS
 from noise_helpers import BUILD
@@ -27,9 +26,11 @@ def run_fixed(path, statements):
 
 
 def story(adjacency, protects):
-    """Returns the SQL statements that make a ledger with TIERS."""
+    """Returns the SQL statements that make a table t, a ledger that protects it, and TIERS."""
     options = json.dumps({"adjacency": adjacency, "protects": protects})
-    return [f"SELECT dp_init('{unchecked(options)}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
+    protect = "SELECT dp_protect('t', 'unit')" if protects == "unit" else "SELECT dp_protect('t')"
+    return ["CREATE TABLE t(k, x, v, unit)", f"SELECT dp_init('{options}')", protect] + [
+        f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
 
 
 def options_of(parameters, **more):

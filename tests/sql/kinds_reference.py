@@ -21,7 +21,7 @@ from scipy import stats
 MARGIN = 8.0
 TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard deviations on either side
 
-Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit, names of bounds, 'number' or 'array' or 'object'
+Kind = namedtuple("Kind", "columns bounds form")  # columns of the query, names of bounds, 'number' or 'array' or 'object'
 
 Statistic = namedtuple("Statistic", "columns bounds last form keyed", defaults=("", "number", True))
 
@@ -84,10 +84,10 @@ def aggregate(kind, parameters, by_unit, tier="exact"):
     return f"dp_{kind}({', '.join(sql)})", arguments
 
 
-def by_query(kind, parameters, by_unit, tier="exact", source="t"):
+def by_query(kind, parameters, tier="exact", source="t"):
     """Returns the SQL and the parameters of a call of dp_release() that makes the same release."""
-    columns = KINDS[kind].columns.split() + ["unit"] * by_unit
-    return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {', '.join(columns)} FROM {source}", json.dumps(parameters)]
+    columns = ", ".join(KINDS[kind].columns.split()) or "1"
+    return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {columns} FROM {source}", json.dumps(parameters)]
 
 
 def numbers(kind, parameters, result):
@@ -119,7 +119,7 @@ def number(x):
 
 
 def identity(unit):
-    """Returns the identity of a unit. 1 and 1.0 are the same unit; '1' and x'31' are other units; all NULLs are one unit."""
+    """Returns the identity of a unit. 1 and 1.0 are the same unit; '1' and x'31' are other units."""
     return ("number", unit) if isinstance(unit, (int, float)) else (type(unit), unit)
 
 
@@ -347,7 +347,7 @@ def totals(kind, parameters, rows, by_unit):
     for i, row in enumerate(rows):
         if ("x" in columns and row.x is None) or ("v" in columns and row.v is None):
             continue
-        if keys is not None and key_text(row.k) not in keys:
+        if (keys is not None and key_text(row.k) not in keys) or (by_unit and row.unit is None):  # NULL is nobody
             continue
         units.setdefault(identity(row.unit) if by_unit else i, []).append(row)
     return added(pair for mine in units.values() for pair in contribution(kind, p, mine).items())

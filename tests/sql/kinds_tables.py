@@ -8,6 +8,7 @@ import json
 import struct
 
 import numpy
+import noise_helpers
 from kinds_reference import KINDS, Row
 
 COPIES = 20
@@ -86,7 +87,7 @@ def random_unit(rng):
     """Returns a function that maps the number of a copy to the name of a unit. The names have all SQL types."""
     n = rng.randrange(1000)
     return rng.choice([lambda i: 1000 * i + n, lambda i: i + n / 1000 + 1e-4, lambda i: f"{n}:{i}", lambda i: b"%d:%d" % (n, i),
-                       lambda i: None if i == 0 else -1 - 1000 * i - n])
+                       lambda i: None if i == 0 else -1 - 1000 * i - n])  # rows without a unit belong to nobody
 
 
 def random_table(rng, most=14):
@@ -104,11 +105,8 @@ def random_table(rng, most=14):
 
 
 def fill(db, rows):
-    db.execute("CREATE TABLE IF NOT EXISTS t(k, x, v, unit)")
-    db.execute("BEGIN")
-    db.execute("DELETE FROM t")
-    db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
-    db.execute("COMMIT")
+    """Replaces the protected table t(k, x, v, unit) by these rows."""
+    noise_helpers.fill(db, rows, "k, x, v, unit")
 
 
 def cases():

@@ -14,15 +14,16 @@ STORIES = {
         "CREATE TABLE t(x, k, v, unit)",
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) INSERT INTO t"
         " SELECT i % 7, char(97 + i % 3), printf('[%d,%d]', i % 5, i % 2), i / 3 FROM n",
-        """SELECT dp_init('{"unchecked":true,"unit":"patient"}') IS NOT NULL""",
+        """SELECT dp_init('{"unit":"patient"}') IS NOT NULL""",
+        "SELECT dp_protect('t', 'unit')",
         "SELECT dp_tier('clinic', 0.2, 30, 1e-4, 'rdp', 5e-5)",
         "SELECT dp_tier('region', 0.02, 20, 1e-4, 'rdp', 5e-5)",
         "SELECT dp_tier('public', 0.001, 10, 1e-5, 'gdp')",
         "SELECT dp_count('clinic', x, 1, unit, 'a count') FROM t",
         "SELECT dp_sum('region', x, 20, unit, '{\"name\":\"weighted ✓''\\n\",\"weight\":0.3}') FROM t",
         "SELECT dp_diffuse('a count', 'public')",
-        "SELECT dp_release('region', 'sum', 'SELECT x, unit FROM t', '{\"name\":\"refined\",\"clip\":20}')",
-        "SELECT dp_release('clinic', 'sum', 'SELECT x, unit FROM t',"
+        "SELECT dp_release('region', 'sum', 'SELECT x FROM t', '{\"name\":\"refined\",\"clip\":20}')",
+        "SELECT dp_release('clinic', 'sum', 'SELECT x FROM t',"
         " '{\"name\":\"refined\",\"clip\":20,\"refine\":true}')",
         "SELECT dp_avg('clinic', x, 0, 10, unit, 'avg') FROM t",
         "SELECT dp_stddev('clinic', x, 0, 10, unit, 'stddev') FROM t",
@@ -33,12 +34,12 @@ STORIES = {
         "SELECT dp_group_count('clinic', k, 2, unit, '{\"name\":\"private\",\"max_groups\":1,\"key_share\":0.05}') FROM t",
         "SELECT dp_diffuse('private', 'region')",
         "SELECT dp_ou_sum('clinic', x, 20, 1e4, unit, '{\"name\":\"ou\",\"centre\":100}') FROM t",
-        "SELECT dp_release('clinic', 'ou_count', 'SELECT x, unit FROM t', '{\"name\":\"theta\",\"theta\":1,\"rho\":1e4,\"clip\":1}')",
+        "SELECT dp_release('clinic', 'ou_count', 'SELECT x FROM t', '{\"name\":\"theta\",\"theta\":1,\"rho\":1e4,\"clip\":1}')",
         "SELECT dp_sum('clinic', x, 20, unit, '{\"name\":\"laplace\",\"mechanism\":\"laplace\"}') FROM t",
         "SELECT dp_diffuse('laplace', 'region')",
-        "SELECT dp_release('clinic', 'choice', 'SELECT k, unit FROM t', '%s')" % CANDIDATES % "choice",
+        "SELECT dp_release('clinic', 'choice', 'SELECT k FROM t', '%s')" % CANDIDATES % "choice",
         "SELECT dp_mix('choice', 'region', '%s')" % FLIP,
-        "SELECT dp_release('clinic', 'choice', 'SELECT k, unit FROM t', '{\"candidates\":[\"a\",\"b\",\"c\"],"
+        "SELECT dp_release('clinic', 'choice', 'SELECT k FROM t', '{\"candidates\":[\"a\",\"b\",\"c\"],"
         "\"name\":\"response\",\"mechanism\":\"response\"}')",
         "SELECT dp_count('public', x, 1, unit) FROM t",
         "SELECT dp_count('clinic', x, 1, unit, 'again') FROM t",
@@ -54,29 +55,33 @@ STORIES = {
     "rows": [
         "CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)",
         "INSERT INTO t(y, x) VALUES (1, '[0.5]'), (0, '[-1]'), (1, '[0.1]'), (0, '[0.7]'), (1, '[1]')",
-        """SELECT dp_init('{"unchecked":true,"protects":"row","adjacency":"replace"}') IS NOT NULL""",
+        "CREATE TABLE p(y, x)",
+        "INSERT INTO p VALUES (1, '[0.2]'), (0, '[0.4]')",
+        """SELECT dp_init('{"protects":"row","adjacency":"replace"}') IS NOT NULL""",
+        "SELECT dp_protect('t'), dp_public('p')",
         "SELECT dp_tier('inner', 0.5, 300, 1e-2, 'rdp', 5e-3)",
         "SELECT dp_tier('outer', 0.05, 300, 1e-2, 'rdp', 5e-3)",
-        "SELECT dp_sgd('inner', y, x, 'logistic', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,"
-        "\"name\":\"model\"}') FROM (SELECT * FROM t ORDER BY id)",
+        "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', '{\"loss\":\"logistic\",\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,"
+        "\"eta\":0.3,\"name\":\"model\"}')",
         "SELECT dp_diffuse('model', 'outer')",
-        "SELECT dp_sgd('inner', y, x, 'huber', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.8,\"eta\":0.9,\"l2\":0.2,"
-        "\"threshold\":0.5,\"stop\":\"random\",\"key_share\":0.2,\"name\":\"stopped\"}') FROM t",
-        "SELECT dp_sgd('inner', y, x, 'logistic', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,"
-        "\"public_rows\":2,\"name\":\"public rows\"}') FROM (SELECT * FROM t ORDER BY id)",
+        "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', '{\"loss\":\"huber\",\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.8,"
+        "\"eta\":0.9,\"l2\":0.2,\"threshold\":0.5,\"stop\":\"random\",\"key_share\":0.2,\"name\":\"stopped\"}')",
+        "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t; SELECT y, x FROM p ORDER BY rowid', '{\"loss\":\"logistic\",\"n\":5,"
+        "\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,\"public_rows\":2,\"name\":\"public rows\"}')",
         "SELECT dp_count('outer', y, 1, NULL, 'rows') FROM t",
         "SELECT dp_group_count('inner', y, 1, NULL, '{\"name\":\"keys\",\"key_share\":0.1}') FROM t",
     ],
     "pure": [
         "CREATE TABLE t(x, unit)",
         "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
-        "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL",
+        "SELECT dp_init() IS NOT NULL",
+        "SELECT dp_protect('t', 'unit')",
         "SELECT dp_tier('inner', 0.1, 100, 0, 'pure')",
         "SELECT dp_tier('outer', 0.01, 100, 0, 'pure')",
         "SELECT dp_sum('inner', x, 5, unit, '{\"name\":\"sum\",\"mechanism\":\"laplace\"}') FROM t",
         "SELECT dp_diffuse('sum', 'outer')",
     ],
-    "empty": ["CREATE TABLE t(x, unit)", "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL"],
+    "empty": ["CREATE TABLE t(x, unit)", "SELECT dp_init() IS NOT NULL"],
 }
 
 

@@ -17,7 +17,7 @@ import tempfile
 import numpy
 from scipy import stats
 
-from conftest import edit, quick_folder, unchecked, ledger_of
+from conftest import edit, ledger_of, quick_folder
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
@@ -46,7 +46,7 @@ def quick_path():
 def open_ledger(tiers, options="{}", path=":memory:"):
     """Returns a connection with a ledger and tiers {name: rate} of unlimited budget."""
     db = connect(path)
-    one(db, "SELECT dp_init(?)", unchecked(options))
+    one(db, "SELECT dp_init(?)", options)
     for name, rate in tiers.items():
         one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *UNLIMITED)
     return db
@@ -72,12 +72,20 @@ def record(db, sql, *arguments):
     return dict(zip(names, rows[0]))
 
 
-def fill(db, rows):
-    """Replaces table t(x, unit) by these rows."""
-    db.execute("CREATE TABLE IF NOT EXISTS t(x, unit)")
+def create_table(db, columns, name="t"):
+    """Creates a protected table. Its column `unit` names the unit of each row, or each row is a unit if the ledger protects rows."""
+    db.execute(f"CREATE TABLE {name}({columns})")
+    by_unit = one(db, "SELECT json_extract(dp_certificate(), '$.ledger.protects')") == "unit"
+    one(db, f"SELECT dp_protect(?{', ?' * by_unit})", *[name, "unit"][:1 + by_unit])
+
+
+def fill(db, rows, columns="x, unit"):
+    """Replaces the protected table t by these rows."""
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 't'").fetchone():
+        create_table(db, columns)
     db.execute("BEGIN")
     db.execute("DELETE FROM t")
-    db.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    db.executemany(f"INSERT INTO t VALUES (?{', ?' * columns.count(',')})", rows)
     db.execute("COMMIT")
 
 

@@ -137,8 +137,8 @@ def integers(path, policy, asked, **more):
 
 
 def integers_by_hand(path, asked, apart, encoding="UTF-8"):
-    """Returns the integers of questions as an unchecked ledger releases them, from tables of the rows that plain SQLite gives for each
-    unit. `apart` are the databases of the units."""
+    """Returns the integers of questions that read nothing but tables of the rows that plain SQLite gives for each unit. `apart` are
+    the databases of the units."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute(f"PRAGMA encoding = '{encoding}'")  # SQLite reads numbers from blobs in this encoding
     db.execute("BEGIN")
@@ -148,11 +148,11 @@ def integers_by_hand(path, asked, apart, encoding="UTF-8"):
         for unit, own in enumerate(apart.values()):
             for row in reference.evaluate(own, sql, tables):
                 db.execute(f"INSERT INTO t{i} VALUES (?, ?, ?)", (row[0], row[-1], unit))
-        names = {"count_distinct": "", "group_sum": "c0, c1, "}.get(kind, "c0, ")
-        queries.append((kind, options, f"SELECT {names}unit FROM t{i}"))
+        names = {"count_distinct": "1", "group_sum": "c0, c1"}.get(kind, "c0")
+        queries.append((kind, options, f"SELECT {names} FROM t{i}"))
     db.execute("COMMIT")
     db.close()
-    return integers(path, [], queries, init="SELECT dp_init('{\"unchecked\":true}')")
+    return integers(path, [f"dp_protect('t{i}', 'unit')" for i in range(len(asked))], queries)
 
 
 # ---- tables with links -----------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import connect, INIT, one, refused
+from conftest import connect, one, refused
 
 OPTIONS = '{"name":"stay by ward","clip":5,"lo":0,"hi":100,"keys":["a","b"]}'
 
@@ -76,12 +76,3 @@ def test_a_name_stands_for_its_text(clinic):
     rows(clinic, "sum", "SELECT minutes FROM visit", '{"name":"x","clip":9}')
     message = refused(clinic, "SELECT * FROM dp_answer('t', 'sum', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":9}')")
     assert "exists with another query: SELECT minutes FROM visit" in message
-
-
-def test_unchecked_ledgers_have_it_too():
-    db = connect()
-    db.executescript("CREATE TABLE visit(patient INT, n INT); INSERT INTO visit VALUES (1, 5), (2, 6)")
-    one(db, INIT)
-    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
-    ((value,),) = rows(db, "sum", "SELECT n, patient FROM visit", '{"name":"x","clip":9}', "value")
-    assert abs(value - 11) < 0.1

@@ -12,9 +12,8 @@ from conftest import add_tiers, add_visits, connect, create, EXTENSION, INIT, on
 
 HOSTS = pathlib.Path(__file__).parent.parent.parent / "build" / "hosts" / "python" / "apsw"
 EXACT = [("exact", 1e6, 1e8, 1e-6)]
-COUNT = """SELECT dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}')"""
-FORMS = {"dp_release": COUNT, "aggregate": "SELECT dp_count('exact', 1, 1, patient) FROM visits",
-         "threads": COUNT}
+COUNT = """SELECT dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}')"""
+FORMS = {"dp_release": COUNT, "by unit": COUNT.replace("SELECT 1 FROM visits", "SELECT count(*) FROM visits"), "threads": COUNT}
 
 
 def ignoring(db, action, word=None):
@@ -38,14 +37,13 @@ HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list"
 
 @pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)
 @pytest.mark.parametrize("form", FORMS)
-def test_an_answer_is_right_or_refused_before_the_charge(path, form, hidden):
+def test_an_answer_is_right_or_refused(path, form, hidden):
     db = create(path, tiers=EXACT)
     if form == "threads":
         db.execute("PRAGMA threads = 3")
     db.create_function("ignore", 0, lambda: ignoring(db, *hidden) or 1)
     # `ignore` runs before the release, in a statement that is compiled already
-    sql = {"aggregate": "SELECT dp_count('exact', 1, 1, patient) FROM (SELECT ignore()), visits"}.get(
-        form, FORMS[form].replace("SELECT dp", "SELECT iif(ignore(), dp").replace("}')", "}'), 0)"))
+    sql = FORMS[form].replace("SELECT dp", "SELECT iif(ignore(), dp").replace("}')", "}'), 0)")
     try:
         answer = one(db, sql)
     except sqlite3.Error as error:
@@ -54,31 +52,16 @@ def test_an_answer_is_right_or_refused_before_the_charge(path, form, hidden):
     charges = one(db, "SELECT count(*) FROM dp_charge")
     if isinstance(answer, float):
         assert abs(answer - 50) < 0.5 and charges == 1
-        assert form == "aggregate" or hidden != HIDDEN["dp_collect"]
+    elif "the charge stays" in answer:  # no rows came for the question
+        assert one(db, "SELECT state FROM dp_release") == "failed" and one(db, "SELECT count(*) FROM dp_value") == 0
     else:
-        assert "authorizer" in answer or "query_only" in answer, answer
+        assert "authorizer" in answer or "query_only" in answer or "no such table" in answer, answer
         assert charges == 0
 
 
-@pytest.mark.parametrize("hidden", [HIDDEN["database_list"], HIDDEN["pragmas"], HIDDEN["id"], HIDDEN["the marker"]])
-@pytest.mark.parametrize("form", ["dp_release", "aggregate"])
-def test_the_check_of_attached_ledgers_stays_on(path, tmp_path, form, hidden):
-    create(tmp_path / "other.db", tiers=EXACT).close()
-    db = create(path, tiers=EXACT)
-    db.execute("ATTACH ? AS other", (str(tmp_path / "other.db"),))
-    sql = "SELECT dp_count('exact', 1, 1, patient) FROM (SELECT ignore()), other.visits" if form == "aggregate" else \
-        """SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1, patient FROM other.visits', '{"clip":1}'), 0)"""
-    db.create_function("ignore", 0, lambda: ignoring(db, *hidden) or 1)
-    with pytest.raises(sqlite3.Error) as caught:
-        db.execute(sql).fetchall()
-    assert "authorizer" in str(caught.value) or "another privacy ledger" in str(caught.value) or "query_only" in str(caught.value)
-    db.set_authorizer(None)
-    assert one(db, "SELECT count(*) FROM dp_charge") == 0 if not db.execute("DETACH other").fetchall() else True
-
-
-def test_an_authorizer_that_changes_its_mind_fails_the_release(path):
-    """The authorizer allows dp_collect() when the extension tests whether it may be called, and returns SQLITE_IGNORE for
-    dp_collect() in the query itself."""
+def test_an_authorizer_that_changes_its_mind(path):
+    """The authorizer allows dp_collect() in the proof, and returns SQLITE_IGNORE for dp_collect() in the statement itself. The
+    evaluator then evaluates the question."""
     db, asked = create(path, tiers=EXACT), []
 
     def authorize(code, first, second, *_):
@@ -88,12 +71,9 @@ def test_an_authorizer_that_changes_its_mind_fails_the_release(path):
         return sqlite3.SQLITE_OK
 
     db.set_authorizer(authorize)
-    with pytest.raises(sqlite3.Error) as caught:
-        one(db, COUNT)
-    assert "authorizer" in str(caught.value) and "the charge stays" in str(caught.value)
+    assert abs(one(db, COUNT) - 50) < 1
     db.set_authorizer(None)
-    assert len(asked) >= 2 and one(db, "SELECT state FROM dp_release") == "failed"
-    assert one(db, "SELECT count(*) FROM dp_value") == 0
+    assert len(asked) >= 2 and one(db, "SELECT state FROM dp_release") == "released"
 
 
 @pytest.mark.parametrize("action", ["SQLITE_TRANSACTION", "SQLITE_CREATE_TABLE", "SQLITE_INSERT", "SQLITE_SELECT", "SQLITE_READ"])
@@ -102,12 +82,13 @@ def test_dp_init_leaves_a_marker_or_nothing(path, action):
     add_visits(db)
     db.create_function("ignore", 0, lambda: ignoring(db, getattr(sqlite3, action)) or 1)
     with pytest.raises(sqlite3.Error):
-        db.execute("SELECT iif(ignore(), dp_init(json_object('unchecked', json('true'))), 0)").fetchall()
+        db.execute("SELECT iif(ignore(), dp_init(), 0)").fetchall()
     db.set_authorizer(None)
     db.close()
     db = connect(path)
     assert one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'dp_ledger_id'") == 0
     assert one(db, INIT) == f"{path}-ledger"
+    one(db, "SELECT dp_protect('visits', 'patient')")
     add_tiers(db, EXACT)
     assert abs(one(db, COUNT) - 50) < 0.5
 
@@ -123,7 +104,7 @@ call("enable_load_extension", "enableloadextension")(True)
 call("load_extension", "loadextension")(sys.argv[2])
 def one(sql):
     return db.cursor().execute(sql).fetchall()[0][0]
-db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(json_object('unchecked', json('true'))); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
+db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(); SELECT dp_protect('visits', 'patient'); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
 db.cursor().execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) INSERT INTO visits SELECT i FROM n")
 authorizer = call("set_authorizer", "setauthorizer")
 for hidden in [(apsw.SQLITE_FUNCTION, "dp_collect"), (apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:
@@ -132,13 +113,13 @@ for hidden in [(apsw.SQLITE_FUNCTION, "dp_collect"), (apsw.SQLITE_PRAGMA, "datab
         return 1
     call("create_scalar_function", "createscalarfunction")("ignore", ignore)
     try:
-        answer = one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}'), 0)''')
+        answer = one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}'), 0)''')
         raise AssertionError((hidden, answer))
     except apsw.Error as error:
         assert "authorizer" in str(error), error
     authorizer(None)
     assert one("SELECT count(*) FROM dp_charge") == 0
-assert abs(one('''SELECT dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}')''') - 50) < 0.5
+assert abs(one('''SELECT dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}')''') - 50) < 0.5
 """
 
 

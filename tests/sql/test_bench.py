@@ -194,7 +194,7 @@ def test_questions_are_measured():
     links, (head, _, *statements), (clocks, _, *threads) = rest[:4], rest[4:11], rest[11:]
     assert header.count("|") == without.count("|") == with_index.count("|") and "by unit / GROUP BY" in header
     assert [line.split("|")[1].strip() for line in (without, with_index)] == ["no", "yes"]
-    assert all(line.count("|") == top.count("|") for line in links) and "at once / unchecked" in top
+    assert all(line.count("|") == top.count("|") for line in links) and "at once / GROUP BY" in top
     assert [[cell.strip() for cell in line.split("|")[1:3]] for line in links] == [["1", "by link"], ["1", "none"], ["2", "by link"], ["2", "none"]]
     assert len(statements) == 5 and all(line.count("|") == head.count("|") for line in statements) and "guarded / plain" in head
     assert len(threads) == 3 and all(line.count("|") == clocks.count("|") for line in threads) and "two / one" in clocks

@@ -13,8 +13,8 @@ import numpy
 import pytest
 
 from conftest import ledger_of, start
-from noise_helpers import (charges, check_covariance, check_mean, check_path, column, connect, error_of, fill, one, open_ledger, quick_path,
-                           record)
+from conftest import reading
+from noise_helpers import (charges, check_covariance, check_mean, check_path, column, connect, create_table, error_of, fill, one, open_ledger, quick_path, record)
 
 pytestmark = pytest.mark.alarm(2e-8)
 
@@ -90,14 +90,18 @@ def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
 
 
 def test_with_data_and_refine_no_row_is_read():
-    """With the option refine, a point between two points is made without reading the data: a query that would fail on its first
-    row does not fail."""
+    """With the option refine, a point between two points is made without reading the data. The trace of the connection shows the
+    statement that reads rows, and shows none here."""
     db = ledger("a", "e")
     release(db, "a")
     diffuse(db, "e")
     add(db, "c")
-    value = one(db, "SELECT dp_release('c', 'sum', 'SELECT abs(-9223372036854775808), 1', ?)", json.dumps(
-        {"name": "r", "clip": CLIP, "refine": True}))
+    sql = "SELECT dp_release('c', 'sum', 'SELECT x FROM t', ?)"
+    with reading(db) as reads:
+        value = one(db, sql, json.dumps({"name": "r", "clip": CLIP, "refine": True}))
+        assert not reads
+        one(db, sql, json.dumps({"clip": CLIP}))
+        assert reads
     assert value == diffuse(db, "c") and one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -155,8 +159,8 @@ def noise_of_orders(kind, radius, orders):
     noise, tiers = [], sorted(RATES, key=RATES.get, reverse=True)
     for order in orders:
         db = open_ledger({"a": RATES["a"]})
-        db.execute("CREATE TABLE t(x, unit)")
-        one(db, f"SELECT dp_release('a', '{kind}', 'SELECT x, unit FROM t', ?)",
+        create_table(db, "x, unit")
+        one(db, f"SELECT dp_release('a', '{kind}', 'SELECT x FROM t', ?)",
             json.dumps({"name": "r", "dim": DIM, "clip": 1, **radius}))
         for tier in order:
             add(db, tier)
@@ -211,10 +215,10 @@ def test_other_forms_of_releases(form):
     """The test makes points at a new tier for public keys, private keys, a kernel at the new tier, a tree of counts, and OU by
     time. The values follow from these points. dp_verify() recomputes the values."""
     db = connect()
-    one(db, """SELECT dp_init('{"unchecked":true}')""")
+    one(db, "SELECT dp_init()")
     for tier in ("a", "e"):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-3, 'rdp', 5e-4)", tier, RATES[tier])
-    db.execute("CREATE TABLE t(k, x, unit)")
+    create_table(db, "k, x, unit")
     db.executemany("INSERT INTO t VALUES (?, ?, ?)", [("pq"[i % 2], i % 7, i) for i in range(4000)])
     make = {"keys": """dp_group_count('a', k, 1, unit, '{"name":"r","keys":["p","q"]}')""",
             "private": "dp_group_count('a', k, 1, unit, 'r')",
@@ -240,12 +244,12 @@ def test_other_forms_of_releases(form):
 
 def test_a_model_gets_a_point_between_two_others():
     db = connect()
-    one(db, """SELECT dp_init('{"unchecked":true,"protects":"row","adjacency":"replace"}')""")
+    one(db, """SELECT dp_init('{"protects":"row","adjacency":"replace"}')""")
     for tier in ("a", "e"):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", tier, RATES[tier])
-    db.execute("CREATE TABLE t(y, v)")
+    create_table(db, "y, v")
     db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3, 1])) for i in range(200)])
-    one(db, """SELECT dp_sgd('a', y, v, 'logistic', '{"name":"r","n":200,"dim":2,"clip":3,"radius":1}') FROM t""")
+    one(db, """SELECT dp_release('a', 'sgd', 'SELECT y, v FROM t', '{"loss":"logistic","name":"r","n":200,"dim":2,"clip":3,"radius":1}')""")
     diffuse(db, "e")
     one(db, "SELECT dp_tier('c', ?, 1e6, 1e-6)", RATES["c"])
     assert len(json.loads(diffuse(db, "c"))) == 2

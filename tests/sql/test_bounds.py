@@ -19,7 +19,7 @@ from scipy import stats
 
 from kinds_reference import Row, bounds_threshold, by_query, exponent_bin, exponent_ends, totals
 from kinds_tables import INF, fill, random_table
-from noise_helpers import check_mean, check_variance, column, connect, error_of, one, open_ledger, quick_path
+from noise_helpers import check_mean, check_variance, column, connect, create_table, error_of, one, open_ledger, quick_path
 
 pytestmark = [pytest.mark.xdist_group("bounds"), pytest.mark.alarm(5e-10)]
 
@@ -69,7 +69,7 @@ def test_every_number_counts_in_its_bin(protects):
         db = open_ledger({"exact": 1e6}, json.dumps({"protects": protects}), path)
         rows = [Row(None, x, None, unit) for unit, x in enumerate(xs)]
         fill(db, rows)
-        one(db, *[p for part in [by_query("bounds", {}, protects == "unit")] for p in (part[0], *part[1])])
+        one(db, *[p for part in [by_query("bounds", {})] for p in (part[0], *part[1])])
         wanted = totals("bounds", {}, rows, protects == "unit")
         (_, _, sensitivity, _, counts, _), = points(path)
         assert sensitivity == pytest.approx(1, rel=1e-4) and len(counts) == BINS
@@ -93,7 +93,7 @@ def test_answers_follow_from_the_points(mechanism, adjacency):
             assert one(db, ASK, tier, options) == first
             assert one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}") == one(db, ASK, "outer", options)
             if tier == "middle" and mechanism == "gaussian":
-                one(db, "SELECT dp_release('inner', 'bounds', 'SELECT x, unit FROM t', ?)", options[:-1] + ',"refine":true}')
+                one(db, "SELECT dp_release('inner', 'bounds', 'SELECT x FROM t', ?)", options[:-1] + ',"refine":true}')
         answers = collections.defaultdict(list)
         for name, tier, value, *noise in db.execute("SELECT release, tier, value, stddev, low, high FROM dp_value ORDER BY release, tier, component"):
             answers[name, tier].append(value)
@@ -116,9 +116,9 @@ def test_noise_and_false_ends():
     releases = 500
     with quick_path() as path:
         db = open_ledger({"t": 0.5}, path=path)
-        db.execute("CREATE TABLE t(x, unit)")
+        create_table(db, "x, unit")
         db.execute("PRAGMA synchronous = OFF")
-        found = [one(db, "SELECT dp_release('t', 'bounds', 'SELECT x, unit FROM t')") for _ in range(releases)]
+        found = [one(db, "SELECT dp_release('t', 'bounds', 'SELECT x FROM t')") for _ in range(releases)]
         noise = numpy.concatenate([counts for *_, counts, _ in points(path)])
         threshold = json.loads(one(db, "SELECT dp_plan('t', 'bounds', NULL)"))["threshold"]
     assert len(noise) == releases * BINS
@@ -130,7 +130,7 @@ def test_noise_and_false_ends():
 
 def test_laplace_threshold():
     db = connect()
-    one(db, "SELECT dp_init(?)", '{"unchecked":true}')
+    one(db, "SELECT dp_init()")
     one(db, "SELECT dp_tier('pure', 0.02, 5, 0, 'pure')")
     plan = json.loads(one(db, "SELECT dp_plan('pure', 'bounds', NULL)"))
     scale = plan["sigma"] / math.sqrt(2)
@@ -150,7 +150,7 @@ def test_an_absurd_value_does_not_count():
 def test_ends(xs, wanted):
     db = open_ledger({"t": 0.5})
     fill(db, [Row(None, x, None, unit) for unit, x in enumerate(xs)])
-    answers = [one(db, "SELECT dp_release('t', 'bounds', 'SELECT x, unit FROM t')") for _ in range(SEVERAL)]
+    answers = [one(db, "SELECT dp_release('t', 'bounds', 'SELECT x FROM t')") for _ in range(SEVERAL)]
     assert majority(answers) == wanted
 
 
@@ -171,10 +171,11 @@ def test_bounds_of_a_persons_total():
 def test_shards_make_the_bounds_of_one_table():
     with quick_path() as path:
         db = open_ledger({"exact": 1e6}, path=path)
-        rows = random_table(random.Random(3), 20)
-        fill(db, rows)
-        state = "SELECT dp_partial('bounds', x, unit, '{}') AS s FROM t WHERE rowid % 3 = "
-        one(db, f"SELECT dp_merge('exact', s) FROM ({state} 0 UNION ALL {state} 1 UNION ALL {state} 2)")
+        rows, states = random_table(random.Random(3), 20), []
+        for shard in range(3):
+            fill(db, rows[shard::3])
+            states.append(one(db, "SELECT dp_partial('bounds', 'SELECT x FROM t', '{}')"))
+        one(db, "SELECT dp_merge('exact', s) FROM (SELECT ? AS s UNION ALL SELECT ? UNION ALL SELECT ?)", *states)
         wanted = totals("bounds", {}, rows, True)
         (*_, counts, _), = points(path)
         assert counts == pytest.approx([wanted.get((i, 0), 0) for i in range(BINS)], abs=0.01)
@@ -188,9 +189,9 @@ def test_where_there_is_no_number():
         one(db, "SELECT dp_discard('b')")
     assert "release 'b' is a pair of bounds, not a number with noise around it" in error_of(db, "SELECT dp_interval('b', 't', 0, 0.9)")
     assert column(db, "SELECT display FROM dp_value ORDER BY component") == ["0.25", "0.5"]
-    assert db.execute("SELECT key, value, stddev, low, high FROM dp_answer('t', 'bounds', 'SELECT x, unit FROM t', '{\"name\":\"a\"}')").fetchall()[0][2:] == (
+    assert db.execute("SELECT key, value, stddev, low, high FROM dp_answer('t', 'bounds', 'SELECT x FROM t', '{\"name\":\"a\"}')").fetchall()[0][2:] == (
         None, None, None)
-    batch = json.dumps([{"tier": "t", "kind": "bounds", "sql": "SELECT NULL, 1", "options": {"name": f"n{i}"}} for i in range(SEVERAL)])
+    batch = json.dumps([{"tier": "t", "kind": "bounds", "sql": "SELECT NULL FROM t", "options": {"name": f"n{i}"}} for i in range(SEVERAL)])
     assert json.loads(one(db, "SELECT dp_batch(?)", batch)).count(None) > SEVERAL // 2
     assert one(db, "SELECT dp_batch(?)", batch) == one(db, "SELECT dp_batch(?)", batch)
     summary = json.loads(one(db, "SELECT dp_plan('t', 'bounds', NULL)"))["summary"]
@@ -209,7 +210,7 @@ def test_a_batch_does_not_carry_bounds_outward():
     fill(db, [Row(None, 100 + i % 700, None, i // 2) for i in range(20000)] + [Row(None, 90000, None, i) for i in range(20)])
 
     def element(kind, name, tier="inner", outward=(), **options):
-        return {"tier": tier, "kind": kind, "sql": "SELECT x, unit FROM t", "options": {"name": name, **options}, "diffuse": list(outward)}
+        return {"tier": tier, "kind": kind, "sql": "SELECT x FROM t", "options": {"name": name, **options}, "diffuse": list(outward)}
 
     bounds = element("bounds", "b")
     while json.loads(one(db, "SELECT dp_batch(?)", json.dumps([bounds])))[0][1] != 131072:  # a false end has probability 1e-3

@@ -75,14 +75,12 @@ def test_static_library_without_leaks(tmp_path):
         run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(program))
 
 
-def test_version_and_debug():
+def test_version():
     db = sqlite3.connect(":memory:")
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     (version,) = db.execute("SELECT dp_version()").fetchone()
     assert re.fullmatch(r"\d+\.\d+\.\d+", version)
-    (debug,) = db.execute("SELECT dp_debug()").fetchone()
-    assert version in debug and sqlite3.sqlite_version in debug and "GSL" in debug
 
 
 def test_column_values_are_only_copied():
@@ -101,7 +99,6 @@ def test_one_version_number():
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     assert version == db.execute("SELECT dp_version()").fetchone()[0] + "\n"
-    assert f"diffuse {version.strip()};" in db.execute("SELECT dp_debug()").fetchone()[0]
     heading = next(line for line in (HERE.parents[1] / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
     assert heading.split()[1] == version.strip()
 
@@ -276,8 +273,9 @@ def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
         "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
     symbols = re.findall(r" [A-Z] (\S+)", run("nm", "-D", "--defined-only", str(shared)))
     assert symbols == ["sqlite3_diffuse_init"]
-    said = run("sqlite3", ":memory:", f".load {shared}", "SELECT dp_init(json_object('unchecked', json('true'))); SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
-               "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT abs(dp_count('t', i, 1, i, 'n') - 1000) < 100 FROM n;",
+    said = run("sqlite3", ":memory:", f".load {shared}", "CREATE TABLE t(i); SELECT dp_init(); SELECT dp_protect('t', 'i'); SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
+               "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;"
+               "SELECT dp_count('t', i, 1, i, 'n') BETWEEN 900 AND 1100 FROM t;",
                env=plain_environment())
     assert said.splitlines()[-1] == "1", said
 

@@ -17,7 +17,7 @@ import pytest
 
 from kinds_reference import KINDS, ROWS_COUNT, Row, added, aggregate, bin_of, by_query, contribution, effective, identity, key_text, levels, norm, number, vector
 from kinds_tables import CALLS, COPIES, PARAMETERS, few_rows, fill, random_table
-from noise_helpers import SEVEN, charges, check_covariance, check_mean, check_share, check_variance, connect, error_of, one, open_ledger, quick_path, unnoticed
+from noise_helpers import (SEVEN, charges, check_covariance, check_mean, check_share, check_variance, connect, create_table, error_of, one, open_ledger, quick_path, unnoticed)
 
 pytestmark = [pytest.mark.xdist_group("clipping"), pytest.mark.alarm(2e-9)]
 
@@ -99,7 +99,7 @@ def test_the_clipped_units_are_those_of_the_definition(kind, mechanism, rate, pr
         wanted = tally(kind, parameters, rows, by_unit)
         for form in ("query", "aggregate"):
             p = {**parameters, "diagnose": True}
-            call = by_query(kind, p, by_unit) if form == "query" else aggregate(kind, p, by_unit)
+            call = by_query(kind, p) if form == "query" else aggregate(kind, p, by_unit)
             one(db, *flat(call if form == "query" else (f"SELECT {call[0]} FROM t", call[1])))
             clipped, unclipped, stddev = counts(db)
             assert (clipped, unclipped) == pytest.approx(wanted, abs=COPIES / 4), (parameters, form)
@@ -118,7 +118,7 @@ def test_the_answer_has_at_most_5_percent_more_noise(kind, mechanism, rate, adja
     noise, sizes = [], []
     for diagnose in (False, True):
         before = len(charges(db))
-        one(db, *flat(by_query(kind, {**p, "diagnose": diagnose}, True, "t")))
+        one(db, *flat(by_query(kind, {**p, "diagnose": diagnose}, "t")))
         assert [row[3] for row in charges(db)[before:]] == pytest.approx([0.5 if mechanism == "gaussian" else 0], rel=1e-6)
         g, s, dimension = db.execute("SELECT granularity, sensitivity, dimension FROM dp_release ORDER BY id DESC LIMIT 1").fetchone()
         noise.append(math.sqrt(one(db, "SELECT clock FROM dp_publication ORDER BY rowid DESC LIMIT 1")) * 2.0**g)
@@ -152,7 +152,7 @@ def test_the_noise_of_the_counts():
         db = open_ledger({"inner": 1.0, "outer": 0.1}, path=path)
         fill(db, few_rows(20))
         for i in range(runs):
-            one(db, *flat(by_query("sum", {"clip": 3, "diagnose": True, "name": f"r{i}"}, True, "inner")))
+            one(db, *flat(by_query("sum", {"clip": 3, "diagnose": True, "name": f"r{i}"}, "inner")))
             one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")
         g = one(db, "SELECT granularity FROM dp_release LIMIT 1")
         clipped, whole = tally("sum", {"clip": 3}, few_rows(20), True)
@@ -192,7 +192,8 @@ def fieller(a, b, c):
 
 
 def people(db, clipped, whole):
-    db.execute("CREATE TABLE IF NOT EXISTS p(unit, x)")
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'p'").fetchone():
+        create_table(db, "unit, x", "p")
     db.execute("DELETE FROM p")
     db.executemany("INSERT INTO p VALUES (?, ?)", [(i, 9 if i < clipped else 1) for i in range(clipped + whole)])
 
@@ -204,7 +205,7 @@ def test_the_interval_is_that_of_the_test():
     for i in range(40):
         people(db, rng.choice([0, 20, 100, 300]), rng.choice([0, 50, 200, 1000]))
         options = json.dumps({"name": f"r{i}", "diagnose": True})
-        one(db, "SELECT dp_release('t', 'sum', 'SELECT x, unit FROM p', ?)", options[:-1] + ',"clip":2}')
+        one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM p', ?)", options[:-1] + ',"clip":2}')
         a, b, stddev = counts(db, "t")
         c = 1.959963984540054 * stddev
         found = clipping(db, f"r{i}", "t")
@@ -232,7 +233,7 @@ def test_the_interval_covers(mechanism):
     held = 0
     for i in range(runs):
         options = json.dumps({"name": f"r{i}", "diagnose": True, "clip": 2, "mechanism": mechanism})
-        one(db, "SELECT dp_release('inner', 'sum', 'SELECT x, unit FROM p', ?)", options)
+        one(db, "SELECT dp_release('inner', 'sum', 'SELECT x FROM p', ?)", options)
         one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")
         found = clipping(db, f"r{i}", "outer")
         held += found["low"] <= 0.3 <= found["high"]
@@ -254,7 +255,7 @@ def test_sentences(clipped, kind, options, sentence):
     """At rate 300, the noise of a share is below 0.02%."""
     db = open_ledger({"t": 300}, '{"unit":"patient"}')
     people(db, clipped, 1000 - clipped)
-    one(db, "SELECT dp_release('t', ?, 'SELECT x, unit FROM p', ?)", kind, json.dumps({**options, "name": "r", "diagnose": True}))
+    one(db, "SELECT dp_release('t', ?, 'SELECT x FROM p', ?)", kind, json.dumps({**options, "name": "r", "diagnose": True}))
     assert clipping(db, "r", "t")["summary"] == sentence
     page = one(db, "SELECT dp_report('t')")
     assert "What clipping did" in page and sentence.removesuffix(" (0% to 0%)") in page
@@ -265,7 +266,7 @@ def test_a_release_of_a_newer_version_is_an_error(tmp_path, column):
     path = tmp_path / "data.db"
     db = open_ledger({"t": 300}, '{"unit":"patient"}', path)
     people(db, 1, 9)
-    one(db, "SELECT dp_release('t', 'sum', 'SELECT x, unit FROM p', '{\"clip\":1,\"name\":\"r\",\"diagnose\":true}')")
+    one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM p', '{\"clip\":1,\"name\":\"r\",\"diagnose\":true}')")
     with contextlib.closing(sqlite3.connect(f"{path}-ledger")) as ledger, ledger:
         ledger.execute(f"UPDATE dp_release SET {column} = 'newer'")
     assert error_of(db, "SELECT dp_clipping('r', 't')").endswith("of a kind, or has a mechanism, that this version does not know")
@@ -276,8 +277,7 @@ def test_a_release_of_a_newer_version_is_an_error(tmp_path, column):
 def test_the_name_of_the_units(unit, protects, plural):
     db = open_ledger({"t": 300}, json.dumps({"protects": protects, **({"unit": unit} if unit else {})}))
     people(db, 500, 500)
-    columns = "x, unit" if protects == "unit" else "x"
-    one(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":2,\"name\":\"r\",\"diagnose\":true}')", f"SELECT {columns} FROM p")
+    one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM p', '{\"clip\":2,\"name\":\"r\",\"diagnose\":true}')")
     assert f"about 50% of {plural} were cut down" in clipping(db, "r", "t")["summary"]
 
 
@@ -297,17 +297,17 @@ def test_replay_diffuse_refine_and_verify(kind):
         if private:
             tier = "inner"
             del p["keys"]
-        first = one(db, *flat(by_query(kind, p, True, tier)))
+        first = one(db, *flat(by_query(kind, p, tier)))
         before = charges(db)
-        assert one(db, *flat(by_query(kind, p, True, tier))) == first
+        assert one(db, *flat(by_query(kind, p, tier))) == first
         for diagnose in ({}, {"diagnose": False}):
             other = {**{k: v for k, v in p.items() if k != "diagnose"}, **diagnose}
-            assert "exists with other parameters" in error_of(db, *flat(by_query(kind, other, True, tier)))
+            assert "exists with other parameters" in error_of(db, *flat(by_query(kind, other, tier)))
         assert charges(db) == before
         one(db, "SELECT dp_diffuse('r', 'outermost')")
         if not private:
             one(db, "SELECT dp_diffuse('r', 'outer')")
-            one(db, *flat(by_query(kind, {**p, "refine": True}, True, "inner")))
+            one(db, *flat(by_query(kind, {**p, "refine": True}, "inner")))
         tiers = [row[0] for row in db.execute("SELECT tier FROM dp_publication WHERE unit_stddev IS NOT NULL")]
         assert len(set(tiers)) == (2 if private else 4)
         noise = [one(db, "SELECT unit_stddev FROM dp_publication WHERE tier = ?", tier) for tier in ("inner", "outermost")]
@@ -327,25 +327,25 @@ def test_replay_diffuse_refine_and_verify(kind):
 
 def test_private_keys_that_a_unit_loses_are_clipped():
     db = connect()
-    one(db, "SELECT dp_init('{\"unchecked\":true}')")
+    one(db, "SELECT dp_init()")
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 0.9, 'rdp', 0.5)")
     fill(db, [Row(key, 1, None, unit) for unit in range(100) for key in "abcd"[: 1 + unit % 4]])
     options = {"max_groups": 2, "clip": 100, "diagnose": True, "key_share": 0.1}
-    one(db, "SELECT dp_release('exact', 'group_sum', 'SELECT k, x, unit FROM t', ?)", json.dumps(options))
+    one(db, "SELECT dp_release('exact', 'group_sum', 'SELECT k, x FROM t', ?)", json.dumps(options))
     assert counts(db)[:2] == pytest.approx((50, 50), abs=0.1)
 
 
 def test_threads_count_every_unit_once():
     with quick_path() as path:
         db = open_ledger({"exact": 1e6}, path=path)
-        db.execute("CREATE TABLE big(id INTEGER PRIMARY KEY, x, unit)")
+        create_table(db, "id INTEGER PRIMARY KEY, x, unit", "big")
         db.execute("INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59999) SELECT i * 10, i % 100, i / 3 FROM n")
         exact = [one(db, f"SELECT count(*) FROM (SELECT 1 FROM big GROUP BY unit HAVING {having})") for having in ("sum(x) > 150", "max(x) > 80")]
         for protects in (0, 2):
             db.execute(f"PRAGMA threads = {protects}")
-            one(db, "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM big', '{\"clip\":150,\"diagnose\":true}')")
+            one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM big', '{\"clip\":150,\"diagnose\":true}')")
             assert counts(db)[:2] == pytest.approx((exact[0], 20000 - exact[0]), abs=0.1)
-            one(db, "SELECT dp_release('exact', 'avg', 'SELECT x, unit FROM big', '{\"lo\":0,\"hi\":80,\"clip\":5,\"diagnose\":true}')")
+            one(db, "SELECT dp_release('exact', 'avg', 'SELECT x FROM big', '{\"lo\":0,\"hi\":80,\"clip\":5,\"diagnose\":true}')")
             assert counts(db)[:2] == pytest.approx((exact[1], 20000 - exact[1]), abs=0.1)
 
 
@@ -384,11 +384,11 @@ def test_refusals_cost_nothing():
     db = open_ledger({"t": 1.0})
     fill(db, few_rows())
     for sql in ("SELECT dp_count_distinct('t', unit, '{\"diagnose\":true}') FROM t", "SELECT dp_bounds('t', x, unit, '{\"diagnose\":true}') FROM t",
-                "SELECT dp_choice('t', k, '[1]', unit, '{\"diagnose\":true}') FROM t", "SELECT dp_partial('sum', x, unit, '{\"clip\":1,\"diagnose\":true}') FROM t"):
+                "SELECT dp_choice('t', k, '[1]', unit, '{\"diagnose\":true}') FROM t", "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1,\"diagnose\":true}')"):
         assert "unknown option" in error_of(db, sql)
     for value in ("1", '"yes"', "null"):
         assert "diagnose must be true or false" in error_of(db, "SELECT dp_sum('t', x, 1, unit, ?) FROM t", f'{{"diagnose":{value}}}')
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":1}') FROM t")
+    state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')")
     assert "unknown option" in error_of(db, "SELECT dp_merge('t', ?, '{\"diagnose\":true}')", state)
     assert "name must be a text" in error_of(db, "SELECT dp_clipping(NULL, 't')")
     assert charges(db) == []

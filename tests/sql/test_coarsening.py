@@ -13,7 +13,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from noise_helpers import charges, check_covariance, check_variance, column, error_of, one, open_ledger, quick_path, record
+from noise_helpers import (charges, check_covariance, check_variance, column, create_table, error_of, one, open_ledger, quick_path, record)
 
 pytestmark = pytest.mark.alarm(2e-9)
 
@@ -32,7 +32,7 @@ def path():
 
 def ledger(path=":memory:", tiers=TIERS, options="{}"):
     db = open_ledger(tiers, options, path)
-    db.execute("CREATE TABLE t(k, x, unit)")
+    create_table(db, "k, x, unit")
     db.executemany("INSERT INTO t VALUES (?, ?, ?)", [(KEYS[i % 5], i % 7, i) for i in range(400)])
     return db
 

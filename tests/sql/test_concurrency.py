@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import (add_tiers, add_visits, all_differ, connect, create, ledger_of, one, PATIENCE, refused, start, SUM)
+from conftest import (add_tiers, add_visits, all_differ, connect, create, ledger_of, once_charged, one, PATIENCE, reading, refused, start, SUM)
 
 pytestmark = pytest.mark.alarm(5e-10)
 
@@ -64,7 +64,7 @@ def go(racers):
 ROUNDS, FIT, RACERS = 25, 2, 3
 
 
-@pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"],
+@pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', ?)"],
                          ids=["aggregate", "dp_release"])
 def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
     """In every round, three processes ask at the same moment for one of the two releases that fit. The process that starts first
@@ -197,7 +197,8 @@ def test_threads_with_shared_cache_connections_release(path):
 
 
 def test_threads_that_share_one_connection_release(db):
-    results = in_threads(lambda i: one(db, SUM, f"r{i}"), range(12))
+    release = "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', json_object('name', ?, 'clip', 10))"
+    results = in_threads(lambda i: one(db, release, f"r{i}"), range(12))
     assert all_differ(results)
     assert one(db, "SELECT count(*) FROM dp_charge") == 12 and one(db, "SELECT dp_verify()") == "ok"
 
@@ -208,7 +209,7 @@ def test_threads_that_share_one_connection_release(db):
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.parametrize("sql", [
     SUM.replace("?", "'a'"),
-    """SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', '{"name":"a","clip":10}')"""])
+    """SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{"name":"a","clip":10}')"""])
 def test_a_writer_of_the_database_does_not_block_releases(path, mode, sql):
     create(path).close()
     assert one(sqlite3.connect(path), f"PRAGMA journal_mode = {mode}") == mode
@@ -277,14 +278,13 @@ def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(path, lock, op
 
 @pytest.mark.slow  # waits for 10 seconds
 def test_a_ledger_that_stays_locked_is_a_clear_error(db, path):
-    calls = []
-    db.create_function("tick", 1, lambda x: calls.append(x) or x)
     holder = other_process(f"{path}-ledger", "BEGIN IMMEDIATE")
     began = time.time()
-    message = refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT tick(minutes), patient FROM visits', '{\"clip\":10}')")
+    with reading(db) as reads:
+        message = refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{\"clip\":10}')")
     assert 8 < time.time() - began < PATIENCE
     assert message.startswith("dp_release: privacy ledger ") and "locked" in message and "another connection" in message
-    assert calls == []
+    assert reads == []
     holder.communicate("\n")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
     assert isinstance(one(db, SUM, "a"), float)
@@ -294,21 +294,20 @@ def test_a_ledger_that_stays_locked_is_a_clear_error(db, path):
 
 
 @pytest.mark.parametrize("sql", [
-    "SELECT dp_sum('clinic', ask(minutes), 10, patient, 'a') FROM visits",
-    """SELECT dp_release('clinic', 'sum', 'SELECT ask(minutes), patient FROM visits', '{"name":"a","clip":10}')"""])
+    "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits",
+    """SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{"name":"a","clip":10}')"""])
 def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
     messages = []
 
-    def ask(x):
-        if len(messages) < 3 and one(other, "SELECT count(*) FROM dp_release"):
-            messages.append(refused(other, SUM, "a"))
-            messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
-            messages.append(refused(other, "SELECT dp_diffuse('a', 'clinic')"))
-        return x
+    def ask():
+        messages.append(refused(other, SUM, "a"))
+        messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
+        messages.append(refused(other, "SELECT dp_diffuse('a', 'clinic')"))
 
     other = connect(path)
-    db.create_function("ask", 1, ask)
+    once_charged(db, path, ask)
     value = one(db, sql)
+    db.set_progress_handler(None, 0)
     assert len(messages) == 3
     for message in messages:
         assert "release 'a' is not finished" in message and "dp_discard('a')" in message
@@ -319,13 +318,9 @@ def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
 def test_a_name_discarded_in_flight_gives_no_value(db, path):
     other, discarded = connect(path), []
 
-    def discard(x):
-        if not discarded and one(other, "SELECT count(*) FROM dp_release"):
-            discarded.append(one(other, "SELECT dp_discard('a')"))
-        return x
-
-    db.create_function("discard", 1, discard)
-    message = refused(db, "SELECT dp_sum('clinic', discard(minutes), 10, patient, 'a') FROM visits")
+    once_charged(db, path, lambda: discarded.append(one(other, "SELECT dp_discard('a')")))
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits")
+    db.set_progress_handler(None, 0)
     assert discarded == ["a"] and "discarded" in message
     assert one(db, "SELECT count(*) FROM dp_value") == 0 and one(db, "SELECT count(*) FROM dp_charge") == 1
     assert one(db, "SELECT state FROM dp_release") == "discarded"
@@ -335,13 +330,9 @@ def test_a_refinement_in_flight_is_not_finished_for_others(db, path):
     outer = one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
     other, messages = connect(path), []
 
-    def ask(x):
-        if not messages and one(other, "SELECT state FROM dp_release") == "charged":
-            messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
-        return x
-
-    db.create_function("ask", 1, ask)
-    one(db, """SELECT dp_sum('clinic', ask(minutes), 10, patient, '{"name":"a","refine":true}') FROM visits""")
+    once_charged(db, path, lambda: messages.append(refused(other, "SELECT dp_diffuse('a', 'public')")),
+                 "SELECT state = 'charged' FROM dp_release")
+    one(db, """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""")
     assert len(messages) == 1 and "not finished" in messages[0]
     assert one(other, "SELECT dp_diffuse('a', 'public')") == outer
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import connect, create, INIT, ledger_of, one
+from conftest import connect, create, ledger_of, make_ledger, one
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -158,7 +158,7 @@ def shown_by_ledger(path, kind, rows, lo=None, hi=None, grid=None, size=None):
 def book(tmp_path_factory):
     path = tmp_path_factory.mktemp("display") / "a.db"
     db = create(path)
-    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"a\",\"clip\":1}')")
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visits', '{\"name\":\"a\",\"clip\":1}')")
     db.close()
     return path
 
@@ -218,11 +218,11 @@ NUMBER = r"-?[\d,]+(?:\.\d+)?"
 def test_display_of_releases(path):
     """Tests dp_value.display for real releases of all forms."""
     db = create(path)
-    rows = "SELECT minutes, patient FROM visits"
+    rows = "SELECT minutes FROM visits"
     one(db, "SELECT dp_release('clinic', 'count', ?, '{\"name\":\"n\",\"clip\":1}')", rows)
     one(db, "SELECT dp_release('clinic', 'avg', ?, ?)", rows, '{"name":"m","lo":0,"hi":10}')
     one(db, "SELECT dp_release('clinic', 'median', ?, ?)", rows, '{"name":"q","lo":0,"hi":10}')
-    one(db, "SELECT dp_release('clinic', 'group_count', 'SELECT minutes, patient FROM visits', ?)",
+    one(db, "SELECT dp_release('clinic', 'group_count', 'SELECT minutes FROM visits', ?)",
         '{"name":"g","keys":[0,1,2,3,4,5,6],"clip":2}')
     one(db, "SELECT dp_diffuse('g', 'public')")
     found = db.execute("SELECT release, value, low, high, display FROM dp_value").fetchall()
@@ -238,11 +238,11 @@ def test_display_of_releases(path):
 
 def test_a_category_is_shown_as_itself(tmp_path):
     db = connect(tmp_path / "a.db")
-    one(db, INIT)
-    one(db, "SELECT dp_tier('in', 1.0, 1e3, 0, 'pure')")
     db.execute("CREATE TABLE t(w, p)")
+    make_ledger(db, "{}", "t, p")
+    one(db, "SELECT dp_tier('in', 1.0, 1e3, 0, 'pure')")
     db.executemany("INSERT INTO t VALUES (?, ?)", [("north ± 1", i) for i in range(500)])
-    symbol = one(db, """SELECT dp_release('in', 'choice', 'SELECT w, p FROM t',
+    symbol = one(db, """SELECT dp_release('in', 'choice', 'SELECT w FROM t',
                         '{"name":"c","candidates":["north ± 1","south"],"mechanism":"exponential"}')""")
     assert db.execute("SELECT display FROM dp_value").fetchall() == [(symbol,)]
 

@@ -27,20 +27,10 @@ DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql")
                             if page.stem not in ELSEWHERE and "```sql" in page.read_text())]
 
 
-def sections(document):
-    """Divides a document into two texts: the text under the heading "Unchecked ledgers", and all other text."""
-    checked, unchecked, here = [], [], None
-    for line in (ROOT / document).read_text().splitlines():
-        if line.startswith("## "):
-            here = unchecked if line == "## Unchecked ledgers" else checked
-        (checked if here is None else here).append(line)
-    return checked, unchecked
-
-
-def blocks(document, language, section=0):
-    """Returns the fenced blocks of one language in a section of a document, in order."""
+def blocks(document, language):
+    """Returns the fenced blocks of one language in a document, in order."""
     found, lines = [], None
-    for line in sections(document)[section]:
+    for line in (ROOT / document).read_text().splitlines():
         if lines is not None and line.startswith("```"):
             found.append("\n".join(lines) + "\n")
             lines = None
@@ -108,12 +98,9 @@ def connect(path):
     return db
 
 
-@pytest.mark.parametrize("section", [0, 1], ids=["", "unchecked"])
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_sql_of_document(document, section, tmp_path, monkeypatch):
-    found = [pair for block in blocks(document, "sql", section) for pair in statements(block)]
-    if not found:
-        pytest.skip("the section has no SQL")
+def test_sql_of_document(document, tmp_path, monkeypatch):
+    found = [pair for block in blocks(document, "sql") for pair in statements(block)]
     monkeypatch.chdir(tmp_path)
     shutil.copy(BUILD / "star.db", tmp_path / "star.db")
     db = connect(tmp_path / "star.db")

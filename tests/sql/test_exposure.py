@@ -14,7 +14,7 @@ import sys
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, INIT, ledger_of, one, refused, unchecked
+from conftest import connect, ledger_of, one, one_row, refused
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
 RATES = [0.18, 0.062, 0.02, 0.009, 0.002]
@@ -72,7 +72,7 @@ class History:
         self.choice = random.Random(seed)
         self.db = connect(path)
         adjacency = self.choice.choice(["add-remove", "replace"])
-        one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"adjacency": adjacency})))
+        one_row(self.db, json.dumps({"adjacency": adjacency}))
         for name, rate in zip(NAMES[:tiers], RATES):
             self.db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", (
                 name, rate, self.choice.choice([12.0, 10.5]), self.choice.choice([1e-6, 1e-5, 1e-9]),
@@ -97,7 +97,7 @@ class History:
     def ask(self, name, tier, refine):
         kind, options = self.options[name]
         options = {**options, "refine": True} if refine else options
-        one(self.db, "SELECT dp_release(?, ?, 'VALUES (1, 1)', ?)", NAMES[tier], kind, json.dumps(options))
+        one(self.db, "SELECT dp_release(?, ?, 'SELECT 1 FROM t', ?)", NAMES[tier], kind, json.dumps(options))
 
     def publish(self, name, tier):
         lineage = self.lineages[name]
@@ -212,12 +212,12 @@ def test_what_nobody_saw_costs_nothing(path):
 def test_names_are_exact():
     """dp_exposure() first looks for a tier with exactly this name, including blanks, and then for the name without blanks."""
     db = connect()
-    one(db, INIT)
+    one_row(db)
     names = ("a", "b ", " c", "c", "\u00a0d")
     for rate, name in enumerate(names, 1):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", name, rate)
     for name in names:
-        one(db, "SELECT dp_count(?, column1, 1, column1) FROM (VALUES (1))", name)
+        one(db, "SELECT dp_count(?, 1, 1, unit) FROM t", name)
     rates = {name: json.loads(one(db, "SELECT dp_exposure(?)", name))["rate"] for name in (*names, " a ", "\ta\n")}
     assert rates["a"] == rates[" a "] == rates["\ta\n"] and len(set(rates.values())) == 5
     assert one(db, "SELECT dp_exposure('b ,a, c')") != one(db, "SELECT dp_exposure('b ,a,c')")
@@ -232,13 +232,14 @@ def test_texts_that_are_not_utf8_are_refused(code):
     bad = f"CAST(x'{code}' AS TEXT)"
     within = "'%s' || " + bad + " || '%s'"
     assert "UTF-8" in refused(db, f"SELECT dp_init({within % ('{$unit$:$', '$}')})".replace("$", '"'))
-    one(db, INIT)
+    one_row(db)
     one(db, "SELECT dp_tier('a', 1, 1e6, 1e-6)")
-    one(db, "SELECT dp_count('a', column1, 1, column1, 'r') FROM (VALUES (1))")
-    for call in (f"dp_tier({bad}, 2, 1e6, 1e-6)", f"dp_count('a', 1, 1, NULL, {bad})", f"dp_count({bad}, 1, 1, NULL)",
+    one(db, "SELECT dp_count('a', 1, 1, unit, 'r') FROM t")
+    release = "dp_release('a', '%s', 'SELECT 1 FROM t', %s)"
+    for call in (f"dp_tier({bad}, 2, 1e6, 1e-6)", release % ("count", bad), f"dp_release({bad}, 'count', 'SELECT 1 FROM t')",
                  f"dp_discard({bad})", f"dp_diffuse('r', {bad})", f"dp_exposure({bad})", f"dp_plan({bad}, 'count', 1)",
-                 f"dp_count('a', 1, 1, NULL, {within % ('{$name$:$', '$}')})", f"dp_choice('a', 1, {within % ('[$', '$]')}, NULL)",
-                 f"dp_group_count('a', 1, 1, NULL, {within % ('{$keys$:[$', '$]}')})", f"dp_release('a', 'count', {within % ('SELECT $', '$, 1')}, '{{\"clip\":1}}')"):
+                 release % ("count", within % ('{$name$:$', '$}')), release % ("choice", within % ('{$candidates$:[$', '$]}')),
+                 release % ("group_count", within % ('{$keys$:[$', '$]}')), f"dp_release('a', 'count', {within % ('SELECT $', '$ FROM t')}, '{{\"clip\":1}}')"):
         assert "UTF-8" in refused(db, "SELECT " + call.replace("$", '"')), call
     assert [row[0] for row in db.execute("SELECT name FROM dp_tier")] == ["a"]
     assert [row[0] for row in db.execute("SELECT name FROM dp_release")] == ["r"] and one(db, "SELECT dp_verify()") == "ok"
@@ -253,9 +254,9 @@ def long_ledger(tmp_path_factory):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
     import ledger as history
     db = history.prepare(tmp_path_factory.mktemp("long") / "long.db", 30_000)
-    one(db, "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', '{\"name\":\"again\",\"clip\":1}')")
+    one(db, "SELECT dp_release('middle', 'count', 'SELECT 1 FROM t', '{\"name\":\"again\",\"clip\":1}')")
     one(db, "SELECT dp_discard('again')")
-    one(db, "SELECT dp_release('out', 'count', 'VALUES (1, 1)', '{\"name\":\"again\",\"clip\":1}')")
+    one(db, "SELECT dp_release('out', 'count', 'SELECT 1 FROM t', '{\"name\":\"again\",\"clip\":1}')")
     yield db
     db.close()
 
@@ -305,11 +306,11 @@ def test_the_exposure_through_one_release_is_that_of_a_ledger_with_this_release_
     ledgers = []
     for number, names in enumerate((["a", "b"], ["a"])):
         db = connect(tmp_path / f"{number}.db")
-        one(db, INIT)
+        one_row(db)
         for name, rate in zip("xyz", RATES):
             one(db, "SELECT dp_tier(?, ?, 9, 1e-6)", name, rate)
         for name in names:
-            one(db, "SELECT dp_release('x', 'count', 'VALUES (1, 1)', json_object('name', ?, 'clip', 1))", name)
+            one(db, "SELECT dp_release('x', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'clip', 1))", name)
             one(db, "SELECT dp_diffuse(?, 'z')", name)
         ledgers.append(db)
     for tiers in ("x", "z", "x,z", "y"):

@@ -12,7 +12,7 @@ import stat
 
 import pytest
 
-from conftest import (add_tiers, add_visits, connect, create, EXTENSION, INIT, ledger_of, load, one, refused, run, SUM, unchecked)
+from conftest import (add_tiers, add_visits, connect, create, EXTENSION, INIT, ledger_of, load, make_ledger, once_charged, one, refused, run, SUM)
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -87,9 +87,9 @@ READERS = {
 
 WRITES = [
     SUM.replace("?", "'sum'"), SUM.replace(", ?", ""), "SELECT dp_diffuse('a', 'public')",
-    "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', '{\"name\":\"count\",\"clip\":1}')",
+    "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visits', '{\"name\":\"count\",\"clip\":1}')",
     "SELECT dp_tier('staff', 0.01, 9, 1e-6)",
-    "SELECT dp_merge('clinic', state, 'merged') FROM (SELECT dp_partial('count', minutes, patient, '{\"clip\":1}') AS state FROM visits)",
+    "SELECT dp_merge('clinic', state, 'merged') FROM (SELECT dp_partial('count', 'SELECT minutes FROM visits', '{\"clip\":1}') AS state)",
     SUM.replace("'clinic'", "'staff'").replace("?", """'{"name":"a","refine":true}'"""), "SELECT dp_discard('a')",
 ]
 
@@ -154,7 +154,7 @@ def test_a_read_only_database_without_its_marker_shows_the_ledger_beside_it(publ
     assert one(db, INIT) == f"{published}-ledger" and charges(db) == 2
     assert CANNOT in refused(db, SUM, "new")
     elsewhere = create(published.parent / "other.db")
-    assert "leave the path out" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"other.db-ledger"}')""")
+    assert "leave the path out" in refused(db, """SELECT dp_init('{"path":"other.db-ledger"}')""")
     assert charges(elsewhere) == 0
 
 
@@ -181,24 +181,6 @@ def test_a_file_with_a_read_only_database_attached_can_write(path, tmp_path):
     db = connect(f"file:{path}", uri=True)
     db.execute("ATTACH ? AS reference", (f"file:{tmp_path}/reference.db?mode=ro",))
     assert isinstance(one(db, SUM, "a"), float)
-
-
-def test_a_release_that_is_under_way_ends_when_the_connection_stops_writing(path):
-    """A release that was charged before the connection stopped writing is drawn and stored. The next release is refused."""
-    db = create(path)
-    seen = []
-
-    def stop(x):
-        seen.append(x)
-        if len(seen) == 3:  # the charge comes with the first row
-            db.execute("PRAGMA query_only = ON")
-            assert one(db, "SELECT count(*) FROM dp_tier") == 3
-        return x
-
-    db.create_function("stop", 1, stop)
-    value = one(db, SUM.replace("minutes", "stop(minutes)"), "a")
-    assert len(seen) == 100 and one(db, "SELECT value FROM dp_value") == value
-    assert CANNOT in refused(db, SUM, "b") and charges(db) == 1
 
 
 def test_a_ledger_in_wal_mode_is_not_changed_by_a_reader(published):
@@ -260,15 +242,6 @@ def test_the_marker_is_not_corrected_inside_a_transaction(published, undo):
     db.execute(undo)
     assert marker(there) == old and charges(db) == 3
     assert marker(there) == [(old[0][0], "study.db-ledger")]  # the last statement has corrected the marker
-
-
-def test_the_marker_is_not_corrected_inside_a_statement_that_writes(published):
-    there = move(published, published.parent / "study.db")
-    old = marker(there)
-    db = connect(there)
-    db.execute("CREATE TABLE kept(value CHECK (value < 0))")
-    refused(db, "INSERT INTO kept SELECT abs(dp_sum('clinic', minutes, 10, patient, 'b')) FROM visits")
-    assert marker(there) == old and one(db, "SELECT count(*) FROM dp_charge WHERE release = 'b'") == 1
 
 
 def test_a_marker_that_cannot_be_corrected_now_does_no_harm(published):
@@ -579,7 +552,7 @@ def test_a_ledger_that_another_connection_has_just_made_is_seen(path, journal, d
     second = connect(path)
     if decoy:
         os.rename(f"{path}-ledger", f"{path}-hidden")
-    one(second, """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
+    one(second, """SELECT dp_init('{"path":"mine"}')""")
     if decoy:
         os.rename(f"{path}-hidden", f"{path}-ledger")
     assert one(first, "SELECT dp_tier('only', 0.1, 8, 1e-6)") == "only"
@@ -609,11 +582,12 @@ def test_the_ledger_and_its_journal_have_the_permissions_of_the_database(path, p
     os.chmod(path, permissions)
     before = os.umask(umask)
     try:
-        one(db, INIT)
+        make_ledger(db, "{}", "visits, patient")
         add_tiers(db)
         modes = []
-        db.create_function("look", 1, lambda x: modes.extend(mode(f) for f in glob.glob(f"{path}-ledger*")) or x)
-        one(db, SUM.replace("minutes", "look(minutes)"), "a")
+        once_charged(db, path, lambda: modes.extend(mode(f) for f in glob.glob(f"{path}-ledger*")))
+        one(db, SUM, "a")
+        db.set_progress_handler(None, 0)
     finally:
         os.umask(before)
     assert mode(f"{path}-ledger") == permissions == mode(f"{path}-ledger-journal")
@@ -658,7 +632,7 @@ def test_another_group_does_not_get_what_the_databases_group_has(path):
 def test_the_ledger_of_an_in_memory_database_is_for_its_owner_alone(tmp_path):
     before = os.umask(0)
     try:
-        one(connect(), "SELECT dp_init(?)", unchecked(json.dumps({"path": f"{tmp_path}/mine"})))
+        one(connect(), "SELECT dp_init(?)", json.dumps({"path": f"{tmp_path}/mine"}))
     finally:
         os.umask(before)
     assert mode(tmp_path / "mine") == 0o600
@@ -721,7 +695,7 @@ def test_the_ledgers_own_files_are_not_the_database(tmp_path, suffix):
     the database."""
     db = connect(f"{tmp_path}/mine{suffix}")
     add_visits(db)
-    assert "a file of the database itself" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
+    assert "a file of the database itself" in refused(db, """SELECT dp_init('{"path":"mine"}')""")
     assert one(db, "SELECT count(*) FROM visits") == 100
 
 

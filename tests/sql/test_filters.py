@@ -13,7 +13,7 @@ import random
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, INIT, ledger_of, one, refused, unchecked
+from conftest import connect, ledger_of, one, one_row, refused
 from periods_truth import bounds, DAY, period_of
 from truth import true_delta, true_gaussian_epsilon, true_zcdp_epsilon
 
@@ -121,7 +121,7 @@ class Adversary:
         self.random = random.Random(seed)
         self.budgets = BUDGETS[seed % len(BUDGETS)]
         self.db = connect(path)
-        one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"adjacency": self.random.choice(["add-remove", "replace"])})))
+        one_row(self.db, json.dumps({"adjacency": self.random.choice(["add-remove", "replace"])}))
         rate = float("inf")
         for name, budget in zip(NAMES, self.budgets):
             rate = min(0.23 * float(limit_of(budget)), 0.3 * rate)
@@ -175,7 +175,7 @@ class Adversary:
         else:
             name, refine = dice.choice(list(self.kinds)), True
         kind, options = self.kinds[name]
-        sql, parameters = "SELECT dp_release(?, ?, 'VALUES (1, 1)', ?)", (
+        sql, parameters = "SELECT dp_release(?, ?, 'SELECT 1 FROM t', ?)", (
             tier, kind, json.dumps({**options, "refine": True} if refine else options))
         if not self.ask(sql, parameters, name, tier, options["weight"]) and name not in self.truth.published:
             del self.kinds[name]
@@ -220,7 +220,7 @@ class AdversaryOfPeriods(Adversary):
         self.born = self.now = self.latest = datetime.date(2026, 1, 1) + DAY * self.random.randrange(400)
         clock.set(f"{self.born} 12:00:00")
         self.db = connect(path)
-        one(self.db, "SELECT dp_init(?)", unchecked())
+        one_row(self.db)
         rate = float("inf")
         for name, (epsilon, delta, accountant) in zip(NAMES, self.budgets):
             rate = min(0.23 * float(limit_of((epsilon, delta, accountant))), 0.3 * rate)
@@ -305,7 +305,7 @@ def test_no_adversary_gets_more_than_the_budget_of_each_period(path, clock, seed
 def test_the_budget_is_used_up_to_the_last_drop(path, budget):
     """Releases of decreasing weight fill a tier until 1e-10 of the limit is left. The true guarantee is within the budget."""
     db = connect(path)
-    one(db, INIT)
+    one_row(db)
     limit = limit_of(budget)
     db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit) * 0.6, *budget)).fetchall()
     truth, weight = Truth(path, db), 1.0
@@ -314,11 +314,11 @@ def test_the_budget_is_used_up_to_the_last_drop(path, budget):
         before = mp.fsum(mpf(s) ** 2 / (2 * mpf(v[0])) for s, v, _ in (truth.draws(n, "in") for n in truth.published))
         fits = before + mpf(weight) * truth.rates["in"]
         if fits <= limit * (1 - mpf("1e-10")):
-            one(db, "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)", options)
+            one(db, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', ?)", options)
             truth.note(f"r{number}", "in")
         elif fits > limit * (1 + mpf("1e-10")):
             assert "would exceed its budget" in refused(
-                db, "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)", options)
+                db, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', ?)", options)
         if weight * truth.rates["in"] > 2.1e-12:
             weight /= 2
     epsilon, delta, accountant = budget
@@ -332,11 +332,11 @@ def test_the_last_release_may_take_all_that_is_left(path, budget):
     exceeds it."""
     epsilon, delta, accountant = budget
     db = connect(path)
-    one(db, INIT)
+    one_row(db)
     db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit_of(budget)) * 0.4, *budget)).fetchall()
     truth = Truth(path, db)
     rate, limit = db.execute("SELECT rate, rate_limit FROM dp_tier").fetchone()
-    ask = "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)"
+    ask = "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', ?)"
     for name in ("a", "b"):
         one(db, ask, json.dumps({"name": name, "clip": 1}))
         truth.note(name, "in")
@@ -353,10 +353,10 @@ def test_an_exact_gaussian_budget_refuses_a_refinement_for_which_the_lattice_is_
     """If the outer rate is 500 times smaller, the inner variance in lattice steps is small, and its slack exceeds the part of
     delta that is set aside (2^-40). The refinement is refused with a clear error, and nothing is charged."""
     db = connect(path)
-    one(db, INIT)
+    one_row(db)
     for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0001, 6.0, 1e-9, "gdp")):
         db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", tier).fetchall()
-    ask = "SELECT dp_release(?, 'count', 'VALUES (1, 1)', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')"
+    ask = "SELECT dp_release(?, 'count', 'SELECT 1 FROM t', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')"
     one(db, ask, "out")
     before = one(db, "SELECT count(*) FROM dp_charge")
     assert "would exceed the lattice slack of its exact-Gaussian budget" in refused(db, ask, "in")
@@ -379,7 +379,7 @@ def test_a_tier_that_is_no_number_is_refused(db, place, bad, accountant):
 def test_a_parameter_that_is_no_number_is_refused(db, option, bad, function):
     good = {"clip": "1", "radius": "10", "theta": "1", "rho": "1"}
     options = "{" + ",".join(f'"{k}":{v}' for k, v in {**good, option: bad}.items()) + "}"
-    middle = "'VALUES (1, 1)'" if function == "dp_release" else "NULL"
+    middle = "'SELECT 1 FROM t'" if function == "dp_release" else "NULL"
     message = refused(db, f"SELECT {function}('clinic', 'ou_sum', {middle}, ?)", options)
     assert message.startswith(f"{function}: ")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")

@@ -175,7 +175,7 @@ def test_refusals_cost_nothing():
         for sql in ("SELECT dp_median('t', x, 0, 10, unit, ?) FROM t", "SELECT dp_quantile('t', x, 0.5, 0, 10, unit, ?) FROM t"):
             assert message in error_of(db, sql, json.dumps(options)), options
         assert message in error_of(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": 0, "hi": 10, **options}))
-        assert message in error_of(db, "SELECT length(dp_partial('median', x, unit, ?)) FROM t", json.dumps({"lo": 0, "hi": 10, **options}))
+        assert message in error_of(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", json.dumps({"lo": 0, "hi": 10, **options}))
     for sql in ("SELECT dp_histogram('t', x, 0, 10, 5, unit, '{\"grid\":1}') FROM t",
                 "SELECT dp_avg('t', x, 0, 10, unit, '{\"grid\":1}') FROM t"):
         assert "unknown option" in error_of(db, sql)
@@ -198,12 +198,15 @@ def test_replays_diffusions_and_states():
             values = json.loads(one(db, "SELECT dp_diffuse('r', ?)", tier))
             assert all(value == int(value) and 0 <= value <= 36 for value in values) and values == sorted(values)
         # The states of two shards can be merged. A state with another grid is refused.
-        state = "(SELECT dp_partial('quantile', x, unit, '{\"lo\":0,\"hi\":36,\"grid\":%s,\"bins\":32}') AS s FROM t WHERE unit %% 2 = %d)"
-        merge = "SELECT dp_merge('inner', s, '{\"name\":\"%s\",\"q\":0.5}') FROM (SELECT s FROM %s UNION ALL SELECT s FROM %s)"
-        assert one(db, merge % ("m", state % (1, 0), state % (1, 1))) in range(37)
+        states = []
+        for shard, grid in ((0, 1), (1, 1), (1, 0.75)):
+            fill(db, [(unit % 37, unit) for unit in range(300) if unit % 2 == shard])
+            states.append(one(db, "SELECT dp_partial('quantile', 'SELECT x FROM t', ?)", json.dumps({"lo": 0, "hi": 36, "grid": grid, "bins": 32})))
+        merge = "SELECT dp_merge('inner', s, '{\"name\":\"%s\",\"q\":0.5}') FROM (SELECT ? AS s UNION ALL SELECT ?)"
+        assert one(db, merge % "m", states[0], states[1]) in range(37)
         assert one(db, "SELECT json_extract(options, '$.grid') FROM dp_release WHERE name = 'm'") == 1
-        assert "grid" in error_of(db, merge % ("n", state % (1, 0), state % (0.75, 1)))
-        batch = json.dumps([{"tier": "inner", "kind": "median", "sql": "SELECT x, unit FROM t", "options": {"name": "b", "lo": 0, "hi": 36, "grid": 3}}])
+        assert "grid" in error_of(db, merge % "n", states[0], states[2])
+        batch = json.dumps([{"tier": "inner", "kind": "median", "sql": "SELECT x FROM t", "options": {"name": "b", "lo": 0, "hi": 36, "grid": 3}}])
         db.execute("SELECT dp_batch(?)", (batch,)).fetchall()
         assert one(db, "SELECT value FROM dp_value WHERE release = 'b'") % 3 == 0
         assert one(db, "SELECT dp_verify()") == "ok"

@@ -14,10 +14,10 @@ import sqlite3
 import pytest
 from scipy import stats
 
-from conftest import INIT, unchecked
+from conftest import INIT
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, quantile_interval, totals
 from kinds_tables import fill
-from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
+from noise_helpers import charges, check_share, column, connect, create_table, error_of, one, quick_path, record, unnoticed
 
 pytestmark = pytest.mark.alarm(1e-8)
 
@@ -32,7 +32,7 @@ HUGE = 1e15
 def make(*tiers, options="{}", path=":memory:"):
     """Makes a ledger with tiers (name, rate, delta_keys)."""
     db = connect(path)
-    one(db, "SELECT dp_init(?)", unchecked(options))
+    one(db, "SELECT dp_init(?)", options)
     for name, rate, delta_keys in tiers:
         one(db, "SELECT dp_tier(?, ?, ?, ?, 'rdp', ?)", name, rate, HUGE, max(2e-6, (1 + delta_keys) / 2 if delta_keys > 0 else 0),
             delta_keys)
@@ -97,7 +97,7 @@ def test_what_is_not_utf_8_in_a_key_is_replaced_byte_by_byte(key):
     """Overlong forms, surrogates, code points beyond the last one and truncated characters are replaced byte by byte, as in
     Python."""
     db = make(("exact", EXACT, 0.1))
-    db.execute("CREATE TABLE t(k, unit)")
+    create_table(db, "k, unit")
     db.executemany("INSERT INTO t VALUES (CAST(? AS TEXT), ?)", [(key, unit) for unit in range(1000)])
     shown = key.decode("utf-8", "byte_by_byte")
     for keys in (None, [shown]):
@@ -114,7 +114,7 @@ def test_composite_keys():
     db = make(("exact", EXACT, 0))
     fill(db, [Row(k, x, None, (k, x, i).__repr__()) for k, x in [("ward 1", 7), ("w\"2", None), ("é", 1.5)] for i in range(500)])
     keys = ' [ [ "ward 1" , 7 ] , ["w\\"2",null],["\u00e9",1.5] , ["x",0]]'
-    result = one(db, "SELECT dp_group_count('exact', json_array(k, x), 1, unit, ?) FROM t", f'{{"keys":{keys}}}')
+    result = one(db, "SELECT dp_release('exact', 'group_count', 'SELECT json_array(k, x) FROM t', ?)", f'{{"keys":{keys}}}')
     got = {tuple(json.loads(key)): round(value, 1) for key, value in json.loads(result).items()}
     assert got == {("ward 1", 7): 500, ("w\"2", None): 500, ("é", 1.5): 500, ("x", 0): 0}
     rows = db.execute("SELECT json_extract(key, '$[0]'), json_extract(key, '$[1]'), round(value) FROM json_each(?)", (result,)).fetchall()
@@ -171,7 +171,7 @@ def test_every_public_key_is_there(kind, rows):
     db = make(("exact", 1.0, 0))
     fill(db, rows)
     parameters = {**KINDS_OF_GROUPS[kind], "keys": ["b", "a", "B", "é", "10", "9", 2]}
-    sql, arguments = by_query(kind, parameters, True)
+    sql, arguments = by_query(kind, parameters)
     got = json.loads(one(db, sql, *arguments), object_pairs_hook=list)
     assert [key for key, _ in got] == ["10", "2", "9", "B", "a", "b", "é"]
     flat = [(k, i, x) for k, v in got for i, x in enumerate(v if isinstance(v, list) else [v])]
@@ -189,7 +189,7 @@ def test_malformed_keys(keys, message):
     db = make(("exact", 1.0, 0.1))
     fill_keys(db, ["a"])
     for sql, clip in (("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", ""),
-                      ("SELECT dp_release('exact', 'group_count', 'SELECT k, unit FROM t', ?)", '"clip":1,')):
+                      ("SELECT dp_release('exact', 'group_count', 'SELECT k FROM t', ?)", '"clip":1,')):
         assert message in error_of(db, sql, f'{{{clip}"keys":{keys}}}')
     assert not charges(db)
 
@@ -270,7 +270,7 @@ def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects)
     db = make(("t", 1.0, 0.5), options=json.dumps({"protects": protects}))
     count = 6000
     fill(db, [Row(f"k{i}", 1, None, i) for i in range(count)])
-    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1}, protects == "unit", "t")
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1}, "t")
     shown = len(json.loads(one(db, sql, *arguments)))
     check_share(shown, count, 0.05)
     assert record(db, "SELECT delta FROM dp_charge")["delta"] == pytest.approx(0.05, rel=1e-12)
@@ -294,7 +294,7 @@ def test_heavy_units_hide_their_keys_as_well(kind):
     1e-10)."""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"k{i}", 9, None, i) for i in range(300) for _ in range(300)])
-    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1, "clip": 2}, True, "t")
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1, "clip": 2}, "t")
     shown = len(json.loads(one(db, sql, *arguments)))
     assert shown <= stats.binom.isf(1e-10, 300, 0.0501)
 
@@ -352,7 +352,7 @@ def test_every_tier_selects_by_its_own_noise(path, kind):
     # With these numbers of units, both tiers publish some of the keys and not others.
     fill(db, [Row(f"k{i:03}", 1, None, f"{i} {j}") for i in range(700) for j in range(1 + i % 12)])
     parameters = {**KINDS_OF_GROUPS[kind], "name": "r", "max_groups": 2}
-    sql, arguments = by_query(kind, parameters, True, "in")
+    sql, arguments = by_query(kind, parameters, "in")
     inner = json.loads(one(db, sql, *arguments))
     outer = json.loads(one(db, "SELECT dp_diffuse('r', 'out')"))
     middle = json.loads(one(db, "SELECT dp_diffuse('r', 'between')"))
@@ -411,7 +411,7 @@ def test_releases_exhaust_delta_keys():
         groups(db, tier="t", key_share=0.3)
     before = charges(db)
     for sql in ("SELECT dp_group_count('t', k, 1, unit, '{\"key_share\":0.3}') FROM t",
-                "SELECT dp_release('t', 'group_sum', 'SELECT k, x, unit FROM t', '{\"clip\":1,\"key_share\":0.3}')",
+                "SELECT dp_release('t', 'group_sum', 'SELECT k, x FROM t', '{\"clip\":1,\"key_share\":0.3}')",
                 "SELECT dp_plan('t', 'group_count', 1, '{\"key_share\":0.3}')"):
         assert "tier 't' would exceed its delta_keys of 0.1: this needs delta 0.03, and 0.01 is left" in error_of(db, sql)
     assert charges(db) == before and one(db, "SELECT count(*) FROM dp_release") == 3
@@ -426,7 +426,7 @@ def test_without_delta_keys_selection_is_refused():
     fill_keys(db, "a")
     for tier, problem in (("in", "tier 'in' has no delta_keys for selecting keys privately (list public \"keys\", or create a tier with"
                                  " delta_keys)"), ("out", "tier 'in' would exceed its delta_keys of 0: this needs delta 0.01")):
-        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k, unit FROM t', '{{\"clip\":1}}')"):
+        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k FROM t', '{{\"clip\":1}}')"):
             assert problem in error_of(db, sql)
     assert not charges(db) and not one(db, "SELECT count(*) FROM dp_release")
 
@@ -451,10 +451,10 @@ def test_refining_and_ou_are_refused():
     groups(db, tier="out", name="r")
     before = charges(db)
     for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t",
-                "SELECT dp_release('in', 'group_count', 'SELECT k, unit FROM t', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')", "SELECT dp_diffuse('r', 'in')"):
+                "SELECT dp_release('in', 'group_count', 'SELECT k FROM t', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')", "SELECT dp_diffuse('r', 'in')"):
         assert "release 'r' has private keys and cannot be refined (make a release of its own at tier 'in')" in error_of(db, sql)
     for sql in ("SELECT dp_ou_group_count('in', k, 5, 1, unit) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5, unit) FROM t",
-                "SELECT dp_release('in', 'ou_group_count', 'SELECT k, unit FROM t', '{\"radius\":5,\"clip\":1}')"):
+                "SELECT dp_release('in', 'ou_group_count', 'SELECT k FROM t', '{\"radius\":5,\"clip\":1}')"):
         assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)
     for option in ('"max_groups":4', '"key_share":0.5'):
         assert "unknown option" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
@@ -473,7 +473,7 @@ def test_no_key_at_all(path, kind):
         if kind == "group_count" and name == "nulls":
             continue
         fill(db, rows)
-        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": name}, True, "in")
+        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": name}, "in")
         assert one(db, sql, *arguments) == "{}"
         before = charges(db)
         assert one(db, sql, *arguments) == one(db, "SELECT dp_diffuse(?, 'in')", name) == "{}"
@@ -513,7 +513,7 @@ def test_the_number_of_keys_is_shown_nowhere(kind):
     for secret in (0, 300):
         db = make(("in", 1e4, 1e-12), ("out", 100.0, 1e-12))
         fill(db, [Row("ab"[i % 2], 1, None, i) for i in range(500)] + [Row(f"k{i}", 1, None, i) for i in range(secret)])
-        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, True, "in")
+        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, "in")
         inner = json.loads(one(db, sql, *arguments))
         outer = json.loads(one(db, "SELECT dp_diffuse('r', 'out')"))
         assert set(inner) == set(outer) == {"a", "b"}
@@ -541,7 +541,7 @@ TAMPERED = [
 def test_verify_finds_what_was_changed(path, kind):
     db = make(("in", 1e4, 1e-9), ("out", 100.0, 1e-9), path=path)
     fill(db, [Row("ab"[i % 2], 1, None, i) for i in range(500)] + [Row(f"k{i}", 1, None, i) for i in range(10)])
-    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, True, "in")
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, "in")
     one(db, sql, *arguments)
     one(db, "SELECT dp_diffuse('r', 'out')")
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -571,7 +571,7 @@ def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
     """20 units with many rows have 12 keys each, which no other unit has. The stored counts contain `most` keys of each unit."""
     db = make(("exact", EXACT, 1e-9), path=path)
     fill(db, [Row(f"{unit} {j}", 1, None, unit) for unit in range(20) for j in range(12)])
-    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": most}, True)
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": most})
     one(db, sql, *arguments)
     ledger = books(path)
     granularity = one(ledger, "SELECT granularity FROM dp_release")
@@ -639,7 +639,7 @@ def test_malformed_options(option, message):
     db = make(("t", 1.0, 0.1))
     fill_keys(db, "a")
     for sql, clip in (("SELECT dp_group_count('t', k, 1, unit, ?) FROM t", ""),
-                      ("SELECT dp_release('t', 'group_count', 'SELECT k, unit FROM t', ?)", '"clip":1,')):
+                      ("SELECT dp_release('t', 'group_count', 'SELECT k FROM t', ?)", '"clip":1,')):
         assert message in error_of(db, sql, f"{{{clip}{option}}}")
     assert not charges(db)
 

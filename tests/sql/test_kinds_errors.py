@@ -7,7 +7,6 @@ import sqlite3
 
 import pytest
 
-from conftest import unchecked
 from kinds_reference import STATISTICS, KINDS, LINEAR, Row, aggregate, argument, by_query
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
@@ -16,7 +15,7 @@ from noise_helpers import charges, connect, error_of, one, said_of
 
 def make(options="{}"):
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked(options))
+    one(db, "SELECT dp_init(?)", options)
     one(db, "SELECT dp_tier('exact', 1.0, 1e15, 1e-6)")
     fill(db, [Row("a", 1.5, "[1,2,3]", 1), Row("b", 2.5, "[1,2,3]", 2)])
     return db
@@ -65,13 +64,11 @@ BAD = {  # {bound: (the domain in the message, literals outside the domain)}
 }
 
 
-def with_literal(kind, bound, literal):
-    """Returns the call of a kind's aggregate in which one bound is this literal."""
-    p = {k: v for k, v in PARAMETERS[kind][0].items()}
-    call, arguments = aggregate(kind, p, True)
-    place = 1 + KINDS[kind].bounds.split().index(bound)
-    parts = call.split("?")
-    return "?".join(parts[:place + 1]) + literal + "?".join(parts[place + 1:]), arguments[:place] + arguments[place + 1:]
+def with_literal(db, kind, bound, literal):
+    """Returns the call of a kind's aggregate and its arguments, of which one is the value of this literal."""
+    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
+    arguments[1 + KINDS[kind].bounds.split().index(bound)] = one(db, f"SELECT {literal}")
+    return call, arguments
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].bounds])
@@ -80,7 +77,7 @@ def test_bounds(units, kind):
         if bound == "q" or not isinstance(PARAMETERS[kind][0].get(bound, 1), list):
             message, literals = BAD[bound]
             for literal, shown in literals:
-                call, arguments = with_literal(kind, bound, literal)
+                call, arguments = with_literal(units, kind, bound, literal)
                 got = check(units, message, f"SELECT {call} FROM t", *arguments)
                 assert ", not" not in got or got.endswith(said_of(shown)), got
 
@@ -94,7 +91,7 @@ def test_options_of_a_query(units, kind):
     p = dict(PARAMETERS[kind][0])
     for option in set(p) - {"q", "keys"} | {"weight"}:
         for value, shown in JSON_BAD:
-            sql, arguments = by_query(kind, p, True)
+            sql, arguments = by_query(kind, p)
             text = json.dumps({k: v for k, v in p.items() if k != option})
             arguments[3] = text[:-1] + ("" if text == "{}" else ",") + f'"{option}":{value}}}'
             got = check(units, f"{option} must be a ", sql, *arguments)
@@ -102,7 +99,7 @@ def test_options_of_a_query(units, kind):
     for option in KINDS[kind].bounds.split():
         if option == "clip" and kind in ("count", "group_count", "ou_count", "ou_group_count"):
             continue  # clip is 1 if it is not given
-        sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option}, True)
+        sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option})
         check(units, "lo and hi are missing" if option in ("lo", "hi") else "radius must be" if option == "radius" else f"{option} is missing",
               sql, *arguments)
 
@@ -130,7 +127,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
     call, arguments = aggregate(kind, p, True)
     bounds = set(KINDS[kind].bounds.split())
     for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
-                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p, True)),
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p)),
                                    (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option (known options: ", sql, *arguments)
@@ -147,7 +144,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "lo" in KINDS[kind].bounds])
 def test_ranges(units, kind):
     for lo, hi in ((1, 1), (2, 1), (0.0, -0.0), (5e-324, 5e-324), (1, 1 - 1e-16)):
-        sql, arguments = by_query(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi}, True)
+        sql, arguments = by_query(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi})
         check(units, "lo must be below hi", sql, *arguments)
         call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi}, True)
         check(units, "lo must be below hi", f"SELECT {call} FROM t", *arguments)
@@ -162,21 +159,21 @@ def test_missing_units_and_units_too_many(units, rows, kind):
         instead = "dp_group_count" if "group" in kind else "dp_count"
         check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
         check(rows, f"the ledger protects rows, and every row is a unit (use {instead})", f"SELECT {call.replace('unit', 'NULL')} FROM t", *arguments)
-        sql, arguments = by_query(kind, p, True)
+        sql, arguments = by_query(kind, p)
         check(rows, "the ledger protects rows, and every row is a unit", sql, *arguments)
     else:
         bounds = KINDS[kind].bounds.split()
         arguments = [argument(p, b) for b in bounds]
         call = f"dp_{kind}({', '.join(['?', *KINDS[kind].columns.split(), *'?' * len(bounds)])})"
         place = 2 + len(KINDS[kind].columns.split()) + len(bounds)
-        check(units, f"the ledger protects units: name the unit of each row in argument {place}", f"SELECT {call} FROM t", "exact", *arguments)
+        check(units, f"argument {place} must be t.unit, the unit of table t", f"SELECT {call} FROM t", "exact", *arguments)
         call, arguments = aggregate(kind, p, True)
         check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
-    sql, arguments = by_query(kind, p, True)
-    columns = ", ".join(KINDS[kind].columns.split() + ["unit"]).replace("v", "x").replace("k", "key")
+    sql, arguments = by_query(kind, p)
+    columns = ", ".join(KINDS[kind].columns.split()).replace("v", "x").replace("k", "key")
     count = columns.count(",") + 1
-    for wrong in ("1, " * count + "2", "1, " * count + "2, 3"):
-        arguments[2] = f"SELECT {wrong}"
+    for wrong in ("1, " * count + "2", "1, " * count + "2, 3") if columns else ():
+        arguments[2] = f"SELECT {wrong} FROM t"
         got = check(units, f"sql must give {count} column", sql, *arguments)
         assert f"({columns}), not {wrong.count(',') + 1}" in got
 
@@ -188,15 +185,15 @@ def test_tiers_and_names(units, kind):
     for tier, message in (("nowhere", "unknown tier (known tiers: exact)"), (None, "tier must be the name of a tier, not NULL"),
                           (7, "tier must be the name of a tier"), (b"exact", "tier must be the name of a tier, not a blob")):
         check(units, message, f"SELECT {call} FROM t", tier, *arguments[1:])
-        sql, query = by_query(kind, p, True)
+        sql, query = by_query(kind, p)
         check(units, message, sql, tier, *query[1:])
     for name in ("", 5, 2.5, None, True, "release-7"):
-        sql, query = by_query(kind, {**p, "name": name}, True)
+        sql, query = by_query(kind, {**p, "name": name})
         check(units, "name ", sql, *query)
     for weight in (0, -1, 1.5):
-        sql, query = by_query(kind, {**p, "weight": weight}, True)
+        sql, query = by_query(kind, {**p, "weight": weight})
         check(units, f"weight must be a number in (0, 1]", sql, *query)
-    sql, query = by_query(kind, {**p, "refine": 1}, True)
+    sql, query = by_query(kind, {**p, "refine": 1})
     check(units, "refine must be true or false", sql, *query)
 
 
@@ -213,7 +210,7 @@ def test_shrinks(units, kind):
             ({"theta": 1, "rho": -1}, "rho must be a finite number above 0"),
             ({"radius": 1, "centre": "x"}, "centre must be a finite number, not a text"),
             ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
-        sql, arguments = by_query(kind, {**p, **more}, True)
+        sql, arguments = by_query(kind, {**p, **more})
         if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # only linear kinds are scaled
             check(units, message, sql, *arguments)
 
@@ -224,13 +221,13 @@ def test_options_of_other_kinds(units, kind):
     p = PARAMETERS[kind][0]
     known = {"clip", "lo", "hi", "q", "dim", "bins", "grid", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
-        sql, arguments = by_query(kind, {**p, option: 1}, True)
+        sql, arguments = by_query(kind, {**p, option: 1})
         check(units, "unknown option (known options: ", sql, *arguments)
 
 
 def test_unknown_kinds(units):
     for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou", "group_ou_avg", None, 5):
-        for sql in ("SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", "SELECT dp_plan('exact', ?, 1)"):
+        for sql in ("SELECT dp_release('exact', ?, 'SELECT x FROM t')", "SELECT dp_plan('exact', ?, 1)"):
             got = check(units, "unknown kind (", sql, kind)
             assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count"}
 
@@ -240,7 +237,7 @@ def test_combinations_without_sense_say_why(units):
     for statistic in (*STATISTICS, "choice", "sgd", "response_count"):
         for kind in (f"ou_{statistic}", f"group_{statistic}", f"ou_group_{statistic}"):
             if kind not in KINDS:
-                got = error_of(units, "SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", kind)
+                got = error_of(units, "SELECT dp_release('exact', ?, 'SELECT x FROM t')", kind)
                 assert got.startswith(f"dp_release: there is no kind '{kind}', because "), got
                 assert got.endswith(f" (take '{statistic}')"), got
 
@@ -283,20 +280,11 @@ def test_no_row_at_all(units, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_name_in_group_by_is_refused(kind):
-    """The error names the function that releases all groups at once. The charge of the first group stays."""
-    db = make()
-    call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "name": "n"}, True)
-    got = check(db, "the name stands for one release, but the statement evaluates it more than once (leave the name out",
-                f"SELECT {call} FROM t GROUP BY unit", *arguments)
-    assert re.search(r"or use (dp_\w+|one of the dp_group_ functions)", got)
-    bare = kind.removeprefix("ou_")
-    helpful = kind.replace(bare, f"group_{bare}")
-    assert (f"dp_{helpful}" if helpful in KINDS else "dp_group_") in got
-    # Without a name every group is a release of its own.
-    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
-    assert len(db.execute(f"SELECT {call} FROM t GROUP BY unit", arguments).fetchall()) == 2
-    assert one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") >= 2
+def test_group_by_is_refused(units, kind):
+    """GROUP BY would show which groups exist, with and without a name."""
+    for name in ({}, {"name": "n"}):
+        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], **name}, True)
+        check(units, "cannot show that the rows of one unit stay apart from those of another in this SELECT", f"SELECT {call} FROM t GROUP BY k", *arguments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -306,6 +294,10 @@ def test_parameters_that_change_from_row_to_row(kind):
         if bound == "q":
             continue
         value = PARAMETERS[kind][0].get(bound, 1)
-        call, arguments = with_literal(kind, bound, f"iif(unit = 1, {value}, {value} + 1)")
+        call, arguments = with_literal(db, kind, bound, 1)
+        place = 1 + KINDS[kind].bounds.split().index(bound)
+        parts = call.split("?")
+        call = "?".join(parts[:place + 1]) + f"iif(unit = 1, {value}, {value} + 1)" + "?".join(parts[place + 1:])
+        del arguments[place]
         got = error_of(db, f"SELECT {call} FROM t", *arguments)
         assert got.startswith(f"dp_{kind}: ") and "row" in got, got

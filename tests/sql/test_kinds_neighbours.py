@@ -12,7 +12,6 @@ import sqlite3
 import numpy
 import pytest
 
-from conftest import unchecked
 from kinds_reference import KINDS, Row, aggregate, by_query
 from kinds_tables import INF, KEYS, fill, random_key, random_v, random_x
 from noise_helpers import connect, one, quick_path
@@ -103,7 +102,7 @@ class Points:
 
     def __init__(self, path, protects, adjacency):
         self.db = connect(path)
-        one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"protects": protects, "adjacency": adjacency})))
+        one(self.db, "SELECT dp_init(?)", json.dumps({"protects": protects, "adjacency": adjacency}))
         for tier, rate in (("exact", RATE), ("laplace", LAPLACE_RATE)):
             one(self.db, "SELECT dp_tier(?, ?, 1e15, 0.9, 'rdp', 0.4)", tier, rate)
         self.ledger = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
@@ -112,7 +111,7 @@ class Points:
         fill(self.db, rows)
         tier = parameters.get("mechanism", "exact")
         if query or not rows:
-            sql, arguments = by_query(kind, parameters, by_unit, tier)
+            sql, arguments = by_query(kind, parameters, tier)
         else:
             call, arguments = aggregate(kind, parameters, by_unit, tier)
             sql = f"SELECT {call} FROM t"

@@ -158,7 +158,7 @@ def test_coordinates_are_one_brownian_path_each(path, name, share):
     fill(db, rows)
 
     def release(tier, name, **more):
-        one(db, *flat(by_query(kind, {**parameters, "name": name, **more}, True, tier)))
+        one(db, *flat(by_query(kind, {**parameters, "name": name, **more}, tier)))
 
     for i in range(releases):
         release("inner", f"forward {i}")
@@ -283,7 +283,7 @@ def test_values_are_made_from_the_point(path, kind):
     """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 2.0}, path=path)
     fill(db, few_rows())
-    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
+    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, "inner")))
     one(db, "SELECT dp_diffuse('r', 'outer')")
     one(db, "SELECT dp_diffuse('r', 'middle')")
     ledger = books(path)
@@ -315,9 +315,9 @@ def test_figures_of_averages_are_those_of_their_noise(kind):
     without noise."""
     db = open_ledger({"inner": 0.5, "exact": 1e6})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(300)])
-    sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "exact")
+    sql, arguments = by_query(kind, MONTE_CARLO[kind], "exact")
     exact = numpy.mean([[value for _, _, value in numbers(kind, MONTE_CARLO[kind], one(db, sql, *arguments))] for _ in range(20)], axis=0)
-    sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "inner")
+    sql, arguments = by_query(kind, MONTE_CARLO[kind], "inner")
     runs = 1200
     for _ in range(runs):
         one(db, sql, *arguments)
@@ -341,7 +341,7 @@ def test_the_homogeneous_process(path, kind):
     p = {k: v for k, v in CALLS[kind].items() if k != "radius"}
     db = open_ledger({"inner": 20.0, "outer": 0.9}, path=path)
     fill(db, few_rows())
-    one(db, *flat(by_query(kind, {**p, "theta": theta, "rho": rho, "name": "r"}, True, "inner")))
+    one(db, *flat(by_query(kind, {**p, "theta": theta, "rho": rho, "name": "r"}, "inner")))
     one(db, "SELECT dp_diffuse('r', 'outer')")
     ledger = books(path)
     granularity = one(ledger, "SELECT granularity FROM dp_release")
@@ -383,7 +383,7 @@ def test_replay_diffuse_refine(kind):
     def ask(tier, form, **more):
         p = {**parameters, **more}
         if form == "query":
-            return one(db, *flat(by_query(kind, p, True, tier)))
+            return one(db, *flat(by_query(kind, p, tier)))
         call, arguments = aggregate(kind, p, True, tier)
         return one(db, f"SELECT {call} FROM t", *arguments)
 
@@ -437,7 +437,7 @@ def test_a_name_has_one_set_of_parameters(kind):
     for parameters in [CALLS[kind]] + ([{k: v for k, v in CALLS[kind].items() if k != "keys"} | {"max_groups": 2, "key_share": 0.05}]
                                        if kind.startswith("group") else []):
         name = f"r{len(charges(db))}"
-        one(db, *flat(by_query(kind, {**parameters, "name": name}, True, "inner")))
+        one(db, *flat(by_query(kind, {**parameters, "name": name}, "inner")))
         before = charges(db)
         takes = set(parameters) | {"weight"} | (set() if kind.removeprefix("ou_") in ("count_distinct", "bounds") else {"clip"})
         changed = {k: CHANGES[k] for k in takes}
@@ -450,7 +450,7 @@ def test_a_name_has_one_set_of_parameters(kind):
         for option, value in changed.items():
             other = {**parameters, option: value, "name": name}
             call, arguments = aggregate(kind, other, True, "inner")
-            for sql in ((f"SELECT {call} FROM t", *arguments), flat(by_query(kind, other, True, "inner"))):
+            for sql in ((f"SELECT {call} FROM t", *arguments), flat(by_query(kind, other, "inner"))):
                 message = error_of(db, *sql)
                 assert f"release '{name}' exists with other parameters" in message, (option, message)
         assert charges(db) == before
@@ -474,12 +474,12 @@ def test_the_same_parameters_in_other_words():
             ("group_count", '"keys":["b","a",7]', ['"keys":["a","b","7","a"]', ' "clip" : 1 , "keys":[7.0,"b","a"]']),
             ("quantile", '"lo":0,"hi":5,"q":[0.5,0.25]', ['"q":[ 5e-1 , 0.250 ],"hi":5.0,"lo":0.0,"bins":1024', '"lo":0,"hi":5,"q":[0.5,0.25],"clip":1']),
             ("median", '"lo":0,"hi":5', ['"lo":0,"hi":5,"bins":1024.0', '"weight":1,"lo":0,"hi":5'])):
-        columns = "k, unit" if kind == "group_count" else "x, unit"
+        column = "k" if kind == "group_count" else "x"
         ask = "SELECT dp_release('inner', ?, 'SELECT ' || ? || ' FROM t', ?)"
-        value = one(db, ask, kind, columns, f'{{"name":"{kind}",{first}}}')
+        value = one(db, ask, kind, column, f'{{"name":"{kind}",{first}}}')
         before = charges(db)
         for other in others:
-            assert one(db, ask, kind, columns, f'{{"name":"{kind}",{other}}}') == value
+            assert one(db, ask, kind, column, f'{{"name":"{kind}",{other}}}') == value
         assert charges(db) == before
 
 
@@ -535,7 +535,7 @@ def tampered(kind):
 def test_verify_finds_what_was_changed(path, kind):
     db = open_ledger({"inner": 1.0, "outer": 0.1}, path=path)
     fill(db, few_rows())
-    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
+    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, "inner")))
     one(db, "SELECT dp_diffuse('r', 'outer')")
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()

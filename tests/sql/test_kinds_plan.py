@@ -61,7 +61,7 @@ def test_a_plan_is_what_the_release_then_is(protects, adjacency, weight):
         batch = json.loads(one(db, "SELECT dp_plan(?)", json.dumps([{"tier": "middle", "kind": kind, **p}])))
         assert batch["plans"] == [plan] and batch["tiers"] == plan["tiers"]
         assert charges(db) == before and column(db, "SELECT name FROM dp_release") == released
-        one(db, *flat(by_query(kind, p, by_unit, "middle")))
+        one(db, *flat(by_query(kind, p, "middle")))
         made = record(db, "SELECT * FROM dp_publication ORDER BY release_id DESC LIMIT 1")
         release = record(db, "SELECT * FROM dp_release ORDER BY id DESC LIMIT 1")
         assert plan["rate"] == pytest.approx(made["rate"], rel=1e-12)
@@ -98,7 +98,7 @@ def test_the_weight_of_a_half_width(kind):
     plan = json.loads(one(db, "SELECT dp_plan('inner', ?, NULL, ?)", kind, json.dumps({**p, "half_width": 3 * wide})))
     assert plan["half_width"] <= 3 * wide and plan["half_width"] == pytest.approx(3 * wide, rel=1e-5)
     assert plan["weight"] == pytest.approx(1 / 9, rel=1e-4)
-    one(db, *flat(by_query(kind, {**p, "weight": plan["weight"]}, True, "inner")))
+    one(db, *flat(by_query(kind, {**p, "weight": plan["weight"]}, "inner")))
     low, high = db.execute("SELECT low, high FROM dp_value LIMIT 1").fetchone()
     assert (high - low) / 2 == pytest.approx(plan["half_width"], rel=1e-6)
     assert "which is that of the rate 1 of tier 'inner'" in error_of(
@@ -119,7 +119,7 @@ def test_plans_outward_and_inward(kind):
     db = open_ledger(TIERS)
     fill(db, table())
     p = {**parameters_of(kind), "name": "r"}
-    one(db, *flat(by_query(kind, p, True, "middle")))
+    one(db, *flat(by_query(kind, p, "middle")))
     for tier, more, pays in (("outer", {}, {"outer": 0.1}), ("inner", {"refine": True}, {"inner": 0.7}), ("middle", {}, {})):
         plan = json.loads(one(db, "SELECT dp_plan(?, ?, NULL, ?)", tier, kind, json.dumps({**p, **more})))
         assert {t["tier"]: t["pays"] for t in plan["tiers"] if t["pays"]} == pytest.approx(pays, rel=1e-9)
@@ -138,7 +138,7 @@ def test_intervals_by_component_and_key(kind):
     fill(db, table())
     p = parameters_of(kind)
     p.pop("name", None)
-    result = one(db, *flat(by_query(kind, {**p, "name": "r"}, True, "inner")))
+    result = one(db, *flat(by_query(kind, {**p, "name": "r"}, "inner")))
     rows = {(key, component): row for key, component, *row in db.execute("SELECT key, component, value, stddev, low, high FROM dp_value")}
     for key, component, value in numbers(kind, p, result):
         place = key if KINDS[kind].form == "object" else component if KINDS[kind].form == "array" else None
@@ -177,12 +177,12 @@ def all_kinds(path):
         one(db, "SELECT dp_tier(?, ?, 1e15, 0.9, 'rdp', 0.5)", tier, rate)
     fill(db, table() + [Row("secret key", 1, None, "one of a kind")])
     for kind in KINDS:
-        one(db, *flat(by_query(kind, {**parameters_of(kind), "name": kind}, True, "middle")))
+        one(db, *flat(by_query(kind, {**parameters_of(kind), "name": kind}, "middle")))
         one(db, "SELECT dp_diffuse(?, 'outer')", kind)
     for kind in ("group_count", "group_sum"):
-        one(db, *flat(by_query(kind, {"clip": 1, "name": f"private {kind}", "key_share": 1e-9}, True, "inner")))
+        one(db, *flat(by_query(kind, {"clip": 1, "name": f"private {kind}", "key_share": 1e-9}, "inner")))
         one(db, "SELECT dp_diffuse(?, 'outer')", f"private {kind}")
-    one(db, *flat(by_query("group_count", {"clip": 1, "name": "secret to the inner tier", "keys": ["inner key"]}, True, "inner")))
+    one(db, *flat(by_query("group_count", {"clip": 1, "name": "secret to the inner tier", "keys": ["inner key"]}, "inner")))
     return db
 
 
@@ -252,7 +252,7 @@ def test_exposure_counts_the_innermost_publication_of_vectors():
     db = open_ledger(TIERS)
     fill(db, table())
     for kind in ("group_sum", "vec_avg", "median"):
-        one(db, *flat(by_query(kind, {**parameters_of(kind), "name": kind}, True, "inner")))
+        one(db, *flat(by_query(kind, {**parameters_of(kind), "name": kind}, "inner")))
         one(db, "SELECT dp_diffuse(?, 'outer')", kind)
     for tiers, rate in (("inner,outer", 3.0), ("outer", 0.3), ("inner", 3.0)):
         assert json.loads(one(db, "SELECT dp_exposure(?)", tiers))["rate"] == pytest.approx(rate, rel=1e-6)

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from conftest import INIT, ledger_of
+from conftest import INIT, ledger_of, reading
 from kinds_reference import KINDS
 from laplace_helpers import check_curve, scale_of
 from mechanism_truth import ORDERS, continuous_laplace, curve_of, laplace_curve
@@ -173,8 +173,8 @@ def test_budgets_run_out_at_the_filter_order(path, weight, epsilon):
     """A tier admits exactly the number of releases that fit at the filter order. The next release reads nothing and charges
     nothing."""
     db = connect(path)
-    fill(db, ROWS)
     one(db, INIT)
+    fill(db, ROWS)
     one(db, "SELECT dp_tier('t', 0.1, ?, 1e-6)", epsilon)
     order, limit = db.execute("SELECT filter_order, rate_limit FROM dp_tier").fetchone()
     admitted, message = 0, ""
@@ -189,12 +189,10 @@ def test_budgets_run_out_at_the_filter_order(path, weight, epsilon):
     each = laplace_curve(order, s, scale_of(clock))
     assert admitted == int(mp.mpf(limit) * order / each) > 3
     assert len(charges(db)) == admitted == one(db, "SELECT count(*) FROM dp_release")
-    read = []
-    db.create_function("read", 1, lambda x: read.append(x) or x)
-    assert "would exceed its budget" in error_of(
-        db, "SELECT dp_release('t', 'sum', 'SELECT read(x), unit FROM t', ?)",
-        json.dumps({"clip": CLIP, "weight": weight, **LAPLACE}))
-    assert not read and one(db, "SELECT dp_verify()") == "ok"
+    with reading(db) as reads:
+        assert "would exceed its budget" in error_of(
+            db, "SELECT dp_release('t', 'sum', 'SELECT x FROM t', ?)", json.dumps({"clip": CLIP, "weight": weight, **LAPLACE}))
+    assert not reads and one(db, "SELECT dp_verify()") == "ok"
     assert one(db, "SELECT spent_epsilon <= epsilon FROM dp_budget") == 1
     assert isinstance(release(db, "t", "r0", weight=weight), float)  # a replay costs nothing
 
@@ -329,12 +327,11 @@ def test_better_than_iterated_laplace(path, inner, outer):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
 def test_kinds_that_shrink_have_no_laplace(kind):
     db = ledger()
-    read = []
-    db.create_function("read", 1, lambda x: read.append(x) or x)
-    columns = ", ".join([f"read({c})" for c in ["1"] * len(KINDS[kind].columns.split())] + ["unit"])
-    message = error_of(db, "SELECT dp_release('a', ?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(LAPLACE))
+    columns = ", ".join(["x"] * max(1, len(KINDS[kind].columns.split())))
+    with reading(db) as reads:
+        message = error_of(db, "SELECT dp_release('a', ?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(LAPLACE))
     assert f"kind '{kind}' has no such mechanism (it has: ou)" in message
-    assert not read and not charges(db)
+    assert not reads and not charges(db)
 
 
 @pytest.mark.parametrize("value,wanted", [('"x"', "kind 'sum' has no such mechanism (it has: gaussian, laplace)"),
@@ -437,14 +434,18 @@ def test_the_two_forms_agree():
     """dp_sum() and dp_release() with the same name and parameters are one release: same value, no further charges."""
     db = ledger()
     value = release(db, "b")
-    assert one(db, "SELECT dp_release('b', 'sum', 'SELECT x, unit FROM t', ?)", json.dumps({"clip": CLIP, "name": "r", **LAPLACE})) == value
+    assert one(db, "SELECT dp_release('b', 'sum', 'SELECT x FROM t', ?)", json.dumps({"clip": CLIP, "name": "r", **LAPLACE})) == value
     assert len(charges(db)) == 2
 
 
 def test_shards_can_be_merged():
     """dp_merge() of two shards and dp_sum() over all rows, with the same name and parameters, are one release."""
     db = ledger()
-    db.execute("CREATE TABLE states AS SELECT dp_partial('sum', x, unit, ?) AS state FROM t GROUP BY unit % 2", ('{"clip":2.0}',))
+    db.execute("CREATE TABLE states(state)")
+    for part in (0, 1):
+        fill(db, ROWS[part::2])
+        db.execute("INSERT INTO states SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":2.0}')")
+    fill(db, ROWS)
     options = json.dumps({"name": "r", **LAPLACE})
     value = one(db, "SELECT dp_merge('b', state, ?) FROM states", options)
     assert release(db, "b") == value == one(db, "SELECT dp_merge('b', state, ?) FROM states", options)

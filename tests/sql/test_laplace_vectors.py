@@ -71,7 +71,7 @@ def last_release(path):
 
 def ask(db, kind, parameters, by_unit=True, tier="exact", form="query"):
     if form == "query":
-        sql, arguments = by_query(kind, parameters, by_unit, tier)
+        sql, arguments = by_query(kind, parameters, tier)
     else:
         call_, arguments = aggregate(kind, parameters, by_unit, tier)
         sql = f"SELECT {call_} FROM t"
@@ -146,7 +146,7 @@ def test_the_charge_is_the_curve_of_one_coordinate_with_the_whole_shift(path, ki
 @pytest.mark.parametrize("kind", VECTORS)
 def test_pure_tiers_take_every_kind(kind):
     db = connect()
-    one(db, "SELECT dp_init(?)", json.dumps({"unchecked": True, "unit": "unit"}))
+    one(db, "SELECT dp_init()")
     rate = call("dp_rdp_laplace", 1, 0.5, 1)
     one(db, "SELECT dp_tier('pure', ?, 1, 0, 'pure')", rate)
     fill(db, few_rows())
@@ -154,7 +154,7 @@ def test_pure_tiers_take_every_kind(kind):
         ask(db, kind, {**CALLS[kind], **LAPLACE}, tier="pure")
     assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(1, rel=1e-4)
     assert one(db, "SELECT releases_left FROM dp_budget") == 0
-    assert "would exceed its budget" in error_of(db, *flat(by_query(kind, {**CALLS[kind], **LAPLACE}, True, "pure")))
+    assert "would exceed its budget" in error_of(db, *flat(by_query(kind, {**CALLS[kind], **LAPLACE}, "pure")))
 
 
 def flat(call):
@@ -408,7 +408,7 @@ def threshold_of(terms, m, delta, reach, scale, g, factor):
     ("group_histogram", {"lo": -1, "hi": 5, "bins": 3, "clip": 8}, 1, 2, 2), ("group_median", {"lo": -1, "hi": 5, "bins": 256, "clip": 4}, 1, 2, 2)])
 def test_thresholds_follow_the_law(path, kind, more, terms, reach, factor):
     db = connect(path)
-    one(db, "SELECT dp_init(?)", json.dumps({"unchecked": True, "unit": "unit"}))
+    one(db, "SELECT dp_init()")
     one(db, "SELECT dp_tier('t', 0.2, 1e15, 0.5, 'rdp', 1e-6)")
     fill(db, few_rows())
     plan = json.loads(one(db, "SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps({**more, **LAPLACE, "max_groups": 3})))
@@ -435,11 +435,11 @@ def test_merged_states_are_the_whole(path, kind, whole):
     db = open_ledger({"exact": RATE}, path=path)
     parameters = {**PARAMETERS[kind][0], **LAPLACE}
     options = {k: v for k, v in parameters.items() if k in SHAPING} | ({"whole_units": True} if whole else {})
-    columns = ", ".join(KINDS[kind].columns.split() + ["unit"])
+    columns = ", ".join(KINDS[kind].columns.split()) or "1"
     states = []
     for part in (0, 1, 2):
         fill(db, [row for i, row in enumerate(rows) if (hash_of(row.unit) if whole else i) % 3 == part])
-        states.append(one(db, f"SELECT dp_partial(?, {columns}, ?) FROM t", kind, json.dumps(options)))
+        states.append(one(db, "SELECT dp_partial(?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(options)))
     states = [state for state in states if state is not None]
     rest = {k: v for k, v in parameters.items() if k not in SHAPING}
     db.execute("CREATE TABLE states(state)")
@@ -462,10 +462,10 @@ def hash_of(unit):
 def test_states_for_gaussian_noise_get_no_laplace_noise():
     db = open_ledger({"t": 1.0})
     fill(db, few_rows())
-    state = one(db, "SELECT dp_partial('avg', x, unit, '{\"lo\":0,\"hi\":5}') FROM t")
+    state = one(db, "SELECT dp_partial('avg', 'SELECT x FROM t', '{\"lo\":0,\"hi\":5}')")
     message = error_of(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
     assert "the states are for mechanism 'gaussian' (make them with \"mechanism\":\"laplace\")" in message
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":3}') FROM t")  # a single number is the same in both norms
+    state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":3}')")  # a single number is the same in both norms
     one(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
@@ -482,7 +482,7 @@ def test_replay_diffuse_and_no_refinement(path, kind):
     assert ask(db, kind, p, tier="middle") == middle == one(db, "SELECT dp_diffuse('r', 'middle')")
     outer = one(db, "SELECT dp_diffuse('r', 'outer')")
     assert (type(outer) is type(middle) or kind == "bounds") and ask(db, kind, p, tier="outer") == outer
-    assert "cannot be refined" in error_of(db, *flat(by_query(kind, {**p, "refine": True}, True, "inner")))
+    assert "cannot be refined" in error_of(db, *flat(by_query(kind, {**p, "refine": True}, "inner")))
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
     assert not unnoticed(path, [

@@ -13,7 +13,7 @@ import numpy
 import pytest
 from scipy import optimize, stats
 
-from noise_helpers import SEVEN, check_share, one, open_ledger, quick_path
+from noise_helpers import create_table, SEVEN, check_share, one, open_ledger, quick_path
 
 pytestmark = [pytest.mark.xdist_group("means"), pytest.mark.alarm(2e-9)]
 
@@ -26,9 +26,9 @@ def release(path, x, ratio, mechanism="gaussian", kind="group_avg"):
     """Releases the averages of KEYS groups, each with ROWS rows of the value x. In a sum of ROWS numbers in [-1, 1], the noise has
     a standard deviation near ROWS / ratio."""
     db = open_ledger({"inner": 1.25 * (ratio / ROWS) ** 2 / 2}, path=path)
-    db.execute("CREATE TABLE g(k, x, unit)")
+    create_table(db, "k, x, unit", "g")
     db.executemany("INSERT INTO g VALUES (?, ?, ?)", [(k, x, k * ROWS + i) for k in range(KEYS) for i in range(ROWS)])
-    one(db, "SELECT dp_release('inner', ?, 'SELECT k, x, unit FROM g', ?)", kind,
+    one(db, "SELECT dp_release('inner', ?, 'SELECT k, x FROM g', ?)", kind,
         json.dumps({"name": "r", "lo": LO, "hi": HI, "keys": list(range(KEYS)), "mechanism": mechanism}))
     return db
 

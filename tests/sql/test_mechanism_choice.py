@@ -8,7 +8,6 @@ import mpmath as mp
 import pytest
 from scipy import stats
 
-from conftest import unchecked
 from kinds_reference import KINDS, aggregate, by_query
 from kinds_tables import CALLS, few_rows, fill
 from mechanism_truth import continuous_laplace
@@ -21,7 +20,7 @@ LINEAR = [kind for kind in KINDS if not kind.startswith("ou_")]
 def ledger(*tiers):
     """Makes a ledger with tiers (name, rate, epsilon, delta, accountant) and a table of few rows."""
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked("{}"))
+    one(db, "SELECT dp_init(?)", "{}")
     for tier in tiers:
         one(db, "SELECT dp_tier(?, ?, ?, ?, ?)", *tier)
     fill(db, few_rows())
@@ -31,7 +30,7 @@ def ledger(*tiers):
 def ask(db, kind, tier, form="query", **more):
     parameters = {**CALLS[kind], **more}
     if form == "query":
-        sql, arguments = by_query(kind, parameters, True, tier)
+        sql, arguments = by_query(kind, parameters, tier)
     else:
         text, arguments = aggregate(kind, parameters, True, tier)
         sql = f"SELECT {text} FROM t"
@@ -60,9 +59,9 @@ def test_ou_kinds_stay_refused_at_pure_tiers():
 
 def test_states_keep_their_mechanism_at_a_pure_tier():
     db = ledger(("pure", 0.001, 1, 0, "pure"))
-    state = one(db, "SELECT dp_partial('avg', x, unit, '{\"lo\":0,\"hi\":5}') FROM t")
+    state = one(db, "SELECT dp_partial('avg', 'SELECT x FROM t', '{\"lo\":0,\"hi\":5}')")
     assert "has a budget of pure differential privacy" in error_of(db, "SELECT dp_merge('pure', ?)", state)
-    state = one(db, "SELECT dp_partial('sum', x, unit, '{\"clip\":5}') FROM t")  # a state with a single number fits both mechanisms
+    state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":5}')")  # a state with a single number fits both mechanisms
     one(db, "SELECT dp_merge('pure', ?)", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 

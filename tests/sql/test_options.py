@@ -40,19 +40,18 @@ def make(kind, protects):
     return db
 
 
-def call_of(kind, options, protects, tier="exact"):
+def call_of(kind, options, tier="exact"):
     if kind == "choice":
-        columns = "k" + ", unit" * (protects == "unit")
-        return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {columns} FROM t", json.dumps(options)]
-    return by_query(kind, options, protects == "unit", tier)
+        return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, "SELECT k FROM t", json.dumps(options)]
+    return by_query(kind, options, tier)
 
 
 def release(kind, options, protects):
     """Returns the error, or the exact figures and the answer of the release."""
     db = make(kind, protects)
-    sql, arguments = call_of(kind, options, protects)
+    sql, arguments = call_of(kind, options)
     if "refine" in options:  # something that the option refers to must exist already
-        outer, there = call_of(kind, {**options, "refine": False}, protects, "outer")
+        outer, there = call_of(kind, {**options, "refine": False}, "outer")
         db.execute(outer, there).fetchall()
     try:
         answer = one(db, sql, *arguments)
@@ -75,7 +74,7 @@ def differ(a, b):
 
 def known_options(kind, protects):
     options = {**BASE[kind], "colour": 1}
-    sql, arguments = call_of(kind, options, protects)
+    sql, arguments = call_of(kind, options)
     return re.search(r"known options: (.*)\)", error_of(make(kind, protects), sql, *arguments)).group(1).split(", ")
 
 
@@ -113,13 +112,13 @@ def test_a_protected_row_counts_once_and_has_one_key(kind):
     for clip, groups in several:
         given = {**options, "name": "r", "clip": clip, **({"max_groups": groups, "key_share": 0.5} if private else {})}
         db = make(kind, "row")
-        sql, arguments = call_of(kind, given, "row")
+        sql, arguments = call_of(kind, given)
         one(db, sql, *arguments)
         kept = json.loads(one(db, "SELECT options FROM dp_release WHERE name = 'r'"))
         assert kept["clip"] == several[1][0] and (not private or kept["max_groups"] == 1)
         found.append((db.execute(DESIGN).fetchall(), kept))
         # The release with larger bounds is the same release, so the same name replays it.
-        sql, arguments = call_of(kind, {**given, "clip": several[1][0]}, "row")
+        sql, arguments = call_of(kind, {**given, "clip": several[1][0]})
         one(db, sql, *arguments)
         assert one(db, "SELECT count(*) FROM dp_charge") == 1
     assert found[0] == found[1]

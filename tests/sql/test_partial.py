@@ -14,11 +14,10 @@ import struct
 
 import pytest
 
-from conftest import INIT
-from fixed_noise import COLUMNS, EXACT, books, compare, options_of, run_fixed, story
+from fixed_noise import COLUMNS, EXACT, books, compare, options_of, run_fixed, TIERS
 from kinds_reference import KINDS, Row, identity
 from kinds_tables import cases, fill, random_table
-from noise_helpers import connect, one, open_ledger, quick_path
+from noise_helpers import connect, one, quick_path
 from states_reference import Decoded, added
 
 SHAPING = ("clip", "lo", "hi", "dim", "bins", "grid", "keys", "max_groups")  # the parameters in a state; dp_merge() gets all others
@@ -35,17 +34,31 @@ def rest(parameters):
 # ---- shards ------------------------------------------------------------------------------------------------------
 
 
-def partial(db, kind, parameters, protects="unit", whole=False, source="t"):
-    options = {**shape(parameters), "protects": protects}
-    if whole:
-        options["whole_units"] = True
-    columns = COLUMNS[kind] + ["unit"] * (protects == "unit")
-    return one(db, f"SELECT dp_partial(?, {''.join(c + ', ' for c in columns)}?) FROM {source}", kind, json.dumps(options))
+def policy(adjacency="add-remove", protects="unit", tables=("t",)):
+    """Returns the SQL statements that make a ledger and protect tables, which may exist already."""
+    unit = ", 'unit'" if protects == "unit" else ""
+    return [f"SELECT dp_init('{json.dumps({'adjacency': adjacency, 'protects': protects})}')"] + [
+        statement for table in tables for statement in (f"CREATE TABLE IF NOT EXISTS {table}(k, x, v, unit)", f"SELECT dp_protect('{table}'{unit})")]
 
 
-def nothing(db, kind, parameters, protects="unit", whole=False):
-    options = {**shape(parameters), "protects": protects, **({"whole_units": True} if whole else {})}
-    return one(db, "SELECT dp_partial(?, ?)", kind, json.dumps(options))
+def story(adjacency, protects, tables=("t",)):
+    return policy(adjacency, protects, tables) + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
+
+
+def database(protects="unit", tables=("t",), tier=False):
+    db = connect()
+    for statement in policy("add-remove", protects, tables) + ["SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)"] * tier:
+        db.execute(statement).fetchall()
+    return db
+
+
+def question(kind, source="t"):
+    return f"SELECT {', '.join(COLUMNS[kind]) or '1'} FROM {source}"
+
+
+def partial(db, kind, parameters, whole=False, source="t"):
+    options = {**shape(parameters), **({"whole_units": True} if whole else {})}
+    return one(db, "SELECT dp_partial(?, ?, ?)", kind, question(kind, source), json.dumps(options))
 
 
 def scatter(rng, rows, count, whole):
@@ -59,15 +72,14 @@ def scatter(rng, rows, count, whole):
     return shards
 
 
-def states_of(db, shards, kind, parameters, protects, whole):
-    """Returns the states of the shards, with NULL for a shard without rows, and one additional state that was made from no rows.
-    `db` is any connection without a ledger."""
+def states_of(db, shards, kind, parameters, whole, table="t"):
+    """Returns the states of the shards, and one more state of a shard without rows."""
     states = []
-    for shard in shards:
-        fill(db, shard)
-        states.append(partial(db, kind, parameters, protects, whole))
-        assert (states[-1] is None) == (not shard)
-    return states + [nothing(db, kind, parameters, protects, whole)]
+    for shard in [*shards, []]:
+        db.execute(f"DELETE FROM {table}")
+        db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", shard)
+        states.append(partial(db, kind, parameters, whole, table))
+    return states
 
 
 # ---- one release, two ways --------------------------------------------------------------------------------------
@@ -80,38 +92,32 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
     """Compares the path, values, charges and ledger of every kind over random tables, shards and orders of states. Then refines
     the release, if possible, and diffuses it."""
     rng = random.Random(f"{protects} {whole} {adjacency}")
-    shard_db = connect()
+    every = [(kind, parameters) for kind in KINDS for parameters in EXACT[kind] if not kind.endswith("count_distinct") or protects == "unit"]
+    tables = [f"t{number}" for number in range(len(every))]
+    shard_db = database(protects, tables)
     with quick_path() as path:
         single, merged = path + "-single", path + "-merged"
-        direct, indirect = story(adjacency, protects), story(adjacency, protects)
+        direct, indirect = story(adjacency, protects, tables), story(adjacency, protects, tables)
         with sqlite3.connect(single) as rows_db, sqlite3.connect(merged) as states_db:
             states_db.execute("CREATE TABLE s(i, place, state)")
-            number = 0
-            for kind in KINDS:
-                if kind.endswith("count_distinct") and protects == "row":
-                    continue
-                for parameters in EXACT[kind]:
-                    number += 1
-                    rows = random_table(rng)
-                    count = rng.choice([1, 2, 3, 7])
-                    states = states_of(shard_db, scatter(rng, rows, count, whole), kind, parameters, protects, whole)
-                    rng.shuffle(states)
-                    rows_db.execute(f"CREATE TABLE t{number}(k, x, v, unit)")
-                    rows_db.executemany(f"INSERT INTO t{number} VALUES (?, ?, ?, ?)", rows)
-                    states_db.executemany("INSERT INTO s VALUES (?, ?, ?)", [(number, j, s) for j, s in enumerate(states)])
-                    columns = ", ".join(COLUMNS[kind] + ["unit"] * (protects == "unit"))
-                    can_refine = "max_groups" not in parameters
-                    weight = rng.choice([{}, {"weight": 0.375}])
-                    for tier, more in ([("middle", {}), ("exact", {"refine": True})] if can_refine else [("exact", {})]):
-                        seed = f"SELECT fixed_seed({rng.getrandbits(48)})"
-                        more = {**weight, **more, "name": f"n{number}"}
-                        direct += [seed, f"SELECT dp_release('{tier}', '{kind}', 'SELECT {columns} FROM t{number}',"
-                                   f" {options_of(parameters, **more)})"]
-                        indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of(rest(parameters), **more)})"
-                                     f" FROM s WHERE i = {number} ORDER BY place"]
-                    outer = [f"SELECT dp_diffuse('n{number}', 'outer')"]
-                    direct += outer
-                    indirect += outer
+            for number, ((kind, parameters), table) in enumerate(zip(every, tables)):
+                rows = random_table(rng)
+                states = states_of(shard_db, scatter(rng, rows, rng.choice([1, 2, 3, 7]), whole), kind, parameters, whole, table)
+                rng.shuffle(states)
+                rows_db.execute(f"CREATE TABLE {table}(k, x, v, unit)")
+                rows_db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", rows)
+                states_db.executemany("INSERT INTO s VALUES (?, ?, ?)", [(number, j, s) for j, s in enumerate(states)])
+                can_refine = "max_groups" not in parameters
+                weight = rng.choice([{}, {"weight": 0.375}])
+                for tier, more in ([("middle", {}), ("exact", {"refine": True})] if can_refine else [("exact", {})]):
+                    seed = f"SELECT fixed_seed({rng.getrandbits(48)})"
+                    more = {**weight, **more, "name": f"n{number}"}
+                    direct += [seed, f"SELECT dp_release('{tier}', '{kind}', '{question(kind, table)}', {options_of(parameters, **more)})"]
+                    indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of(rest(parameters), **more)})"
+                                 f" FROM s WHERE i = {number} ORDER BY place"]
+                outer = [f"SELECT dp_diffuse('n{number}', 'outer')"]
+                direct += outer
+                indirect += outer
         run_fixed(single, direct)
         run_fixed(merged, indirect)
         compare(single, merged)
@@ -123,25 +129,25 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
 def test_merged_with_other_mechanisms(protects, whole, adjacency):
     """Tests mechanisms other than the Gaussian: choices, and Laplace noise."""
     rng = random.Random(f"mechanisms {protects} {whole} {adjacency}")
-    direct, indirect = ([*story(adjacency, protects), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))
-    candidates = {"candidates": ["a", "b", "3", "nobody's"]}
-    shard_db = connect()
+    asked = [("choice", "k", {"candidates": ["a", "b", "3", "nobody's"]}, "exponential"),
+             ("choice", "k", {"candidates": ["a", "b", "3", "nobody's"]}, "response"),
+             ("sum", "x", {"clip": 2.5}, "laplace"), ("count", "x", {"clip": 1}, "laplace")]
+    tables = [f"t{i}" for i in range(len(asked))]
+    direct, indirect = ([*story(adjacency, protects, tables), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))
+    shard_db = database(protects, tables)
     with quick_path() as path, sqlite3.connect(path + "1") as rows_db, sqlite3.connect(path + "2") as states_db:
         states_db.execute("CREATE TABLE s(i, state)")
-        for i, (kind, columns, parameters, mechanism) in enumerate(
-                [("choice", "k", candidates, "exponential"), ("choice", "k", candidates, "response"),
-                 ("sum", "x", {"clip": 2.5}, "laplace"), ("count", "x", {"clip": 1}, "laplace")]):
-            rows = random_table(rng, 30)
-            columns = ", ".join([columns] + ["unit"] * (protects == "unit"))
-            options = json.dumps({**parameters, "protects": protects, **({"whole_units": True} if whole else {})})
+        for i, (kind, column, parameters, mechanism) in enumerate(asked):
+            rows, sql = random_table(rng, 30), f"SELECT {column} FROM t{i}"
+            options = json.dumps({**parameters, **({"whole_units": True} if whole else {})})
             rows_db.execute(f"CREATE TABLE t{i}(k, x, v, unit)")
             rows_db.executemany(f"INSERT INTO t{i} VALUES (?, ?, ?, ?)", rows)
-            for shard in filter(None, scatter(rng, rows, 3, whole)):
-                fill(shard_db, shard)
-                state = one(shard_db, f"SELECT dp_partial(?, {columns}, ?) FROM t", kind, options)
-                states_db.execute("INSERT INTO s VALUES (?, ?)", (i, state))
+            for shard in scatter(rng, rows, 3, whole):
+                shard_db.execute(f"DELETE FROM t{i}")
+                shard_db.executemany(f"INSERT INTO t{i} VALUES (?, ?, ?, ?)", shard)
+                states_db.execute("INSERT INTO s VALUES (?, ?)", (i, one(shard_db, "SELECT dp_partial(?, ?, ?)", kind, sql, options)))
             seed, more = f"SELECT fixed_seed({i})", {"name": f"n{i}", "mechanism": mechanism}
-            direct += [seed, f"SELECT dp_release('few', '{kind}', 'SELECT {columns} FROM t{i}', {options_of(parameters, **more)})"]
+            direct += [seed, f"SELECT dp_release('few', '{kind}', '{sql}', {options_of(parameters, **more)})"]
             indirect += [seed, f"SELECT dp_merge('few', state, {options_of(more)}) FROM s WHERE i = {i}"]
         rows_db.commit()
         states_db.commit()
@@ -153,8 +159,8 @@ def test_merged_with_other_mechanisms(protects, whole, adjacency):
 def test_noise_of_the_program_is_known():
     """Control: with another seed or with other data, the ledgers differ."""
     def release(path, seed, x):
-        run_fixed(path, story("add-remove", "row") + [f"SELECT fixed_seed({seed})",
-                                                      f"SELECT dp_release('exact', 'sum', 'VALUES ({x})', '{{\"clip\":1}}')"])
+        run_fixed(path, story("add-remove", "row") + [f"INSERT INTO t(x) VALUES ({x})", f"SELECT fixed_seed({seed})",
+                                                      "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1}')"])
         return books(path)["dp_path"]
     with quick_path() as path:
         first = release(path + "1", 7, 0.5)
@@ -170,7 +176,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
     """A unit that is added, removed or replaced changes the merged totals by at most the sensitivity, for any distribution of its
     rows. The noise is the same, so the difference of two points is the difference of their totals."""
     rng = random.Random(f"neighbours {protects} {whole} {adjacency}")
-    shard_db = connect()
+    shard_db = database(protects)
     with quick_path() as path:
         statements, pairs, seen = story(adjacency, protects), [], 0
         with sqlite3.connect(path) as db:
@@ -185,7 +191,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
                     names = []
                     for rows in (base + mine, base + other):
                         seen += 1
-                        states = states_of(shard_db, scatter(rng, rows, 3, whole), kind, parameters, protects, whole)
+                        states = states_of(shard_db, scatter(rng, rows, 3, whole), kind, parameters, whole)
                         db.executemany("INSERT INTO s VALUES (?, ?)", [(seen, s) for s in states])
                         names.append(f"n{seen}")
                         statements += [f"SELECT fixed_seed({len(pairs)})",
@@ -212,10 +218,10 @@ def test_units_that_span_shards_are_bounded_once():
     """Without whole_units, dp_merge() adds up the rows of a unit over all shards before it bounds the unit. With the option, the
     owner promises that each unit is in one shard. If the promise is false, the unit counts once for each shard that has its
     rows."""
-    db = open_ledger({"exact": 1e6})
+    db = database(tier=True)
     shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
     for whole, total in ((False, 1.0), (True, 4.0)):
-        states = states_of(connect(), shards, "sum", {"clip": 1}, "unit", whole)
+        states = states_of(database(), shards, "sum", {"clip": 1}, whole)
         assert abs(merged(db, states) - total) < 0.01
 
 
@@ -223,20 +229,19 @@ def test_units_that_span_shards_are_bounded_once():
 def test_states_are_what_they_say(kind, protects, whole):
     """Independent code reads the states. The states of shards add up to the state of one database, in any order."""
     rng = random.Random(f"{kind} {protects} {whole}")
-    db = connect()
+    db = database(protects)
     for parameters in EXACT[kind]:
         rows = random_table(rng)
-        states = [s for s in states_of(db, scatter(rng, rows, 3, whole), kind, parameters, protects, whole) if s]
+        states = states_of(db, scatter(rng, rows, 3, whole), kind, parameters, whole)
         rng.shuffle(rows)
-        fill(db, rows)
-        alone = partial(db, kind, parameters, protects, whole)
-        empty = Decoded(nothing(db, kind, parameters, protects, whole)).by_name()
-        assert all(set(n) == {0} for n in empty.values())
+        alone, empty = states_of(db, [rows], kind, parameters, whole)
+        assert all(set(n) == {0} for n in Decoded(empty).by_name().values())
         found = added([alone])
         assert {name: n for name, n in added(states).items() if name in found or any(n)} == found
         decoded = Decoded(alone)
         assert decoded.parameters["kind"] == kind and decoded.parameters["protects"] == protects
-        assert decoded.parameters["whole_units"] == whole
+        assert decoded.parameters["sql"] == question(kind) and decoded.parameters["tables"] == {"t": "protected"}
+        assert decoded.parameters["whole_units"] == (whole or protects == "row")
         for bound in ("clip", "lo", "hi"):
             if bound in parameters and (bound, protects) != ("clip", "row"):  # if clip is at most one row
                 assert struct.unpack(">d", bytes.fromhex(decoded.parameters[bound])) == (parameters[bound],)
@@ -247,13 +252,10 @@ def test_selection_of_keys_is_of_max_groups():
     """A unit with more than max_groups keys keeps max_groups keys. If units are whole, dp_partial() chooses these keys;
     otherwise dp_merge() chooses them."""
     rows = [Row(f"k{i}", 1.0, None, u) for u in range(50) for i in range(10)]
-    shard_db = connect()
-    db = connect()
-    one(db, INIT)
-    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
+    shard_db, db = database(), database(tier=True)
     for whole in (False, True):
         shards = scatter(random.Random(5), rows, 4, whole)
-        states = [s for s in states_of(shard_db, shards, "group_count", {"max_groups": 3, "clip": 3}, "unit", whole) if s]
+        states = states_of(shard_db, shards, "group_count", {"max_groups": 3, "clip": 3}, whole)
         counts = json.loads(merged(db, states))
         assert abs(sum(counts.values()) - 150) < 30  # the noise of a key is clip/1414
 
@@ -285,89 +287,78 @@ def refused_merge(db, states, **named):
 
 @pytest.fixture
 def shard():
-    db = connect()
+    db = database()
     fill(db, [Row("a", 1.5, "[1,2,3]", 1), Row("b", 2.5, "[1,2,3]", "two"), Row(None, None, None, None)])
     return db
 
 
 @pytest.fixture
 def ledger():
-    db = connect()
-    one(db, INIT)
-    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
-    return db
+    return database(tier=True)
+
+
+KNOWN = "(known options: mechanism, clip, steps, whole_units)"
 
 
 @pytest.mark.parametrize("arguments,message", [
-    ("'sum', x, unit, '{}'", "clip is missing (the bound on what one unit contributes)"),
-    ("'sum', x, '{\"clip\":1}'", "kind 'sum' takes (kind, x, unit, options) where units are protected"),
-    ("'sum', x, unit, '{\"clip\":1,\"protects\":\"row\"}'", "kind 'sum' takes (kind, x, options) where rows are protected"),
-    ("'group_sum', k, unit, '{\"clip\":1}'", "kind 'group_sum' takes (kind, key, x, unit, options) where units are"
-     " protected"),
-    ("'sum', x, unit, 'name'", "options must be a JSON object or NULL, not another text"),
-    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
-    ("'count', x, unit, '{\"protects\":\"people\"}'", "protects must be 'unit' or 'row'"),
-    ("'count', x, '{\"protects\":\"row\",\"whole_units\":true}'", "whole_units is for units: leave it out, or protects"),
-    ("'count', x, unit, '{\"whole_units\":1}'", "whole_units must be true or false"),
-    ("'count_distinct', unit, '{\"protects\":\"row\"}'", "the ledger protects rows, and every row is a unit (use dp_count)"),
-    ("'median', x, unit, '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
-    ("'count', x, unit, iif(x > 2, NULL, '{\"clip\":1}')", "kind and options must be the same for every row"),
-    ("x, x, unit, NULL", "kind and options must be the same for every row (one of them is a column)"),
-    ("'x', x, unit, NULL", "unknown kind (known kinds: count, count_distinct,"),
+    ("'sum', 'SELECT x FROM t', '{}'", "clip is missing (the bound on what one unit contributes)"),
+    ("'sum', 'SELECT x, unit FROM t', '{\"clip\":1}'", "sql must give 1 column (x), not 2; the policy names the unit"),
+    ("'group_sum', 'SELECT k FROM t', '{\"clip\":1}'", "sql must give 2 columns (key, x), not 1; the policy names the unit"),
+    ("'sum', 'SELECT x FROM t', 'name'", "options must be a JSON object or NULL, not another text"),
+    ("'sum', '{\"clip\":1}'", "clip is missing (the bound on what one unit contributes)"),
+    ("'sum', x, '{\"clip\":1}'", "sql must be the text of one SELECT, not a number"),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"name\":\"n\"}'", "unknown option " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"weight\":1}'", "unknown option " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"protects\":\"row\"}'", "unknown option " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
+    ("'count', 'SELECT x FROM t', '{\"whole_units\":1}'", "whole_units must be true or false"),
+    ("'median', 'SELECT x FROM t', '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
+    ("'x', 'SELECT x FROM t', NULL", "unknown kind (known kinds: count, count_distinct,"),
 ])
 def test_refusals_of_dp_partial(shard, arguments, message):
     found = refusal(shard, f"SELECT dp_partial({arguments}) FROM t WHERE x IS NOT NULL")
     assert found == "dp_partial: " + message or message.endswith(",") and found.startswith("dp_partial: " + message)
 
 
-def test_dp_partial_needs_no_ledger_and_charges_nothing(shard, ledger, tmp_path):
-    path = tmp_path / "shard.db"
-    db = connect(str(path))
-    fill(db, [Row("a", 1.0, None, 1)])
-    assert isinstance(partial(db, "count", {"clip": 1}), bytes)
-    assert [p.name for p in tmp_path.iterdir()] == ["shard.db"]
-    assert partial(db, "count", {"clip": 1}, source="t WHERE 0") is None
-    fill(ledger, [Row("a", 1.0, None, 1)])
-    partial(ledger, "count", {"clip": 1})
+def test_dp_partial_charges_nothing_and_needs_a_policy(shard, ledger):
+    assert isinstance(partial(ledger, "count", {"clip": 1}), bytes)
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 0
+    assert refusal(connect(), "SELECT dp_partial('count', 'SELECT 1 FROM t')") == (
+        "dp_partial: no privacy ledger for ':memory:' (run SELECT dp_init())")
 
 
-def test_no_view_or_trigger(shard, ledger):
-    for db in (shard, ledger):
-        db.execute("CREATE TABLE IF NOT EXISTS r(x)")
-        db.execute("CREATE VIEW w AS SELECT dp_partial('count', 1, 1, NULL) AS state")
-        db.execute("CREATE VIEW m AS SELECT dp_merge('exact', x'') AS state")
-        db.execute("CREATE VIEW e AS SELECT dp_partial('count', NULL, '{\"clip\":1}') AS state")
-        for view, name in (("w", "dp_partial"), ("m", "dp_merge"), ("e", "dp_partial")):
-            assert refusal(db, f"SELECT * FROM {view}") == f"unsafe use of {name}()"
-        db.execute("CREATE TRIGGER g AFTER INSERT ON r BEGIN SELECT dp_partial('count', 1, 1, NULL); END")
-        assert refusal(db, "INSERT INTO r VALUES (1)") == "unsafe use of dp_partial()"
+def test_no_view_or_trigger(shard):
+    shard.execute("CREATE TABLE r(x)")
+    shard.execute("CREATE VIEW w AS SELECT dp_partial('count', 'SELECT 1 FROM t') AS state")
+    shard.execute("CREATE VIEW m AS SELECT dp_merge('exact', x'') AS state")
+    for view, name in (("w", "dp_partial"), ("m", "dp_merge")):
+        assert refusal(shard, f"SELECT * FROM {view}") == f"unsafe use of {name}()"
+    shard.execute("CREATE TRIGGER g AFTER INSERT ON r BEGIN SELECT dp_partial('count', 'SELECT 1 FROM t'); END")
+    assert refusal(shard, "INSERT INTO r VALUES (1)") == "unsafe use of dp_partial()"
 
 
 def test_a_state_that_is_too_large_says_what_to_do(shard):
     if not hasattr(shard, "setlimit"):
         pytest.skip("Connection.setlimit() is of Python 3.11")
-    shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200)
+    shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 250)
     assert "(make more shards, or, where all rows of a unit are in one, say \"whole_units\":true)" in refusal(
-        shard, "SELECT dp_partial('sum', x, unit, '{\"clip\":1}') FROM t")
+        shard, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')")
 
 
 def test_states_that_do_not_fit(shard, ledger):
-    count = partial(shard, "count", {"clip": 2})
-    for kind, parameters, protects, whole in (("count", {"clip": 2.0000000000000004}, "unit", False), ("sum", {"clip": 2}, "unit", False),
-                                              ("count", {"clip": 2}, "unit", True), ("count", {"clip": 1}, "row", False)):
-        message = refused_merge(ledger, [count, partial(shard, kind, parameters, protects, whole)])
-        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"protects":"unit","whole_units":false} and {"kind":')
-    assert refused_merge(ledger, [partial(shard, "count", {"clip": 1}, "row")]) == (
-        'dp_merge: the ledger protects units and the state rows (make it with "protects":"unit")')
-    rows = open_ledger({"exact": 1.0}, '{"protects":"row"}')
-    assert refused_merge(rows, [count]) == 'dp_merge: the ledger protects rows and the state units (make it with "protects":"row")'
+    rows = database("row")
+    count, of_rows = partial(shard, "count", {"clip": 2}), partial(rows, "count", {})
+    for other in (partial(shard, "count", {"clip": 2.0000000000000004}), partial(shard, "sum", {"clip": 2}), partial(shard, "count", {"clip": 2}, True),
+                  of_rows):
+        message = refused_merge(ledger, [count, other])
+        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"whole_units":false} and {"kind":')
+    assert refused_merge(ledger, [of_rows]) == "dp_merge: the ledger protects units and that of the state rows (both must be the same)"
+    one(rows, "SELECT dp_tier('exact', 1, 1e15, 1e-6)")
+    assert refused_merge(rows, [count]) == "dp_merge: the ledger protects rows and that of the state units (both must be the same)"
     assert refused_merge(ledger, [count, partial(shard, "count", {"clip": 2}), count]) == "dp_merge: one state is there twice (each shard once)"
     assert refused_merge(ledger, [None, None]) == (
-        "dp_merge: no state reached it (where all shards may be empty, add the state of nothing: dp_partial(kind, options))")
+        "dp_merge: no state reached it (a shard without rows has a state, too)")
     assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not a text"
     assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not a number"
     assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
@@ -380,7 +371,7 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
     assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho, t)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1]"
-    assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
+    assert refusal(connect(), "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
         "dp_merge: the name stands for one release, but the statement evaluates it more than once (leave the name out)")
 
@@ -430,7 +421,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
         assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
     for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
                             (units, b'"3ff0000000000000"', b'"3FF0000000000000"'), (units, b'"3ff0000000000000"', b'"bff0000000000000"'),
-                            (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '),
+                            (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '), (units, b'"protected"', b'"public"   '),
                             (units, b'{"kind"', b'["kind"'), (units, b'"kind"', b'"kinx"'), (units, b'"whole_units":false', b'"whole_units":"als"'),
                             (keys, b'"max_groups":4', b'"max_groups":-'),
                             (keys, b'"max_groups":4', b'"max_groups" :'), (units, b"clip", b"cl\0p")):
@@ -481,8 +472,7 @@ def test_names(shard, ledger):
 
 def test_budget(shard):
     """A merge that exceeds the budget is refused with the same message as the aggregate, and leaves nothing behind."""
-    db = connect()
-    one(db, INIT)
+    db = database()
     one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6, 'gdp')")
     fill(db, shard.execute("SELECT * FROM t").fetchall())
     message = ""
@@ -515,7 +505,8 @@ def test_several_merges_in_one_statement(shard, ledger):
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 2
 
 
-def test_no_merge_inside_a_release(shard, ledger):
+def test_no_merge_and_no_state_inside_a_question(shard, ledger):
     state = partial(shard, "count", {"clip": 1})
-    message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT dp_merge(''exact'', x''{state.hex()}''), 1', '{{\"clip\":1}}')")
-    assert "a release cannot read from another release" in message or "unsafe use" in message
+    for call in (f"dp_merge(''exact'', x''{state.hex()}'')", "dp_partial(''count'', ''SELECT 1 FROM t'')"):
+        message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT {call} FROM t', '{{\"clip\":1}}')")
+        assert "a question cannot use" in message or "no such function" in message

@@ -87,12 +87,9 @@ def test_without_options_and_with_a_limit_of_steps():
 
 
 @pytest.mark.parametrize("call, reason", [
-    ("dp_partial('sum', minutes, patient, '{\"clip\":5}') FROM visit", "in a ledger with a policy it takes (kind, sql, options)"),
     ("dp_partial('sum', minutes, '{\"clip\":5}') FROM visit", "sql must be the text of one SELECT, not a number"),
-    ("dp_partial('sum', 'SELECT minutes FROM visit', '{\"clip\":5}') FROM visit", "a question stands alone in its SELECT"),
     ("dp_partial('sum', 'SELECT minutes, patient FROM visit', '{\"clip\":5}')", "must give 1 column (x), not 2"),
     ("dp_partial('sum', 'SELECT x FROM secret', '{\"clip\":5}')", "neither protected nor public"),
-    ("dp_partial('sum', 'SELECT minutes FROM visit', '{\"clip\":5,\"protects\":\"row\"}')", "only where units are protected"),
     ("dp_partial('sum', 'SELECT minutes FROM visit', '{\"clip\":5,\"tables\":{}}')", "unknown option"),
     ("dp_partial('sum', '{\"clip\":5}')", "clip"),
     ("dp_partial('sgd', 'SELECT 1, 2 FROM visit', NULL)", "has no states"),
@@ -110,14 +107,8 @@ def test_what_does_not_merge():
     state = one(db, ask, "SELECT minutes FROM visit")
     other = one(db, ask, "SELECT minutes FROM visit WHERE ward = 'a'")
     assert "different parameters" in refused(db, "SELECT dp_merge('t', s) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
-    named = one(connect(), "SELECT dp_partial('sum', 1, 2, '{\"clip\":5}')")  # without a ledger, the call gives the unit of each row
-    assert "no question made the state" in refused(db, "SELECT dp_merge('t', ?)", named)
     public = shard([], ["SELECT dp_init()", "SELECT dp_public('visit')", "SELECT dp_protect('exam', 'visit')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
     assert "does not declare in the same way" in refused(public, "SELECT dp_merge('t', ?)", state)
-    free = shard([], ["SELECT dp_init('{\"unchecked\":true}')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
-    assert isinstance(one(free, "SELECT dp_merge('t', ?)", state), float)  # an unchecked ledger accepts the state
     assert one(db, "SELECT count(*) FROM dp_charge") == one(public, "SELECT count(*) FROM dp_charge") == 0
-    rows = shard([], ["SELECT dp_init('{\"protects\":\"row\"}')", "SELECT dp_protect('visit')"])
-    assert "only where units are protected" in refused(rows, ask, "SELECT minutes FROM visit")
     empty = shard([], ["SELECT dp_init()"])
     assert "no table is protected yet" in refused(empty, ask, "SELECT minutes FROM visit")

@@ -11,11 +11,11 @@ import sqlite3
 from fractions import Fraction
 
 import pytest
-from conftest import KINDS as KNOWN_KINDS, unchecked
+from conftest import KINDS as KNOWN_KINDS
 import scipy.special
 from scipy.stats import norm
 
-from conftest import INIT, TIERS, add_tiers, add_visits, connect, create, one, refused
+from conftest import add_tiers, add_visits, connect, create, INIT, interrupted, make_ledger, one, refused, TIERS
 
 KINDS = {"count": (1, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "centre": 40}),
          "ou_sum": (10, {"theta": 0.3, "rho": 12, "centre": -3})}
@@ -24,9 +24,8 @@ KINDS = {"count": (1, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "cent
 def memory(adjacency="add-remove", protects="unit", tiers=TIERS):
     db = connect(":memory:")
     add_visits(db)
-    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"adjacency": adjacency, "protects": protects})))
+    make_ledger(db, json.dumps({"adjacency": adjacency, "protects": protects}), "visits, patient" if protects == "unit" else "visits")
     add_tiers(db, tiers)
-    db.query = "SELECT minutes, patient FROM visits" if protects == "unit" else "SELECT minutes FROM visits"
     return db
 
 
@@ -47,7 +46,7 @@ def plan(db, tier, kind, clip, options=None):
 def release(db, tier, kind, clip, options=None):
     """Makes the release, and returns its name in the ledger."""
     options = dict(options or {}, **({} if clip is None else {"clip": clip}))
-    one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, db.query, json.dumps(options))
+    one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, "SELECT minutes FROM visits", json.dumps(options))
     return options.get("name") or one(db, "SELECT name FROM dp_release ORDER BY id DESC LIMIT 1")
 
 
@@ -317,7 +316,7 @@ def test_an_array_that_does_not_fit_together_is_refused():
     assert message.startswith(f"dp_plan: plan {left} of the array: tier 'a' would exceed its budget")
     for _ in range(left):
         release(db, "a", "count", 1)
-    refused(db, "SELECT dp_release('a', 'count', ?, '{\"clip\":1}')", db.query)
+    refused(db, "SELECT dp_release('a', 'count', ?, '{\"clip\":1}')", "SELECT minutes FROM visits")
 
 
 GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
@@ -354,7 +353,6 @@ def test_malformed_arrays(array, message):
 
 def test_a_plan_charges_and_stores_nothing(path):
     db = create(path)
-    db.query = "SELECT minutes, patient FROM visits"
     release(db, "region", "sum", 10, {"name": "a"})
     ledger = pathlib.Path(f"{path}-ledger")
     before = [hashlib.sha256(p.read_bytes()).digest() for p in (ledger, path)]
@@ -387,13 +385,13 @@ def test_a_plan_charges_and_stores_nothing(path):
 def test_a_plan_is_refused_with_the_error_of_the_release(tier, kind, clip, options):
     db = memory()
     release(db, "region", "sum", 10, {"name": "here"})
-    refused(db, "SELECT dp_release('region', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1',"
+    interrupted(db, "SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits',"
                 """ '{"clip":10,"name":"failed"}')""")
     one(db, "SELECT dp_tier('poor', 0.00005, dp_zcdp_epsilon(0.00006, 1e-6), 1e-6)")
     release(db, "poor", "sum", 10, {})
     planned = refused(db, "SELECT dp_plan(?, ?, ?, ?)", tier, kind, clip, json.dumps(options))
     more = {} if clip is None else {"clip": clip}
-    released = refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, db.query, json.dumps({**options, **more}))
+    released = refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, "SELECT minutes FROM visits", json.dumps({**options, **more}))
     assert planned.removeprefix("dp_plan: ") == released.removeprefix("dp_release: ")
     assert planned.startswith("dp_plan: ")
 
@@ -459,8 +457,8 @@ def test_interval_ends_are_rounded_outward():
     """If a value is large compared with its noise, the ends of its interval are on a coarse grid, and lie outside the true
     interval."""
     db = memory(tiers=[("clinic", 1e6, 1e15, 1e-6)])
-    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT 1e7, i FROM n"
-    one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", rows, '{"clip":1e7,"name":"a"}')
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) INSERT INTO visits SELECT -i, 1e7 FROM n")
+    one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', ?)", '{"clip":1e7,"name":"a"}')
     value, stddev = db.execute("SELECT value, stddev FROM dp_value").fetchone()
     wrong = []
     for percent in range(5, 100, 5):
@@ -490,7 +488,7 @@ def test_interval_errors(arguments, message):
     for name in ("a", "gone"):
         release(db, "clinic", "sum", 10, {"name": name})
     one(db, "SELECT dp_discard('gone')")
-    refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1',"
+    interrupted(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits',"
                 """ '{"clip":10,"name":"failed"}')""")
     got = refused(db, "SELECT dp_interval(?, ?, ?, ?)", *arguments)
     assert got.startswith("dp_interval: ") and (message is None or got == "dp_interval: " + message)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from conftest import connect, INIT, one, refused, unchecked
+from conftest import connect, INIT, make_ledger, one, refused
 
 LO, HI, ROWS = 10.0, 50.0, 60000
 HALF = (HI - LO) / 2
@@ -16,7 +16,9 @@ BOUNDS = {"lo": LO, "hi": HI}
 
 def books(tiers, *, row="row"):
     db = connect(":memory:")
-    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"protects": row})))
+    db.execute("CREATE TABLE t(k, unit)")
+    db.execute("INSERT INTO t VALUES ('a', 1)")
+    make_ledger(db, json.dumps({"protects": row}), "t, unit" if row == "unit" else "t")
     for tier in tiers:
         one(db, f"SELECT dp_tier({', '.join('?' * len(tier))})", *tier)
     return db
@@ -37,7 +39,7 @@ def half_widths(db, kind, query, options):
 
 def rows(x, columns=""):
     """Returns a query of ROWS rows. Row number i has the value of x, an SQL expression of i."""
-    return f"WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT {columns}{x} FROM n"
+    return f"SELECT {columns}{x} FROM n"
 
 
 EVENLY = f"{LO} + (i + 0.5) / {ROWS} * {HI - LO}"
@@ -66,6 +68,8 @@ def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio
         pytest.skip("the noise of OU kinds is Gaussian")
     db = books([("t", 0.5, 50.0, 1e-6)])
     options = {**options, **({"mechanism": "laplace"} if mechanism == "laplace" else {})}
+    db.execute(f"CREATE TABLE n AS WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT i FROM n")
+    one(db, "SELECT dp_protect('n')")
     planned = plan(db, kind, {**options, "rows": ROWS})["half_width"]
     for got in half_widths(db, kind, query, options)[:1 if kind == "vec_avg" else None]:
         assert planned >= got * 0.98
@@ -117,7 +121,7 @@ def test_guesses_that_cannot_be_are_refused(option):
 def test_a_release_takes_no_guesses():
     db = books([("t", 0.01, 50.0, 1e-6)])
     for option in ({"rows": 5}, {"unit": "days"}):
-        assert "unknown option" in refused(db, "SELECT dp_release('t', 'count', 'SELECT 1', ?)", json.dumps(option))
+        assert "unknown option" in refused(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', ?)", json.dumps(option))
     assert "keys must be a JSON array" in refused(
         db, "SELECT dp_release('t', 'group_count', 'SELECT 1', '{\"keys\":3,\"clip\":1}')")
 
@@ -160,7 +164,7 @@ def test_the_sentence_names_the_period(clock, period, now, named):
 
 def repeat(db, times, kind, tier, options):
     """Makes the release `times` times, and checks that one more is refused."""
-    query = {"group_count": "SELECT 'a', 1", "choice": "SELECT 'a', 1"}.get(kind, "SELECT 1, 1")
+    query = "SELECT k FROM t"
     for _ in range(times):
         one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
     assert "would exceed its" in refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
@@ -177,8 +181,8 @@ def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
     db = books([tier], row="unit")
     for before in (0, 3):
         for _ in range(before):
-            one(db, "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"mechanism\":\"laplace\",\"clip\":1}')"
-                if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"clip\":1}')")
+            one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"weight\":0.3,\"mechanism\":\"laplace\",\"clip\":1}')"
+                if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"weight\":0.3,\"clip\":1}')")
         more = plan(db, kind, options)["summary"].split("; ")[-1].split()[0]
     assert int(more) >= 5
     repeat(db, int(more) + 1, kind, "t", options)
@@ -190,7 +194,7 @@ def test_the_sentence_counts_down_to_none():
     said = []
     for _ in range(2):
         said.append(plan(db, "count", {"clip": 1})["summary"].split("; ")[1])
-        one(db, "SELECT dp_release('t', 'count', 'SELECT 1', '{\"clip\":1}')")
+        one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"clip\":1}')")
     assert said == ["1 more such release fits into the budget", "no more such release fits into the budget"]
 
 
@@ -205,7 +209,7 @@ def test_the_sentence_names_the_tier_that_limits():
 
 def test_a_plan_of_what_is_paid_costs_nothing_more():
     db = books([("t", 0.01, 1.0, 1e-6)])
-    one(db, "SELECT dp_release('t', 'count', 'SELECT 1', '{\"name\":\"a\",\"clip\":1}')")
+    one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"name\":\"a\",\"clip\":1}')")
     assert plan(db, "count", {"clip": 1, "name": "a"})["summary"].endswith("; no tier pays for it")
 
 

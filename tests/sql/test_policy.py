@@ -1,4 +1,4 @@
-"""Tests the declarations by dp_protect() and dp_public(), the table dp_policy, and the option "unchecked" of dp_init()."""
+"""Tests the declarations by dp_protect() and dp_public() and the table dp_policy."""
 
 import json
 
@@ -42,7 +42,6 @@ def test_declarations_are_listed_in_their_order(clinic):
     assert one(clinic, "SELECT min(created_at LIKE '____-__-__T%Z') FROM dp_policy") == 1
     assert one(clinic, "SELECT dp_verify()") == "ok"
     certificate = json.loads(one(clinic, "SELECT dp_certificate()"))
-    assert certificate["ledger"]["unchecked"] == 0
     assert {p["table_name"]: p["role"] for p in certificate["policy"]} == {
         "visit": "protected", "exam": "protected", "ward": "public", "pair": "public"}
 
@@ -126,22 +125,6 @@ def test_rows_as_units(path):
     assert declared(db) == [("visit", "protected", None, None)]
 
 
-def test_an_unchecked_ledger_has_no_policy(path):
-    db = connect(path)
-    db.execute("CREATE TABLE visit(patient INT)")
-    one(db, """SELECT dp_init('{"unchecked":true}')""")
-    assert "unchecked" in refused(db, "SELECT dp_protect('visit', 'patient')")
-    certificate = json.loads(one(db, "SELECT dp_certificate()"))
-    assert certificate["ledger"]["unchecked"] == 1 and "unchecked" in certificate["policy"]
-    one(db, """SELECT dp_init('{"unchecked":true}')""")
-    one(db, "SELECT dp_init()")
-
-
-def test_a_checked_ledger_stays_checked(clinic):
-    assert "cannot be changed" in refused(clinic, """SELECT dp_init('{"unchecked":true}')""")
-    assert "unchecked must be true or false" in refused(clinic, """SELECT dp_init('{"unchecked":1}')""")
-
-
 def every_release(by_unit, replace):
     """Yields a call of every function that makes a release. The calls are SQL over the table t(unit, x, k, v)."""
     for kind in KINDS:
@@ -149,19 +132,18 @@ def every_release(by_unit, replace):
             continue
         call, arguments = aggregate(kind, PARAMETERS[kind][0], by_unit, "clinic")
         yield f"SELECT {call} FROM t", arguments
-        sql, arguments = by_query(kind, PARAMETERS[kind][0], by_unit, "clinic")
+        sql, arguments = by_query(kind, PARAMETERS[kind][0], "clinic")
         yield sql, arguments
         yield sql.replace("SELECT dp_release(", "SELECT * FROM dp_answer("), arguments[:-1] + [
             json.dumps({"name": "rows of " + kind, **PARAMETERS[kind][0]})]
     unit = ", unit" if by_unit else ""
-    state = f"SELECT dp_partial('sum', x{unit}, '{{\"clip\":1,\"protects\":\"{'unit' if by_unit else 'row'}\"}}') AS state FROM t"
-    yield f"SELECT dp_merge('clinic', state) FROM ({state})", []
+    yield "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')", []
     kernel = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
     yield f"SELECT dp_choice('clinic', k, '[\"a\",\"b\"]'{unit}) FROM t", []
     if not replace:  # responses and models need the adjacency "replace"
         return
-    yield f"SELECT dp_response_count('clinic', k, '{kernel}', '{{\"n\":1,\"otherwise\":\"a\"}}') FROM t", []
-    yield "SELECT dp_sgd('clinic', x, v, 'logistic', '{\"dim\":3,\"n\":1,\"clip\":1,\"radius\":1}') FROM t", []
+    yield "SELECT dp_release('clinic', 'response_count', 'SELECT k FROM t', ?)", ['{"kernel":%s,"n":1,"otherwise":"a"}' % json.dumps(kernel)]
+    yield "SELECT dp_release('clinic', 'sgd', 'SELECT x, v FROM t', '{\"loss\":\"logistic\",\"dim\":3,\"n\":1,\"clip\":1,\"radius\":1}')", []
 
 
 @pytest.mark.parametrize("protects, adjacency", [("unit", "add-remove"), ("row", "add-remove"), ("row", "replace")])
@@ -186,13 +168,9 @@ def test_without_a_protected_table_nothing_is_released_or_charged(path, protects
             assert message.startswith("dp_")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")
     assert one(db, "SELECT dp_verify()") == "ok"
-    # The same calls succeed in an unchecked ledger.
-    free = connect(path.with_name("free.db"))
-    free.executescript("CREATE TABLE t(unit INT, x REAL, k TEXT, v TEXT); INSERT INTO t VALUES (1, 0.5, 'a', '[1,2,3]');")
-    free.execute("SELECT dp_init(?)", (json.dumps({**terms, "unchecked": True}),))
-    free.execute("SELECT dp_tier('clinic', 1, 1e6, 1e-6)")
-    for sql, arguments in asks:
-        free.execute(sql, arguments).fetchall()
+    one(db, "SELECT dp_protect('t', 'unit')" if protects == "unit" else "SELECT dp_protect('t')")
+    for sql, arguments in asks:  # the same calls succeed
+        db.execute(sql, arguments).fetchall()
 
 
 @pytest.mark.parametrize("ask", [

@@ -117,7 +117,7 @@ def test_monotone_and_in_range(rate, rows):
     fill(db, rows)
     qs = [0, 1e-9, 0.1, 0.25, 0.3, 0.5, 0.5, 0.75, 0.99, 1]
     for bins in (2, 64, 1024):
-        result = json.loads(one(db, "SELECT dp_release('t', 'quantile', 'SELECT x, unit FROM t', ?)",
+        result = json.loads(one(db, "SELECT dp_release('t', 'quantile', 'SELECT x FROM t', ?)",
                                 json.dumps({"q": qs, "lo": -2.5, "hi": 1.25, "bins": bins})))
         assert result == sorted(result) and all(-2.5 <= value <= 1.25 for value in result)
         assert result[5] == result[6]
@@ -200,7 +200,7 @@ def test_without_rows_the_range_is_halved():
     """If all noisy counts are zero, the median is the middle of the range. Otherwise it may be any value of the range."""
     db = open_ledger(EXACT)
     fill(db, [])
-    values = [json.loads(one(db, "SELECT dp_release('exact', 'quantile', 'SELECT x, unit FROM t', ?)",
+    values = [json.loads(one(db, "SELECT dp_release('exact', 'quantile', 'SELECT x FROM t', ?)",
                              '{"q":[0,0.5,1],"lo":-4,"hi":4,"bins":2}')) for _ in range(50)]
     assert all(-4 <= a <= b <= c <= 4 for a, b, c in values)
 

@@ -286,12 +286,12 @@ def test_rows_as_units():
 KERNEL = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
 
 
-def points(path, policy, kind, sql, options):
+def points(path, kind, sql, options):
     """Makes a release from a table that protects rows, with a fixed source of noise. Returns its points and values."""
-    terms = {"protects": "row", "adjacency": "replace", **({} if policy else {"unchecked": True})}
+    terms = {"protects": "row", "adjacency": "replace"}
     rows = ", ".join(f"({i % 2}, '[{i / 7}, {3 - i / 5}]', '{'ab'[i % 3 > 0]}')" for i in range(9))
     run_fixed(path, ["CREATE TABLE t(y INT, x TEXT, k TEXT)", f"INSERT INTO t VALUES {rows}", f"SELECT dp_init('{json.dumps(terms)}')",
-                     *(["SELECT dp_protect('t')"] if policy else []), "SELECT dp_tier('t', 400, 1e15, 1e-6)",
+                     "SELECT dp_protect('t')", "SELECT dp_tier('t', 400, 1e15, 1e-6)",
                      f"SELECT dp_release('t', '{kind}', '{sql}', '{json.dumps(options)}')"])
     with ledger_of(path) as ledger:
         return (ledger.execute("SELECT key, component, value FROM dp_path ORDER BY 1, 2").fetchall(),
@@ -315,25 +315,9 @@ def points(path, policy, kind, sql, options):
 def test_models_and_responses_take_one_row_from_each_row(path, kind, options, question, query):
     options = {"kernel": KERNEL, "otherwise": "a", **options} if options else {
         "loss": "logistic", "clip": 1, "dim": 2, "n": 9, "eta": 0.1, "radius": 5}
-    by_question = points(str(path) + "1", True, kind, question, options)
-    in_order = points(str(path) + "2", False, kind, query, options)
+    by_question = points(str(path) + "1", kind, question, options)
+    in_order = points(str(path) + "2", kind, query, options)
     assert by_question == in_order and by_question[0] and by_question[1]
-
-
-def test_public_rows_of_a_model_are_not_in_a_protected_table():
-    db = connect()
-    db.execute("CREATE TABLE visit(y INT, x INT)")
-    db.execute("""SELECT dp_init('{"protects":"row","adjacency":"replace"}')""")
-    one(db, "SELECT dp_protect('visit')")
-    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
-    sgd = "SELECT dp_release('t', 'sgd', 'SELECT y, json_array(x) FROM visit', ?)"
-    options = {"clip": 1, "dim": 1, "loss": "logistic", "n": 5, "eta": 0.1, "radius": 1}
-    assert "public_rows is for unchecked ledgers" in refused(db, sgd, json.dumps({**options, "public_rows": 2}))
-    assert one(db, "SELECT count(*) FROM dp_charge") == 0
-    one(db, sgd, json.dumps(options))
-    for aggregate in ("dp_sgd('t', y, x, 'logistic', '{}')", f"dp_response_count('t', x, '{KERNEL}', '{{\"n\":2,\"otherwise\":\"a\"}}')"):
-        db.execute("INSERT INTO visit VALUES (1, 1)")
-        assert "cannot show that the rows of one row stay apart" in refused(db, f"SELECT {aggregate} FROM visit")
 
 
 def few(encoding="UTF-8"):

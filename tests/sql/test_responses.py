@@ -16,13 +16,13 @@ from scipy import stats
 
 from conftest import edit, ledger_of
 from mechanism_truth import ORDERS, curve_of, divergence
-from noise_helpers import charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record
+from noise_helpers import charges, check_share, column, connect, create_table, error_of, one, open_ledger, quick_path, record
 
 pytestmark = pytest.mark.alarm(2e-9)
 
 ROWS = '{"protects":"row","adjacency":"replace"}'
 TIERS = {"in": 40.0, "mid": 30.0, "out": 20.0}
-CALL = "SELECT dp_response_count('in', k, ?, ?) FROM t"
+CALL = "SELECT dp_release('in', 'response_count', 'SELECT k FROM t', json_set(?2, '$.kernel', json(?1)))"
 KERNEL = [["a", "x", 0.7], ["a", "y", 0.2], ["a", "z", 0.1], ["b", "x", 0.1], ["b", "y", 0.6], ["b", "z", 0.3]]
 SECOND = [["x", "u", 0.8], ["x", "v", 0.2], ["y", "u", 0.3], ["y", "v", 0.7], ["z", "u", 0.5], ["z", "v", 0.5]]
 
@@ -35,7 +35,7 @@ def path():
 
 def ledger(rows, path=":memory:", tiers=TIERS):
     db = open_ledger(tiers, ROWS, path)
-    db.execute("CREATE TABLE t(k)")
+    create_table(db, "k")
     db.execute("BEGIN")
     db.executemany("INSERT INTO t VALUES (?)", [(row,) for row in rows])
     db.execute("COMMIT")
@@ -167,10 +167,9 @@ def test_epsilon_of_randomised_response_and_of_a_chain():
     spent = dict(db.execute("SELECT tier, spent FROM dp_rdp WHERE alpha = 9e999"))
     assert spent["in"] == pytest.approx(math.log(3), rel=1e-11) and spent["out"] == pytest.approx(math.log(13 / 7), rel=1e-11)
     assert spent["small"] == 0
-    refusal = error_of(db, "SELECT dp_response_count('out', k, ?, '{\"n\":2,\"otherwise\":\"no\"}') FROM t",
-                       json.dumps(warner(0.75, ["yes", "no"], ["yes", "no"])))
+    refusal = error_of(db, CALL.replace("'in'", "'out'"), json.dumps(warner(0.75, ["yes", "no"], ["yes", "no"])), '{"n":2,"otherwise":"no"}')
     rate = math.log(3) * math.tanh(math.log(3) / 2)
-    assert refusal.startswith(f"dp_response_count: the kernel costs a rate of {rate:.3g}"[:-1]) and "tier 'out'" in refusal
+    assert refusal.startswith(f"dp_release: the kernel costs a rate of {rate:.3g}"[:-1]) and "tier 'out'" in refusal
 
 
 # ---- estimates -----------------------------------------------------------------------------------------------------
@@ -294,22 +293,22 @@ def test_tampering_is_found(path, change):
 def test_bad_requests(kernel, options, wanted):
     db = ledger(["a"])
     refusal = error_of(db, CALL, json.dumps(kernel), json.dumps({"n": 10, "otherwise": "b", **options}))
-    assert refusal.startswith("dp_response_count: " + wanted), refusal
+    assert refusal.startswith("dp_release: " + wanted), refusal
     assert not charges(db) and not column(db, "SELECT name FROM dp_release")
 
 
 def test_missing_parts_and_other_ledgers():
     db = ledger(["a"])
     for options, wanted in (({"n": 5}, "otherwise is missing"), ({"otherwise": "a"}, "n is missing")):
-        assert error_of(db, CALL, json.dumps(KERNEL), json.dumps(options)).startswith("dp_response_count: " + wanted)
+        assert error_of(db, CALL, json.dumps(KERNEL), json.dumps(options)).startswith("dp_release: " + wanted)
     assert error_of(db, "SELECT dp_release('in', 'response_count', 'SELECT k FROM t', '{\"n\":5,\"otherwise\":\"a\"}')"
                     ).startswith("dp_release: kernel is missing")
-    assert error_of(db, CALL, None, '{"n":5,"otherwise":"a"}').startswith("dp_response_count: kernel must be a JSON array")
+    assert error_of(db, CALL, None, '{"n":5,"otherwise":"a"}').startswith("dp_release: kernel must be a JSON array")
     for terms, wanted in (("{}", "a kernel is applied to rows"), ('{"protects":"row"}', "a kernel on rows needs a ledger with replaced rows")):
         other = open_ledger(TIERS, terms)
-        other.execute("CREATE TABLE t(k)")
-        other.execute("INSERT INTO t VALUES ('a')")
-        assert error_of(other, CALL, json.dumps(KERNEL), '{"n":5,"otherwise":"a"}').startswith("dp_response_count: " + wanted)
+        create_table(other, "k, unit")
+        other.execute("INSERT INTO t VALUES ('a', 1)")
+        assert error_of(other, CALL, json.dumps(KERNEL), '{"n":5,"otherwise":"a"}').startswith("dp_release: " + wanted)
     ask(db)
     assert "reach a tier outside their own only through a public kernel (dp_mix)" in error_of(db, "SELECT dp_diffuse('r', 'out')")
     assert "whose 95% interval is in dp_value" in error_of(db, "SELECT dp_interval('r', 'in', 'a', 0.9)")

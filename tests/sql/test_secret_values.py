@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from conftest import connect, INIT, one, refused, unchecked
+from conftest import connect, make_ledger, one, refused
 
 TEXT, NUMBER = "P-029978", 4711029978.5
 MARKS = ("029978", "4711029978", "4.711", f"{TEXT.encode().hex()}")
@@ -30,7 +30,7 @@ def story():
     db = connect()
     db.execute("CREATE TABLE t(x, unit, secret)")
     db.executemany("INSERT INTO t VALUES (?, ?, NULL)", [(i % 3, i) for i in range(9)])
-    one(db, INIT)
+    make_ledger(db, "{}", "t, unit")
     one(db, "SELECT dp_tier('inner', 2, 1e6, 1e-6)")
     one(db, "SELECT dp_tier('outer', 1, 1e6, 1e-6)")
     one(db, "SELECT dp_sum('inner', x, 1, unit, 'r') FROM t")
@@ -75,7 +75,7 @@ def test_each_kind_of_error_shows_the_type():
     """Tests the most likely mistake by hand: the identifier of a patient in the place of a bound."""
     db = story()
     db.execute("UPDATE t SET secret = ?", (TEXT,))
-    for call in ("dp_sum('inner', x, abs(secret) || 'x', unit)", "dp_partial('sum', x, unit, secret)"):
+    for call in ("dp_sum('inner', x, abs(secret) || 'x', unit)", "dp_partial('sum', 'SELECT x FROM t', secret)"):
         assert TEXT not in refused(db, f"SELECT {call} FROM t")
     assert refused(db, "SELECT dp_hockey_gaussian(secret, 1) FROM t") == "dp_hockey_gaussian: epsilon must be a number of at least 0, not a text"
 
@@ -92,7 +92,7 @@ def test_advice_never_weakens_privacy(terms, sql):
     db = connect()
     db.execute("CREATE TABLE t(x, unit)")
     db.execute("INSERT INTO t VALUES (1, 1)")
-    one(db, "SELECT dp_init(?)", unchecked(terms))
+    make_ledger(db, terms, "t" if "row" in terms else "t, unit")
     one(db, "SELECT dp_tier('inner', 2, 1e6, 1e-6)")
     said = refused(db, sql)
     assert "dp_init" not in said and '"protects"' not in said and '"row"' not in said

@@ -15,7 +15,8 @@ import mpmath
 import numpy
 import pytest
 
-from conftest import connect, one, refused, unchecked
+from conftest import connect, one, refused
+from model_helpers import SGD, make_tables, release
 
 TERMS = '{"protects":"row","adjacency":"replace"}'
 UNLIMITED = (1e15, 1e-6)
@@ -23,21 +24,20 @@ UNLIMITED = (1e15, 1e-6)
 
 def open_model_ledger(rate=1.0, accountant="rdp", budget=UNLIMITED, outer=0.1):
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked(TERMS))
+    one(db, "SELECT dp_init(?)", TERMS)
     one(db, "SELECT dp_tier('inner', ?, ?, ?, ?)", rate, *budget, accountant)
     one(db, "SELECT dp_tier('outer', ?, ?, ?, ?)", rate * outer, *budget, accountant)
-    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    make_tables(db)
     return db
 
 
 def fill(db, rows):
-    db.execute("DELETE FROM t")
+    db.executescript("DELETE FROM t; DELETE FROM p")
     db.executemany("INSERT INTO t(y, x) VALUES (?, ?)", rows)
 
 
 def train(db, loss="logistic", tier="inner", **options):
-    return json.loads(one(db, "SELECT dp_sgd(?, y, x, ?, ?) FROM (SELECT * FROM t ORDER BY id)", tier, loss,
-                          json.dumps(options)))
+    return release(db, tier, {"loss": loss, **options})
 
 
 def model_of(db, release="(SELECT max(id) FROM dp_release)"):
@@ -109,8 +109,7 @@ def test_the_descent_is_the_one_of_the_paper(loss, count):
             x, y = [(None, y), (x, None), ("[1,2]", y), (b"123", y)][kind % 4]
         rows.append((y, x))
     fill(db, rows)
-    got = numpy.array(json.loads(one(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t ORDER BY id', ?)",
-                                     json.dumps({"loss": name, **options}))))
+    got = numpy.array(release(db, "inner", {"loss": name, **options}))
     model, granularity, _ = model_of(db)
     want = descend(truth, name, **options)
     sigma = math.sqrt(model["variance"]) * 2.0**granularity
@@ -118,16 +117,6 @@ def test_the_descent_is_the_one_of_the_paper(loss, count):
     # Each step contracts, so the error of a coordinate is at most the sum of the noise of 40 steps. (10 standard deviations:
     # 1e-21.)
     assert numpy.abs(got - want).max() < 10 * sigma * math.sqrt(40) + 1e-9
-
-
-def test_aggregate_and_query_agree():
-    """The aggregate and dp_release() with the same name are the same release: the second call replays the first."""
-    db = open_model_ledger()
-    fill(db, [(1, "[0.5,0.5]"), (0, "[0.1,-0.9]")])
-    options = {"n": 2, "dim": 2, "clip": 1, "radius": 3, "name": "m"}
-    first = train(db, **options)
-    again = one(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)", json.dumps({"loss": "logistic", **options}))
-    assert json.loads(again) == first
 
 
 def step_points(loss, row, w, eta, l2, clip, **constants):
@@ -277,10 +266,10 @@ def test_exact_laws_are_within_the_profile(public_rows, l2):
 
 def open_stop_ledger(rate=0.5, accountant="rdp"):
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked(TERMS))
+    one(db, "SELECT dp_init(?)", TERMS)
     one(db, "SELECT dp_tier('inner', ?, 30, 1e-2, ?, 5e-3)", rate, accountant)
     one(db, "SELECT dp_tier('outer', ?, 30, 1e-2, ?, 5e-3)", rate / 9, accountant)
-    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    make_tables(db)
     fill(db, [(1, "[0.5]")])
     return db
 
@@ -345,10 +334,10 @@ def test_random_stop_stays_at_its_tier():
     w = train(db, **options)
     assert train(db, **options) == w
     assert "stopped at random" in refused(db, "SELECT dp_diffuse('m', 'outer')")
-    assert "stopped at random" in refused(db, "SELECT dp_sgd('outer', y, x, 'logistic', ?) FROM t", json.dumps(options))
+    assert "stopped at random" in refused(db, SGD.format("outer"), json.dumps(options))
     assert one(db, "SELECT dp_verify()") == "ok"
     db = open_stop_ledger(accountant="gdp")
-    assert "is not Gaussian" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps(options))
+    assert "is not Gaussian" in refused(db, SGD.format("inner"), json.dumps(options))
 
 
 # ---- a model in the ledger ----------------------------------------------------------------------------------------------
@@ -381,26 +370,21 @@ def test_story():
     assert certificate["releases"][0]["options"]["model"]["loss"] == "logistic"
     for other in ({"eta": 0.25}, {"l2": 0.1}, {"radius": 4}, {"n": 399}, {"clip": 2}, {"public_rows": 1}):
         assert "exists with other parameters" in refused(
-            db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps({**options, **other}))
+            db, SGD.format("inner"), json.dumps({**options, **other}))
     assert one(db, "SELECT dp_discard('m')") == "m"
     assert train(db, **options) != w
 
 
-FORMS = {"aggregate": "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
-         "dp_release": "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)"}
-
-
 @pytest.mark.plain
 @pytest.mark.parametrize("means", ["interrupt", "progress handler"])
-@pytest.mark.parametrize("form", FORMS)
-def test_an_interrupt_ends_the_steps_without_rows(form, means):
+def test_an_interrupt_ends_the_steps_without_rows(means):
     """A model takes n steps even if there are fewer rows. An interrupt ends these steps. The charge stays, the release has
     failed, and the same connection can train the next model."""
     db = open_model_ledger()
     fill(db, [(1, "[0.5,0.5]")])
-    options = {"dim": 2, "clip": 1, "radius": 3} | ({"loss": "logistic"} if form == "dp_release" else {})
+    options = {"dim": 2, "clip": 1, "radius": 3}
     began = time.monotonic()
-    one(db, FORMS[form], json.dumps({**options, "n": 10**6}))
+    one(db, SGD.format("inner"), json.dumps({**options, "n": 10**6}))
     whole = 100 * (time.monotonic() - began)
     began = time.monotonic()
     timer = threading.Timer(whole / 20, db.interrupt)
@@ -408,7 +392,7 @@ def test_an_interrupt_ends_the_steps_without_rows(form, means):
         timer.start()
     else:
         db.set_progress_handler(lambda: time.monotonic() > began + whole / 20, 100)
-    message = refused(db, FORMS[form], json.dumps({**options, "n": 10**8}))
+    message = refused(db, SGD.format("inner"), json.dumps({**options, "n": 10**8}))
     took = time.monotonic() - began
     db.set_progress_handler(None, 0)
     timer.cancel()
@@ -416,14 +400,14 @@ def test_an_interrupt_ends_the_steps_without_rows(form, means):
     assert db.execute("SELECT state FROM dp_release ORDER BY id").fetchall() == [("released",), ("failed",)]
     assert one(db, "SELECT count(*) FROM dp_charge") == 2 and one(db, "SELECT count(DISTINCT release_id) FROM dp_value") == 1
     assert one(db, "SELECT dp_verify()") == "ok"
-    assert len(json.loads(one(db, FORMS[form], json.dumps({**options, "n": 100})))) == 2
+    assert len(json.loads(one(db, SGD.format("inner"), json.dumps({**options, "n": 100})))) == 2
 
 
 def test_no_refinement():
     db = open_model_ledger()
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
     train(db, tier="outer", **options)
-    call = "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t"
+    call = SGD.format("inner")
     assert "is a model and cannot be refined" in refused(db, call, json.dumps(options))
     assert "a model cannot be refined" in refused(db, call, json.dumps({**options, "refine": True}))
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -432,9 +416,11 @@ def test_no_refinement():
 @pytest.mark.parametrize("terms", ["{}", '{"protects":"row"}', '{"protects":"unit","adjacency":"replace"}'])
 def test_other_ledgers_are_refused(terms):
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked(terms))
+    one(db, "SELECT dp_init(?)", terms)
     one(db, "SELECT dp_tier('inner', 1, 9, 1e-6)")
-    message = refused(db, "SELECT dp_sgd('inner', 1, '[1]', 'logistic', ?)", '{"n":1,"dim":1,"clip":1,"radius":1}')
+    db.execute("CREATE TABLE t(y, x, unit)")
+    one(db, "SELECT dp_protect('t')" if '"row"' in terms else "SELECT dp_protect('t', 'unit')")
+    message = refused(db, SGD.format("inner"), '{"n":1,"dim":1,"clip":1,"radius":1}')
     assert "protects rows, with replaced rows as neighbours" in message and "dp_init(" not in message
     assert one(db, "SELECT count(*) FROM dp_release") == 0
 
@@ -447,7 +433,7 @@ def test_gaussian_accounting():
     train(db, **options)
     assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(
         one(db, "SELECT dp_epsilon(0.3, 1e-6)"), rel=1e-4)
-    assert "is not Gaussian" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
+    assert "is not Gaussian" in refused(db, SGD.format("inner"),
                                         json.dumps({**options, "public_rows": 5}))
 
 
@@ -517,11 +503,12 @@ def test_rounding_of_many_public_rows():
     options = {"n": 3, "public_rows": 1000000, "dim": 4096, "clip": 1, "radius": 1e-3}
     message = refused(db, "SELECT dp_plan('inner', 'sgd', 1, ?)", json.dumps({"loss": "logistic", **options}))
     assert "no noise on the lattice with which the last private row has the rate of its tier" in message
-    assert message[8:] in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps(options))
+    assert message[8:] in refused(db, SGD.format("inner"), json.dumps(options))
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
 GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
+ASKED = SGD.format("inner").replace("""json_patch('{"loss":"logistic"}', ?1)""", "?1")
 
 
 @pytest.mark.parametrize("loss, options, message", [
@@ -550,26 +537,54 @@ def test_bad_input(loss, options, message):
     """Bad input gives an error of one sentence before any row is read, and nothing is charged."""
     db = open_model_ledger()
     fill(db, [(1, "[1,1]")])
-    assert f"dp_sgd: {message}" in refused(db, "SELECT dp_sgd('inner', y, x, ?, ?) FROM t", loss, json.dumps(options))
+    assert f"dp_release: {message}" in refused(db, ASKED, json.dumps({"loss": loss, **options}))
     assert one(db, "SELECT count(*) FROM dp_release") == 0 and one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
 def test_bad_calls():
     db = open_model_ledger()
     fill(db, [(1, "[1,1]")])
-    assert "wrong number of arguments" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic') FROM t")
-    assert "not a finite number" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', '{\"eta\":1e999}') FROM t")
-    assert "no row reached dp_sgd" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t WHERE 0",
-                                              json.dumps(GOOD))
+    assert "not a finite number" in refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', '{\"eta\":1e999}')")
     query = json.dumps({"loss": "logistic", **GOOD})
     assert "2 columns (y, features" in refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y FROM t', ?)", query)
-    db.execute("CREATE TABLE big(v)")
-    message = refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, json_extract(x, ''$['') FROM t', ?)",
-                      json.dumps({"loss": "logistic", "name": "broken", **GOOD}))
-    assert "the query failed" in message
-    assert one(db, "SELECT state FROM dp_release WHERE name = 'broken'") == "failed"
-    assert "failed and its charge stays" in refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)",
-                                                    json.dumps({"loss": "logistic", "name": "broken", **GOOD}))
+    assert "no such function" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", query)
+
+
+PUBLIC = "SELECT dp_release('inner', 'sgd', ?, '{\"loss\":\"logistic\",\"n\":2,\"public_rows\":1,\"dim\":1,\"clip\":1,\"radius\":1,\"name\":\"m\"}')"
+
+
+@pytest.mark.parametrize("sql, message", [
+    ("SELECT y, x FROM t", "with public_rows, sql has a second SELECT, which gives the public rows ('SELECT ...; SELECT ...')"),
+    ("SELECT y, x FROM t; -- none", "sql must be one SELECT that only reads"),
+    ("SELECT y, x FROM t; SELECT y, x FROM t", "table 't' is protected, so it has no public rows (the second SELECT names tables that dp_public() declares)"),
+    ("SELECT y, x FROM t; SELECT y, p.x FROM p, secret", "table 'secret' is neither protected nor public"),
+    ("SELECT y, x FROM t; SELECT y FROM p", "sql must give 2 columns (y, features), not 1"),
+    ("SELECT y, x FROM t; SELECT y, x FROM p; SELECT 1, 2", "sql must be one statement, but more follows"),
+])
+def test_bad_public_rows(sql, message):
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    db.execute("CREATE TABLE secret(z)")
+    assert message in refused(db, PUBLIC, sql)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+    assert "more follows" in refused(db, PUBLIC.replace('"public_rows":1,', ''), "SELECT y, x FROM t; SELECT y, x FROM p")
+
+
+def test_public_rows_that_cannot_be_read():
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    db.execute("INSERT INTO p VALUES (1, -9223372036854775807 - 1, '[1]')")
+    message = refused(db, PUBLIC, "SELECT y, x FROM t; SELECT abs(y), x FROM p")
+    assert message == "dp_release: the query of the public rows failed: integer overflow (the charge stays)"
+    assert one(db, "SELECT state FROM dp_release") == "failed"
+
+
+def test_tables_of_public_rows_are_listed():
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    one(db, PUBLIC, "SELECT y, x FROM t; SELECT y, x FROM p")
+    (release,) = json.loads(one(db, "SELECT dp_certificate()"))["releases"]
+    assert release["tables"] == {"t": "protected", "p": "public"}
 
 
 def test_default_eta_is_public():
@@ -649,9 +664,9 @@ def test_it_learns():
 def test_a_tampered_model_is_found(tmp_path):
     path = tmp_path / "m.db"
     db = connect(path)
-    one(db, "SELECT dp_init(?)", unchecked(TERMS))
+    one(db, "SELECT dp_init(?)", TERMS)
     one(db, "SELECT dp_tier('inner', 1, 50, 1e-6)")
-    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    make_tables(db)
     train(db, name="m", n=separable(db), dim=2, clip=1, radius=5)
     assert one(db, "SELECT dp_verify()") == "ok"
     ledger = sqlite3.connect(f"{path}-ledger", isolation_level=None)

@@ -14,7 +14,8 @@ import numpy
 import pytest
 from scipy.special import ndtr
 
-from conftest import connect, one, refused, unchecked
+from conftest import connect, one, refused
+from model_helpers import SGD, make_tables, release
 
 TERMS = '{"protects":"row","adjacency":"replace"}'
 INFINITY = math.inf
@@ -22,17 +23,16 @@ INFINITY = math.inf
 
 def open_ledger(rate=0.5, delta=8e-6, accountant="rdp", epsilon=1e15, outer=0.1, keys=0):
     db = connect()
-    one(db, "SELECT dp_init(?)", unchecked(TERMS))
+    one(db, "SELECT dp_init(?)", TERMS)
     for tier, share in (("inner", 1), ("outer", outer)):
         one(db, "SELECT dp_tier(?, ?, ?, ?, ?, ?)", tier, rate * share, epsilon, delta, accountant, keys)
-    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    make_tables(db)
     db.execute("INSERT INTO t(y, x) VALUES (1, '[0.5]')")
     return db
 
 
 def train(db, loss="logistic", tier="inner", **options):
-    return json.loads(one(db, "SELECT dp_sgd(?, y, x, ?, ?) FROM (SELECT * FROM t ORDER BY id)", tier, loss,
-                          json.dumps({"name": "m", "dim": 1, "clip": 1, **options})))
+    return release(db, tier, {"name": "m", "dim": 1, "clip": 1, "loss": loss, **options})
 
 
 def profile_of(db):
@@ -310,9 +310,9 @@ def test_a_curve_that_is_too_low_is_found(mechanism, tmp_path):
     start."""
     path = tmp_path / "m.db"
     db = connect(path)
-    one(db, "SELECT dp_init(?)", unchecked(TERMS))
+    one(db, "SELECT dp_init(?)", TERMS)
     one(db, "SELECT dp_tier('inner', 0.6, 100, 1e-6)")
-    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    make_tables(db)
     db.execute("INSERT INTO t(y, x) VALUES (1, '[0.5]')")
     train(db, mechanism=mechanism, n=9, public_rows=3, radius=0.4, eta=1.0)
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -461,7 +461,7 @@ def test_pure_tiers():
     assert 0 < added == pytest.approx(json.loads(one(db, "SELECT dp_sgd_profile('hidden')"))[-1]["pure"], rel=1e-6)
     assert added < pure / 10
     assert "ask for \"mechanism\":\"laplace\"" in refused(
-        db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps({"n": 2, "dim": 1, "clip": 1, "radius": 1}))
+        db, SGD.format("inner"), json.dumps({"n": 2, "dim": 1, "clip": 1, "radius": 1}))
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -603,7 +603,7 @@ GOOD = {"n": 3, "dim": 1, "clip": 1, "radius": 1}
     ({"mechanism": "ou"}, "kind 'sgd' has no such mechanism")])
 def test_bad_options(options, message):
     db = open_ledger(keys=1e-6)
-    assert f"dp_sgd: {message}" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
+    assert f"dp_release: {message}" in refused(db, SGD.format("inner"),
                                            json.dumps({**GOOD, **options}))
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
@@ -615,7 +615,7 @@ def test_a_replay_finds_its_schedule_and_mechanism():
     assert train(db, **options) == first
     for other in ({"schedule": "inverse"}, {"decay": 2}, {"mechanism": "gaussian"}, {"schedule": "constant"}):
         assert "exists with other parameters" in refused(
-            db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
+            db, SGD.format("inner"),
             json.dumps({"name": "m", "dim": 1, "clip": 1, **options, **other}))
     model = Model(db)
     assert (model.decay, model.power, model.laplace) == (1, 0.5, 1)

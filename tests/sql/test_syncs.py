@@ -14,13 +14,13 @@ import pytest
 from conftest import connect, one, run
 
 COMMIT = 5
-ROWS = "SELECT minutes, patient FROM visits"
+ROWS = "SELECT minutes FROM visits"
 
 COUNT = """
     library = ctypes.CDLL(None)
     db = create(sys.argv[1])
-    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', json_object('name', 'first', 'clip', 1))")
-    one(db, "SELECT dp_release('region', 'count', 'VALUES (1, 1)', json_object('name', 'second', 'clip', 1))")
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visits', json_object('name', 'first', 'clip', 1))")
+    one(db, "SELECT dp_release('region', 'count', 'SELECT 1 FROM visits', json_object('name', 'second', 'clip', 1))")
     for text in sys.argv[2:]:
         before = library.bench_sync_calls()
         db.execute(text).fetchall()
@@ -54,8 +54,8 @@ def test_every_commit_syncs_five_times_and_nothing_else_syncs(tmp_path, monkeypa
     commits = {
         "SELECT 1": 0, "SELECT * FROM dp_value": 0, "SELECT dp_exposure('public')": 0, "SELECT dp_verify()": 0,
         "SELECT dp_diffuse('first', 'public')": 1, "SELECT dp_diffuse('first', 'public') AS again": 0,
-        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', '{\"name\":\"release\",\"clip\":1}')": 2,
-        "SELECT dp_release('region', 'count', 'VALUES (1, 1)', '{\"name\":\"release\",\"clip\":1}') AS again": 0,
+        "SELECT dp_release('region', 'count', 'SELECT 1 FROM visits', '{\"name\":\"release\",\"clip\":1}')": 2,
+        "SELECT dp_release('region', 'count', 'SELECT 1 FROM visits', '{\"name\":\"release\",\"clip\":1}') AS again": 0,
         # An aggregate also tries to store its values before its statement ends, and rolls this back.
         "SELECT dp_sum('clinic', minutes, 10, patient, 'sum') FROM visits": 2,
         # Each aggregate of a statement commits its charge, and one commit stores all values.

@@ -95,7 +95,7 @@ def test_malformed_vectors_are_zero(db, form):
         if form == "aggregate":
             assert close(vec_sum(db), [0, 0, 0]), v
         else:
-            got = json.loads(one(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v, unit FROM t', '{\"dim\":3,\"clip\":8}')"))
+            got = json.loads(one(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v FROM t', '{\"dim\":3,\"clip\":8}')"))
             assert close(got, [0, 0, 0]), v
     rows = [Row(None, None, v, i) for i, v in enumerate(malformed())]
     fill(db, rows + [Row(None, None, "[1.5,-2.25,0]", f"u{i}") for i in range(len(rows))])
@@ -153,13 +153,13 @@ def test_encodings():
 # ---- dimension -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dim", [0, -1, 4097, 1.5, 1e300, "'3x'", "NULL", "x'33'", "9e999"])
+@pytest.mark.parametrize("dim", [0, -1, 4097, 1.5, 1e300, "'3x'", "NULL", "9e999"])
 def test_dim_out_of_bounds(db, dim):
     fill(db, [Row(None, None, "[1]", 1)])
     for call in ("dp_vec_sum('exact', v, {}, 1, unit)", "dp_vec_avg('exact', v, {}, 1, unit)", "dp_ou_vec_sum('exact', v, {}, 1, 1, unit)"):
         assert ": dim must be a " in error_of(db, f"SELECT {call.format(dim)} FROM t")
     for option in ("", '"dim":0,', '"dim":4097,', '"dim":2.5,', '"dim":null,', '"dim":"3",', '"dim":true,'):
-        assert ": dim " in error_of(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v, unit FROM t', ?)", f'{{{option}"clip":1}}')
+        assert ": dim " in error_of(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v FROM t', ?)", f'{{{option}"clip":1}}')
     assert not charges(db)
 
 
@@ -262,10 +262,8 @@ def test_numbers_of_vectors_are_read_as_blobs_are(db, exponent):
     clip = 2.0 ** (math.frexp(min(map(abs, numbers)))[1] - 36)
     if not 1e-150 <= clip <= 1e150:
         pytest.skip("no lattice there")
-    db.execute("CREATE TABLE n(v)")
-    db.executemany("INSERT INTO n VALUES (?)", [(f"[{','.join(texts)}]",), (struct.pack("<6d", *[-x for x in numbers]),)])
-    sql = ("WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 4000)"
-           " SELECT dp_vec_sum('exact', v, 6, ?, 1) FROM i, n")
+    fill(db, [Row(None, None, v, 1) for v in (f"[{','.join(texts)}]", struct.pack("<6d", *[-x for x in numbers]))] * 4000)
+    sql = "SELECT dp_vec_sum('exact', v, 6, ?, unit) FROM t"
     ulp = 4000 * max(math.ulp(x) for x in numbers) / clip
     left = max(abs(x) for x in json.loads(one(db, sql, clip))) / clip
     assert left <= 2 * ulp + NOISE < 1
@@ -305,4 +303,5 @@ def test_numbers_and_texts_of_a_file(tmp_path):
     plain.commit()
     plain.close()
     db = open_ledger({"exact": 1e6}, path=path)
+    one(db, "SELECT dp_protect('t', 'unit')")
     assert close(vec_sum(db), [8 * x for x in FLOATS])
