@@ -14,7 +14,7 @@ SELECT dp_tier('a', 1e-4, 2, 1e-5);
 SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NULL, dp_sum('b', x, 9, u, 'sum') IS NULL,
        dp_avg('a', x, 0, 9, u) IS NULL, dp_var('a', x, 0, 9, u) IS NULL, dp_stddev('a', x, 0, 9, u) IS NULL FROM t;
 SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, 'tree') IS NULL, dp_median('a', x, 0, 9, u) IS NULL,
-       dp_histogram('a', x, 0, 9, 3, u, 'bins') IS NULL, dp_bounds('a', x, u, 'bounds') IS NULL FROM t;
+       dp_histogram('a', x, 0, 9, 3, u, '{"name":"bins","clip":1}') IS NULL, dp_bounds('a', x, u, 'bounds') IS NULL FROM t;
 SELECT dp_vec_sum('b', v, 2, 9, u, 'vector') IS NULL, dp_vec_avg('a', v, 2, 9, u) IS NULL FROM t;
 SELECT dp_group_count('a', k, 1, u, 'private') IS NULL,
        dp_group_sum('a', k, x, 9, u, '{"name":"groups","keys":["p","q",null,[1,2]]}') IS NULL,
@@ -102,7 +102,7 @@ SELECT dp_interval('symbol', 'a', 'p', 0.9);
 SELECT dp_interval('laplace', 'b', NULL, 0.9) IS NULL, dp_plan('a', 'choice', NULL, '{"candidates":[1,2]}') IS NULL;
 SELECT dp_interval('groups', 'a', 'p', 0.9) IS NULL, dp_interval('bins', 'a', 1, 0.9) IS NULL;
 SELECT dp_plan('a', 'count', 1, '{"half_width":50}') IS NULL;
-SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count"}]') IS NULL;
+SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count","clip":1}]') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"count"},{"tier":"a"}]');
 SELECT dp_exposure('a, c') IS NULL, dp_exposure('nowhere');
 SELECT dp_sum('a', x, 9, u, '{"name":"diagnosed","diagnose":true}') IS NULL,
@@ -121,8 +121,8 @@ SELECT dp_verify();
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"b2","clip":9}},
-                  {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808) FROM t","options":{"name":"b3"}},
-                  {"tier":"b","kind":"group_count","sql":"SELECT k FROM t","options":{"name":"b4"},"diffuse":["c"]}]');
+                  {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808) FROM t","options":{"name":"b3","clip":1}},
+                  {"tier":"b","kind":"group_count","sql":"SELECT k FROM t","options":{"name":"b4","clip":1},"diffuse":["c"]}]');
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT 1","options":{"name":"b5"}}]'), dp_batch('[{"tier":1}]');
 SELECT dp_plan('[{"tier":"a","kind":"sum","options":{"name":"b6","clip":9},"diffuse":["b","c"]}]') IS NULL;
 SELECT dp_plan('a', 'avg', NULL, '{"lo":0,"hi":9,"rows":50,"unit":"days","half_width":90}') ->> 'summary' IS NULL;

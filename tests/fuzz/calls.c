@@ -27,7 +27,7 @@ static const char *const templates[] = {
     "SELECT dp_var(%t, %x, 0, %c, %u, %n) FROM t",
     "SELECT dp_quantile(%t, %x, '[0.25,0.5]', 0, %c, %u, %n) FROM t",
     "SELECT dp_median(%t, %x, 0, %c, %u, '{\"bins\":16}') FROM t",
-    "SELECT dp_histogram(%t, %x, 0, %c, 4, %u, %n) FROM t",
+    "SELECT dp_histogram(%t, %x, 0, %c, 4, %u, '{\"clip\":1}') FROM t",
     "SELECT dp_bounds(%t, %x, %u, %n) FROM t",
     "SELECT dp_vec_sum(%t, %x, 2, %c, %u, %n) FROM t",
     "SELECT dp_vec_avg(%t, v, 2, %c, %u, %n) FROM t",

@@ -28,7 +28,7 @@ STORIES = {
         "SELECT dp_avg('clinic', x, 0, 10, unit, 'avg') FROM t",
         "SELECT dp_stddev('clinic', x, 0, 10, unit, 'stddev') FROM t",
         "SELECT dp_quantile('clinic', x, '[0.25,0.5]', 0, 8, unit, '{\"name\":\"tree\",\"bins\":8}') FROM t",
-        "SELECT dp_histogram('clinic', x, 0, 8, 4, unit, 'histogram') FROM t",
+        "SELECT dp_histogram('clinic', x, 0, 8, 4, unit, json_object('name', 'histogram', 'clip', 1)) FROM t",
         "SELECT dp_vec_avg('clinic', v, 2, 10, unit, 'vector') FROM t",
         "SELECT dp_group_avg('clinic', k, x, 10, 20, unit, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\",\"d\"]}') FROM t",
         "SELECT dp_group_count('clinic', k, 2, unit, '{\"name\":\"private\",\"max_groups\":1,\"key_share\":0.05}') FROM t",
