@@ -52,8 +52,9 @@ def refused(connection, sql, *parameters):
 
 
 def when_reading(connection, action):
-    """Calls `action` whenever a question of this connection begins to read rows of protected tables. The question is charged then."""
-    connection.set_trace_callback(lambda text: action() if 'FROM main."' in text else None)
+    """Calls `action` whenever a question of this connection begins to read rows of protected tables. The question is charged then.
+    (Before the charge it reads one row of each table, to see whether it may.)"""
+    connection.set_trace_callback(lambda text: action() if 'FROM main."' in text and not text.endswith(" LIMIT 1") else None)
 
 
 def once_charged(connection, path, action, condition="SELECT count(*) FROM dp_charge"):
