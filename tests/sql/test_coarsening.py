@@ -92,8 +92,10 @@ def test_what_is_published_is_the_point_sent_on(path, kind, kernel):
         row = record(db, "SELECT value, stddev, low, high FROM dp_value WHERE tier = 'out' AND key = ?", y)
         assert row["value"] == answer[y] == pytest.approx(float(want), rel=1e-12, abs=1e-9)
         assert row["stddev"] == pytest.approx(noise, rel=1e-9) and row["stddev"] >= noise * (1 - 1e-12)
-        assert row["high"] - row["value"] == pytest.approx(z * noise, rel=1e-9)
-        assert row["value"] - row["low"] == pytest.approx(z * noise, rel=1e-9)
+        # The interval is for the exact number: around the value without the shrinking, and so wide that it contains the value.
+        middle, half = float(sum(p.get((x, y), 0) * v for x, v in values.items())), z * noise / shrink
+        assert row["high"] == pytest.approx(max(middle + half, row["value"]), rel=1e-9)
+        assert row["low"] == pytest.approx(min(middle - half, row["value"]), rel=1e-9)
     if kernel is COARSE and kind == "group_count":  # whole lattice steps: the sums are exact
         assert all(answer[y] == float(sum(v for x, v in values.items() if x[0] == y)) for y in symbols)
     # The cost is that of the point: the same as for dp_diffuse of another release with the same layout.

@@ -300,7 +300,8 @@ def digest(ledger, *queries):
 
 def subject(ledger, release_id):
     if release_id == 0:
-        return digest(ledger, ("dp_ledger", "SELECT * FROM dp_ledger"), ("dp_tier", "SELECT * FROM dp_tier ORDER BY name"))
+        return digest(ledger, ("dp_ledger", "SELECT * FROM dp_ledger"), ("dp_tier", "SELECT * FROM dp_tier ORDER BY name"),
+                      ("dp_policy", "SELECT * FROM dp_policy ORDER BY table_name"), ("dp_grant", "SELECT * FROM dp_grant ORDER BY name"))
     if release_id == -1:
         return digest(ledger, ("dp_order", "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"))
     return digest(ledger, ("dp_release", f"SELECT * FROM dp_release WHERE id = {release_id}"),

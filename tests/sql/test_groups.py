@@ -114,7 +114,7 @@ def test_composite_keys():
     db = make(("exact", EXACT, 0))
     fill(db, [Row(k, x, None, (k, x, i).__repr__()) for k, x in [("ward 1", 7), ("w\"2", None), ("é", 1.5)] for i in range(500)])
     keys = ' [ [ "ward 1" , 7 ] , ["w\\"2",null],["\u00e9",1.5] , ["x",0]]'
-    result = one(db, "SELECT dp_release('exact', 'group_count', 'SELECT json_array(k, x) FROM t', ?)", f'{{"keys":{keys}}}')
+    result = one(db, "SELECT dp_release('exact', 'group_count', 'SELECT json_array(k, x) FROM t', ?)", f'{{"clip":1,"keys":{keys}}}')
     got = {tuple(json.loads(key)): round(value, 1) for key, value in json.loads(result).items()}
     assert got == {("ward 1", 7): 500, ("w\"2", None): 500, ("é", 1.5): 500, ("x", 0): 0}
     rows = db.execute("SELECT json_extract(key, '$[0]'), json_extract(key, '$[1]'), round(value) FROM json_each(?)", (result,)).fetchall()
@@ -181,7 +181,7 @@ def test_every_public_key_is_there(kind, rows):
 
 @pytest.mark.parametrize("keys,message", [
     ("[]", "keys is empty (leave it out to select keys privately)"), ('"a"', "keys must be a JSON array"),
-    ("{}", "keys must be a JSON array"), ("1", "keys must be a JSON array, not a number"), ("null", "keys must be a JSON array, not NULL"),
+    ("1", "keys must be a JSON array, not a number"), ("null", "keys must be a JSON array, not NULL"),
     ('["a"', "malformed JSON object"), ('["a"],"max_groups":3', "max_groups is for keys that are selected privately: leave it out, or keys"),
     ('["a"],"key_share":0.5', "key_share is for keys that are selected privately: leave it out, or keys"),
     ('["a\\u0000b"]', "a zero byte in "), ('["a"],"keys":["b"]', "an option is given twice")])
@@ -191,6 +191,15 @@ def test_malformed_keys(keys, message):
     for sql, clip in (("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", ""),
                       ("SELECT dp_release('exact', 'group_count', 'SELECT k FROM t', ?)", '"clip":1,')):
         assert message in error_of(db, sql, f'{{{clip}"keys":{keys}}}')
+    assert not charges(db)
+
+
+def test_an_object_of_keys_asks_for_cross_tables():
+    """An object names the attributes of cross tables, which dp_release() answers if it is told which tables."""
+    db = make(("exact", 1.0, 0.1))
+    fill_keys(db, ["a"])
+    assert "give keys as an array" in error_of(db, "SELECT dp_group_count('exact', k, 1, unit, '{\"keys\":{}}') FROM t")
+    assert "ways is missing" in error_of(db, "SELECT dp_release('exact', 'group_count', 'SELECT k FROM t', '{\"clip\":1,\"keys\":{}}')")
     assert not charges(db)
 
 

@@ -105,7 +105,7 @@ def law_cases():
     for row in rows:
         bins[row.k, row.k % 4] = 1
     four = {"keys": list(some), "lo": 0, "hi": 4, "bins": 4}
-    yield "group_histogram", "group_histogram", four, rows, bins.ravel(), 1, True
+    yield "group_histogram", "group_histogram", {**four, "clip": 1}, rows, bins.ravel(), 1, True
     trees = numpy.concatenate([bins[:, :2].sum(axis=1, keepdims=True), bins[:, 2:].sum(axis=1, keepdims=True), bins], axis=1)
     yield "group_median", "group_median", four, rows, trees.ravel(), 1, True
     yield "group_count_distinct", "group_count_distinct", {"keys": keys}, key_rows(FEW, [1, 1]) * 2, numbers_of(
@@ -471,7 +471,7 @@ def test_the_same_parameters_in_other_words():
     db = open_ledger(TIERS)
     fill(db, few_rows())
     for kind, first, others in (
-            ("group_count", '"keys":["b","a",7]', ['"keys":["a","b","7","a"]', ' "clip" : 1 , "keys":[7.0,"b","a"]']),
+            ("group_count", '"clip":1,"keys":["b","a",7]', ['"keys":["a","b","7","a"],"clip":1.0', ' "clip" : 1 , "keys":[7.0,"b","a"]']),
             ("quantile", '"lo":0,"hi":5,"q":[0.5,0.25]', ['"q":[ 5e-1 , 0.250 ],"hi":5.0,"lo":0.0,"bins":1024', '"lo":0,"hi":5,"q":[0.5,0.25],"clip":1']),
             ("median", '"lo":0,"hi":5', ['"lo":0,"hi":5,"bins":1024.0', '"weight":1,"lo":0,"hi":5'])):
         column = "k" if kind == "group_count" else "x"
