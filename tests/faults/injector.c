@@ -607,12 +607,13 @@ static const struct chapter story[] = {
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
     {"SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}') ->> '$.weight'", 1, BASE, 0, 0},
     {"SELECT "
-     "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
-     " ->> '$.plans[0].weight'",
+     "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\",\"clip\":2},"
+     "{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]') ->> '$.plans[0].weight'",
      1, BASE, 0, 0},
-    {"SELECT dp_plan('a', 'count', 2, '{\"half_width\":0.01}') ->> '$.half_width' < 0.010001", 1,
-     BASE, 0, 0},
-    {"SELECT dp_plan('a', 'group_count', 1) ->> '$.weight'", 1, BASE, 0, 0},
+    {"SELECT dp_plan('a', 'count', 2, '{\"clip\":2,\"half_width\":0.01}') ->> '$.half_width'"
+     " < 0.010001",
+     1, BASE, 0, 0},
+    {"SELECT dp_plan('a', 'group_count', 1, '{\"clip\":1}') ->> '$.weight'", 1, BASE, 0, 0},
     {"SELECT dp_plan('a', 'unheard of', 1)", ANY, BASE, 1, 0},
     {"SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7) = 'b'", 1, BASE, 0, 0},
     {"SELECT dp_sum('nowhere', x, 100, u) FROM t", ANY, BASE, 1, 0},

@@ -101,7 +101,7 @@ SELECT dp_discard('failed'), dp_discard('nobody');
 SELECT dp_interval('symbol', 'a', 'p', 0.9);
 SELECT dp_interval('laplace', 'b', NULL, 0.9) IS NULL, dp_plan('a', 'choice', NULL, '{"candidates":[1,2]}') IS NULL;
 SELECT dp_interval('groups', 'a', 'p', 0.9) IS NULL, dp_interval('bins', 'a', 1, 0.9) IS NULL;
-SELECT dp_plan('a', 'count', 1, '{"half_width":50}') IS NULL;
+SELECT dp_plan('a', 'count', 1, '{"clip":1,"half_width":50}') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count","clip":1}]') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"count"},{"tier":"a"}]');
 SELECT dp_exposure('a, c') IS NULL, dp_exposure('nowhere');

@@ -4,7 +4,7 @@
 **
 ** The parser (base/vector_text.h) must return finite numbers. If the value is malformed, all
 ** numbers must be zero. For JSON, the numbers must agree with strtod(). dp_vec_sum() must return an
-** answer for every value.
+** answer for every value that a row of a table holds.
 */
 #include <math.h>
 
@@ -50,8 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int dimension = 1 + (data[0] & 127) % MOST, is_text = data[0] >> 7;
   data++, size--;
   const char *const statements[] = {"SELECT check_numbers(?1, ?2)",
-                                    "SELECT dp_vec_sum('a', ?1, ?2, 10, 1)"};
-  for (int i = 0; i < (runs % 8 ? 1 : 2); i++) {
+                                    "UPDATE t SET v = ?1 WHERE k = 2 RETURNING ?2",
+                                    "SELECT dp_vec_sum('a', v, ?2, 10, u) FROM t"};
+  for (int i = 0; i < (runs % 8 ? 1 : 3); i++) {
     sqlite3_stmt *statement;
     sqlite3_prepare_v2(db, statements[i], -1, &statement, 0);
     if (is_text) {
@@ -61,13 +62,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     sqlite3_bind_int(statement, 2, dimension);
     expect(sqlite3_step(statement) == SQLITE_ROW, "data is no error", sqlite3_errmsg(db));
-    if (i == 1) {
+    if (i == 2) {
       const char *answer = (const char *)sqlite3_column_text(statement, 0);
       expect(answer && answer[0] == '[' && !strstr(answer, "nan") && !strstr(answer, "inf") &&
                  !strstr(answer, "Inf"),
              "an array of numbers", answer);
     }
-    sqlite3_finalize(statement);
+    expect(sqlite3_finalize(statement) == SQLITE_OK, "a statement ends", sqlite3_errmsg(db));
   }
   if (runs % 64 == 0) expect_sound(db);
   return 0;

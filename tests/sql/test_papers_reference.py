@@ -86,7 +86,7 @@ def items():
 
 def pure_functions():
     """Returns the names of the functions of the papers, which it reads from the sources."""
-    source = SQL.parent / "ext" / "functions"
+    source = SQL.parent / "ext" / "papers"
     names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
     for file in ("kernels.c", "paths.c"):
         names += re.findall(r'^ +\{"(dp_\w+)"', (source / file).read_text(), re.M)
@@ -127,6 +127,8 @@ def test_a_row_names_what_exists(row):
     for function in functions:  # one of the test files in the row calls each function, by its name or as dp_{...}
         short = re.sub("^dp_(kernel_)?", "", function)
         assert any(re.search(rf"\b(dp_(kernel_)?)?{short}\b", text) for text in texts.values()), function
+    for kind in re.findall(r"of kind `('\w+')`", mechanism):
+        assert any(kind in text for text in texts.values()), kind
     numbers = re.findall(r"E\d+", errata)
     assert errata == ", ".join(numbers)
     described = (SQL / "errata.md").read_text()
