@@ -212,7 +212,7 @@ def small(what, rounds, folder=None):
         for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL"):
             plain.execute(f"PRAGMA {pragma}").fetchall()
         plain.execute("CREATE TABLE n(i)")
-        db.execute("SELECT dp_init()").fetchall()
+        db.execute("SELECT dp_init(), dp_protect('visit', 'unit')").fetchall()
         for tier, rate in (("in", 1e-3), ("out", 1e-5)):
             db.execute("SELECT dp_tier(?, ?, 1e6, 1e-6)", (tier, rate)).fetchall()
         keys = json.dumps({"keys": list(range(1000))})

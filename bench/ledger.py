@@ -17,15 +17,15 @@ import struct
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 TIERS = [("in", 1e-3, 1e6), ("middle", 1e-4, 1e6), ("out", 1e-5, 1e6)]
-STATEMENTS = {"release": "SELECT dp_release('middle', 'count', 'VALUES (1, 1)', '{\"clip\":1}')",
+STATEMENTS = {"release": "SELECT dp_release('middle', 'count', 'SELECT 1 FROM t', '{\"clip\":1}')",
               "budget": "SELECT * FROM dp_budget",
               "exposure": "SELECT dp_exposure('out')"}
 # Releases whose size is measured: name: (kind, query, options)
-SIZES = {"a count": ("count", "VALUES (1, 1)", {}),
-         "a count with Laplace noise": ("count", "VALUES (1, 1)", {"mechanism": "laplace"}),
-         "counts of 1,000 public keys": ("group_count", "VALUES (1, 1)", {"keys": list(range(1000))}),
-         "a median": ("median", "VALUES (1, 1)", {"lo": 0, "hi": 1000}),
-         "a median with a grid of 151 values": ("median", "VALUES (1, 1)", {"lo": 5, "hi": 20, "grid": 0.1})}
+SIZES = {"a count": ("count", "SELECT 1 FROM t", {"clip": 1}),
+         "a count with Laplace noise": ("count", "SELECT 1 FROM t", {"clip": 1, "mechanism": "laplace"}),
+         "counts of 1,000 public keys": ("group_count", "SELECT 1 FROM t", {"clip": 1, "keys": list(range(1000))}),
+         "a median": ("median", "SELECT 1 FROM t", {"lo": 0, "hi": 1000}),
+         "a median with a grid of 151 values": ("median", "SELECT 1 FROM t", {"lo": 5, "hi": 20, "grid": 0.1})}
 
 
 def connect(path):
@@ -99,11 +99,13 @@ def grow(path, charges):
 def prepare(path, charges):
     """Makes a database whose ledger has about this many charges, at least three."""
     db = connect(path)
+    db.execute("CREATE TABLE t(unit INT)")
+    db.execute("INSERT INTO t VALUES (1)")
     db.execute("SELECT dp_init()").fetchall()
     db.execute("SELECT dp_protect('t', 'unit')").fetchall()
     for tier, rate, epsilon in TIERS:
         db.execute("SELECT dp_tier(?, ?, ?, 1e-6)", (tier, rate, epsilon)).fetchall()
-    db.execute("SELECT dp_release('out', 'count', 'VALUES (1, 1)', '{\"clip\":1}')").fetchall()
+    db.execute("SELECT dp_release('out', 'count', 'SELECT 1 FROM t', '{\"clip\":1}')").fetchall()
     db.close()
     if charges >= 2 * len(TIERS):
         grow(path, charges)

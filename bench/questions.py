@@ -132,10 +132,15 @@ def measure_linked(rows, links, is_ordered):
 
 
 def measure_guard(rows):
+    with tempfile.TemporaryDirectory() as directory:
+        return measure_guard_in(directory, rows)
+
+
+def measure_guard_in(directory, rows):
     seconds = {name: ([], []) for name in GUARDED}
     databases = []
     for is_guarded in (False, True):
-        db = database(rows, False)
+        db = database(rows, False, os.path.join(directory, f"guarded-{is_guarded}.db"))
         db.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, price INT)")
         db.execute("INSERT INTO item SELECT id, minutes FROM visit")
         db.execute("SELECT dp_public('item')").fetchall()

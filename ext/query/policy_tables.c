@@ -101,9 +101,8 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   if (!going) return 0;
   if (!facts->name)
     return error_set(error,
-                     "main has no such table as '%s' (if a declared table was renamed, declare it "
-                     "under its new name)",
-                     table);
+                     "main has no such table (if a declared table was renamed, declare it under "
+                     "its new name)");
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);
   if (type)
