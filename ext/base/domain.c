@@ -15,7 +15,7 @@ int domain_holds(const struct domain *domain, double x) {
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error) {
   const char *type = not_a(value, SQLITE_FLOAT);
-  double x = sqlite3_value_double(value);
+  double x = *type ? 0 : sqlite3_value_double(value);
   if (!*type && domain_holds(domain, x)) {
     *number = x;
     return 1;

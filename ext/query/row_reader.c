@@ -112,13 +112,36 @@ static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct i
 }
 
 /*
+** Sets *x to the number that SQLite makes of a value, or to 1 if there is no value. Returns 0 when
+** out of memory. SQLite 3.54 calls a null pointer's allocator for the number of a copied value
+** whose text does not end with a zero or is in UTF-16; sqlite3_value_text() gives it a form that
+** needs no memory.
+*/
+static inline int number_of(sqlite3_value *value, double *x) {
+  int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
+  *x = 1;
+  if ((type == SQLITE_TEXT || type == SQLITE_BLOB) && !sqlite3_value_text(value)) return 0;
+  if (value) *x = sqlite3_value_double(value);
+  return 1;
+}
+
+/* Returns the value of a row, or null if the aggregate takes no value. */
+static inline sqlite3_value *value_of(const struct rows *rows, sqlite3_value **row) {
+  return rows->columns.value < 0 ? 0 : row[rows->columns.value];
+}
+
+/*
 ** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). NULL adds
 ** nothing, because SQLite converts NULL to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
-  double x =
-      rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
+  double x = 0;
+  if (rows->aggregate->counts) {
+    x = counts(rows, row);
+  } else if (!number_of(row[rows->columns.value], &x)) {
+    return 0;
+  }
   if (!unit_of(rows, row, &unit)) return 0;
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
@@ -130,38 +153,38 @@ static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
 
 static int add_value(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
+  double x;
   if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
-  return rows->add_to_cell(rows->vectors, unit, 0, sqlite3_value_double(row[rows->columns.value]));
+  if (!unit_of(rows, row, &unit) || !number_of(row[rows->columns.value], &x)) return 0;
+  return rows->add_to_cell(rows->vectors, unit, 0, x);
 }
 
 static int add_keyed(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
-  int value = rows->columns.value;
+  double x;
   if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
+  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
   int cell = cell_of(rows, vector_sum_cells(rows->vectors), row[rows->columns.key]);
   if (cell == CELL_NONE) return 1;
   if (cell == CELL_FAILED) return 0;
-  return rows->add_to_cell(rows->vectors, unit, cell,
-                           value < 0 ? 1 : sqlite3_value_double(row[value]));
+  return rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
 /* Adds a row of cross tables. Its first columns are the keys of the attributes. */
 static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   const struct ways *ways = rows->question->ways;
   struct identity unit;
-  int keys[WAYS_MAX_ATTRIBUTES], value = rows->columns.value;
+  double x;
+  int keys[WAYS_MAX_ATTRIBUTES];
   if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
+  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
   for (int i = 0; i < ways->attributes; i++) {
     keys[i] = cell_of(rows, rows->attributes[i], row[rows->columns.key + i]);
     if (keys[i] == CELL_NONE) return 1;
     if (keys[i] == CELL_FAILED) return 0;
   }
   int cell = full_cells_number(vector_sum_full(rows->vectors), ways_full_cell(ways, keys));
-  return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell,
-                                        value < 0 ? 1 : sqlite3_value_double(row[value]));
+  return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
 static int add_vector(struct rows *rows, sqlite3_value **row) {
