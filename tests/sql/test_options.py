@@ -22,10 +22,15 @@ VALUES = {  # two values of each option
     "name": ("one", "other"), "weight": (1, 0.5), "refine": (False, True), "mechanism": ("gaussian", "laplace"),
     "clip": (1, 0.5), "lo": (-3, 1), "hi": (5, 0.25), "q": (0.25, 0.75), "dim": (3, 2), "bins": (8, 4), "grid": (0.5, 1.5),
     "keys": (["a"], ["a", "b"]), "max_groups": (1, 3), "key_share": (0.25, 0.5), "ways": (1, 2), "radius": (1, 1e-5), "centre": (0, 1),
-    "diagnose": (False, True), "steps": (1000, 2000), "bytes": (1e6, 2e6), "seconds": (60, 70), "theta": (0.5, 1e13), "rho": (1, 1e-8), "t": (0.1, 0.2), "candidates": (["a", "b"], ["b", "c", "d"]),
+    "diagnose": (False, True), "steps": (1000, 1e6), "bytes": (1e6, 1e8), "seconds": (1e-6, 60), "theta": (0.5, 1e13), "rho": (1, 1e-8), "t": (0.1, 0.2), "candidates": (["a", "b"], ["b", "c", "d"]),
 }
 WITH = {  # other options that an option needs
     "max_groups": {"key_share": 0.5}, "theta": {"rho": 1}, "rho": {"theta": 1}, "refine": {"name": "r"}}
+# Questions whose answers depend on a limit: with the lower one, the units below 30 contribute nothing, or the question fails.
+LIMITED = {
+    "steps": "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT count(*) FROM n) = 1000",
+    "bytes": "length(printf('%.*c', 600000, 'x')) = 600000"}
+LIMITED["seconds"] = LIMITED["steps"].replace("1000", "10000")  # some 50 milliseconds in all
 INSTEAD = {"max_groups": {"keys"}, "key_share": {"keys"}, "theta": {"radius", "centre"}, "rho": {"radius", "centre"}}
 BASE = {**{kind: PARAMETERS[kind][0] for kind in KINDS}, "choice": {"candidates": ["a", "b", "c"]}}
 DESIGN = ("SELECT name, mechanism, granularity, sensitivity, dimension, clip, p.clock, p.rate, p.shrink, p.centre"
@@ -41,9 +46,12 @@ def make(kind, protects):
 
 
 def call_of(kind, options, tier="exact"):
-    if kind == "choice":
-        return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, "SELECT k FROM t", json.dumps(options)]
-    return by_query(kind, options, tier)
+    source = "t" + "".join(f" WHERE CASE WHEN unit >= 30 THEN x < 1 ELSE x > 1 AND {work} END"
+                           for limit, work in LIMITED.items() if limit in options)
+    if kind == "choice":  # those who are not limited choose another symbol than those who are
+        symbol = "k" if source == "t" else "iif(unit < 30, 'a', 'b')"
+        return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {symbol} FROM {source}", json.dumps(options)]
+    return by_query(kind, options, tier, source)
 
 
 def release(kind, options, protects):
