@@ -48,6 +48,13 @@ const char *plain_text(sqlite3_value *value) {
   return text && strlen(text) == (size_t)sqlite3_value_bytes(value) && is_utf8(text) ? text : 0;
 }
 
+int value_number(sqlite3_value *value, double *x) {
+  int type = sqlite3_value_type(value);
+  if ((type == SQLITE_TEXT || type == SQLITE_BLOB) && !sqlite3_value_text(value)) return 0;
+  *x = sqlite3_value_double(value);
+  return 1;
+}
+
 const char *not_a(sqlite3_value *value, int wanted) {
   int type = sqlite3_value_type(value);
   int number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;

@@ -15,6 +15,13 @@
 const char *plain_text(sqlite3_value *value);
 
 /*
+** Sets *x to the number that SQLite makes of a value. Returns 0 when out of memory. SQLite 3.54
+** follows a null pointer when sqlite3_value_double() is asked for a copied value whose text is in
+** UTF-16 or does not end with a zero, so texts and blobs of rows take this way.
+*/
+int value_number(sqlite3_value *value, double *x);
+
+/*
 ** Returns the last words of an error about a value of the wrong type: ", not NULL", ", not a text",
 ** and so on. Returns "" if the value has the wanted type. `wanted` is SQLITE_TEXT, SQLITE_BLOB, or
 ** SQLITE_FLOAT for any number. Errors never show a value, because every argument of every function

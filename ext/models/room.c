@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "functions/options.h"
 #include "models/coefficients.h"
@@ -42,29 +43,25 @@ static void close_descent(struct rows *rows) {
 
 /*
 ** Makes the step of a row. The row has no gradient if y or the features are NULL, or if the
-** features are malformed.
+** features are malformed. Returns 0 when out of memory.
 */
-static void make_step(struct rows *rows, sqlite3_value **row) {
+static int make_step(struct rows *rows, sqlite3_value **row) {
   const struct course_of_rows *course = rows->state;
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
   int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
               sqlite3_value_type(y) != SQLITE_NULL;
-  training_add(course->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+  double number;
+  if (!value_number(y, &number)) return 0;
+  training_add(course->training, number, whole ? rows->buffer : 0);
+  return 1;
 }
 
 /* Private rows after the n-th are ignored, so that none of them takes the step of a public row. */
 static int add_private(struct rows *rows, sqlite3_value **row) {
   struct course_of_rows *course = rows->state;
-  if (course->left > 0) {
-    course->left--;
-    make_step(rows, row);
-  }
-  return 1;
-}
-
-static int add_public(struct rows *rows, sqlite3_value **row) {
-  make_step(rows, row);
-  return 1;
+  if (course->left <= 0) return 1;
+  course->left--;
+  return make_step(rows, row);
 }
 
 #define AHEAD 4096 /* the number of steps between two checks for an interrupt */
@@ -78,7 +75,7 @@ static int turn_to_public(struct rows *rows, struct ledger *ledger, struct error
     if (fmod(course->left, AHEAD) == 0) going = ledger_goes_on(ledger);
   }
   ledger_rollback(ledger);
-  rows->add = add_public;
+  rows->add = make_step;
   return going || error_set(error, "%s", error_text(ledger_error(ledger)));
 }
 

@@ -111,18 +111,10 @@ static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct i
   return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
-/*
-** Sets *x to the number that SQLite makes of a value, or to 1 if there is no value. Returns 0 when
-** out of memory. SQLite 3.54 calls a null pointer's allocator for the number of a copied value
-** whose text does not end with a zero or is in UTF-16; sqlite3_value_text() gives it a form that
-** needs no memory.
-*/
+/* Sets *x to the number of a value, or to 1 if there is none. Returns 0 when out of memory. */
 static inline int number_of(sqlite3_value *value, double *x) {
-  int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
   *x = 1;
-  if ((type == SQLITE_TEXT || type == SQLITE_BLOB) && !sqlite3_value_text(value)) return 0;
-  if (value) *x = sqlite3_value_double(value);
-  return 1;
+  return !value || value_number(value, x);
 }
 
 /* Returns the value of a row, or null if the aggregate takes no value. */

@@ -579,6 +579,16 @@ def test_public_rows_that_cannot_be_read():
     assert one(db, "SELECT state FROM dp_release") == "failed"
 
 
+@pytest.mark.parametrize("computed", ["zeroblob(24)", "CAST(x'fffe31' AS TEXT)", "x''", "''"])
+def test_a_label_that_the_query_computes_is_a_number(computed):
+    """Texts and blobs that are no numbers are 0, for private and for public rows. On SQLite 3.54, a zeroblob ended the process."""
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    db.execute("INSERT INTO p VALUES (1, 1, '[1]')")
+    assert one(db, PUBLIC, f"SELECT iif(y = 1, {computed}, y), x FROM t; SELECT {computed}, x FROM p")
+    assert one(db, "SELECT state FROM dp_release") == "released"
+
+
 def test_tables_of_public_rows_are_listed():
     db = open_model_ledger()
     fill(db, [(1, "[1,1]")])
