@@ -297,7 +297,7 @@ def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
     db = create(path)
     if not argument:  # something to verify that takes seconds
         for i in range(6):
-            one(db, "SELECT dp_histogram('clinic', minutes, 0, 10, 65536, patient, json_object('clip', 1)) FROM visits")
+            one(db, "SELECT dp_histogram('clinic', minutes, 0, 10, 65536, patient, '{\"clip\":1}') FROM visits")
     ended = []
 
     def work():

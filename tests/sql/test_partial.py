@@ -297,7 +297,7 @@ def ledger():
     return database(tier=True)
 
 
-KNOWN = "(known options: mechanism, clip, steps, whole_units)"
+KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units)"
 
 
 @pytest.mark.parametrize("arguments,message", [
@@ -404,7 +404,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     keys = partial(shard, "group_sum", {"clip": 1})
     public = partial(shard, "group_count", {"clip": 1, "keys": ["a"]})
     entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
-    version = edited(units, 8, "<I", 2)
+    version = edited(units, 8, "<I", 3)
     assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
     impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # the size of the parameters exceeds the state
     impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
@@ -416,7 +416,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     first_key = entry[id(keys)]
     impossible += [edited(keys, first_key, "<I", size) for size in (0, 2, 4001, 0xffffffff)]
     impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # bytes that are not the text of a key
-    impossible += [edited(keys, len(keys) - 32 - 52 + 16, "<I", cell) for cell in (3, 0xffffffff)]
+    impossible += [edited(keys, len(keys) - 32 - 56 + 16, "<I", cell) for cell in (3, 0xffffffff)]
     for state in impossible:
         assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
     for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
