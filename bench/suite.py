@@ -38,6 +38,7 @@ MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected; neighb
 # The kernel is so noisy that its cost is within the rate of the tier.
 KERNEL = json.dumps([[x, y, 0.2503 if x == y else 0.2499] for x in range(4) for y in range(4)])
 REPORTS = '{"n":ROWS,"otherwise":"0"}'  # rows are protected; neighbours replace a row
+RELEASES_ONLY = ("sgd", "response_count")  # the kinds that only dp_release() has
 AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
@@ -48,7 +49,7 @@ AGGREGATES = {
     "stddev": (*AVERAGE, "SELECT avg(x * x) - avg(x) * avg(x) FROM {table}", "visit"),
     "quantile": ("x, '[0.1, 0.5, 0.9]', 0, 1000", "x", '"q":[0.1,0.5,0.9],"lo":0,"hi":1000', SORTED, "visit"),
     "median": (*AVERAGE, SORTED, "visit"),
-    "histogram": ("x, 0, 1000, 100", "x", '"lo":0,"hi":1000,"bins":100',
+    "histogram": ("x, 0, 1000, 100", "x", '"clip":1,"lo":0,"hi":1000,"bins":100',
                   "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY CAST(x / 10 AS INTEGER))", "visit"),
     "vec_sum": ("v, 32, 10", "v", '"dim":32,"clip":10', VECTORS, "track"),
     "vec_avg": ("v, 32, 1", "v", '"dim":32,"clip":1', VECTORS, "track"),
@@ -64,7 +65,7 @@ AGGREGATES = {
                      "SELECT sum(n) FROM (SELECT sqrt(avg(x * x) - avg(x) * avg(x)) AS n FROM {table} GROUP BY key)", "basket"),
     "group_count_distinct": ("key", "key", '"clip":2',
                              "SELECT sum(n) FROM (SELECT count(DISTINCT unit) AS n FROM {table} GROUP BY key)", "basket"),
-    "group_histogram": ("key, x, 0, 1000, 10", "key, x", '"lo":0,"hi":1000,"bins":10',
+    "group_histogram": ("key, x, 0, 1000, 10", "key, x", '"clip":1,"lo":0,"hi":1000,"bins":10',
                         "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key, CAST(x / 100 AS INTEGER))", "basket"),
     "group_quantile": ("key, x, 0.9, 0, 1000", "key, x", '"q":0.9,"lo":0,"hi":1000,"bins":64', BY_KEY, "basket"),
     "group_median": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000,"bins":64', BY_KEY, "basket"),
@@ -84,7 +85,7 @@ AGGREGATES = {
     "ou_quantile": ("x, 0.9, 0, 1000, 500", "x", '"q":0.9,"lo":0,"hi":1000,"radius":500',
                     SORTED, "visit"),
     "ou_median": ("x, 0, 1000, 500", "x", '"lo":0,"hi":1000,"radius":500', SORTED, "visit"),
-    "ou_histogram": ("x, 0, 1000, 10, 1e7", "x", '"lo":0,"hi":1000,"bins":10,"radius":1e7',
+    "ou_histogram": ("x, 0, 1000, 10, 1e7", "x", '"clip":1,"lo":0,"hi":1000,"bins":10,"radius":1e7',
                      "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY CAST(x / 100 AS INTEGER))", "visit"),
     "ou_vec_avg": ("v, 32, 10, 10", "v", '"dim":32,"clip":10,"radius":10', VECTORS, "track"),
     "ou_group_avg": ("key, x, 0, 1000, 500", "key, x", '"lo":0,"hi":1000,"radius":500',
@@ -95,7 +96,7 @@ AGGREGATES = {
                         "SELECT sum(n) FROM (SELECT sqrt(avg(x * x) - avg(x) * avg(x)) AS n FROM {table} GROUP BY key)", "basket"),
     "ou_group_count_distinct": ("key, 1e7", "key", '"radius":1e7',
                                 "SELECT sum(n) FROM (SELECT count(DISTINCT unit) AS n FROM {table} GROUP BY key)", "basket"),
-    "ou_group_histogram": ("key, x, 0, 1000, 10, 1e7", "key, x", '"lo":0,"hi":1000,"bins":10,"radius":1e7',
+    "ou_group_histogram": ("key, x, 0, 1000, 10, 1e7", "key, x", '"clip":1,"lo":0,"hi":1000,"bins":10,"radius":1e7',
                            "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key, CAST(x / 100 AS INTEGER))", "basket"),
     "ou_group_quantile": ("key, x, 0.9, 0, 1000, 500", "key, x", '"q":0.9,"lo":0,"hi":1000,"radius":500,"bins":64', BY_KEY, "basket"),
     "ou_group_median": ("key, x, 0, 1000, 500", "key, x", '"lo":0,"hi":1000,"radius":500,"bins":64', BY_KEY, "basket"),
@@ -207,22 +208,23 @@ class Suite:
                 seen.add((native, table))
                 jobs.append((f"native {native} {table}",
                              self.query(table, native, extension=extension, rows=self.some)))
-            if kind in ("sgd", "response_count"):
-                jobs.append((kind, self.of_rows(table, f"SELECT dp_{kind}('t', {arguments}) FROM {{table}}")))
-                jobs.append((f"{kind} release", self.of_rows(table, "SELECT dp_release('t', ?, ?, ?)", [
+            if kind in RELEASES_ONLY:
+                jobs.append((kind, self.of_rows(table, "SELECT dp_release('t', ?, ?, ?)", [
                     kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"])))
                 continue
             parameters, keys = [], ""
             if "group" in kind:
                 bins = ',"bins":64' if kind.endswith(("quantile", "median")) else ""
-                parameters, keys = [f'{{"keys":{KEYS}{bins}}}'], ", ?"
+                clip = ',"clip":1' if kind.endswith("histogram") else ""
+                parameters, keys = [f'{{"keys":{KEYS}{bins}{clip}}}'], ", ?"
                 options += f',"keys":{KEYS}'
+            elif kind.endswith("histogram"):
+                parameters, keys = ['{"clip":1}'], ", ?"
             arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
             jobs.append((kind, self.query(table, f"SELECT dp_{kind}({arguments}{keys}) FROM {{table}}", parameters,
                                           protects="unit", rows=self.some)))
-            columns = ", ".join(filter(None, (columns, "unit")))
             jobs.append((f"{kind} release", self.query(
-                table, "SELECT dp_release('t', ?, ?, ?)", [kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"],
+                table, "SELECT dp_release('t', ?, ?, ?)", [kind, f"SELECT {columns or '1'} FROM {table}", f"{{{options}}}"],
                 protects="unit", rows=self.some)))
         return measure.interleave(jobs, self.rounds)
 
@@ -331,7 +333,7 @@ def report_goals(results, rows):
 
 def report_aggregates(results, rows):
     lines = ["## Every aggregate", "",
-             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected (by `dp_sgd`, a logistic model, rows),"
+             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected (by `sgd`, a logistic model, and `response_count`, rows),"
              " 1000 public keys for groups."
              " Beside each its counterpart in SQLite, which protects nobody: `count(DISTINCT)`, `ORDER BY` for"
              " quantiles, `GROUP BY` for groups and histograms; for vectors the aggregate that only decodes them."
@@ -341,11 +343,11 @@ def report_aggregates(results, rows):
         if kind not in results:  # the result is from an earlier run
             continue
         found, other = results[kind], results[f"native {native} {table}"]
-        release = measure.ratio(results[f"{kind} release"], found)
+        release = 1 if kind in RELEASES_ONLY else measure.ratio(results[f"{kind} release"], found)
         base = ""
         if table == "visit":
             base = f"{measure.ratio(found, results['native ' + AGGREGATES['sum'][3] + ' visit']):.2f}"
-        body.append((f"`dp_{kind}`", measure.number(measure.median(found)), measure.number(measure.median(other)),
+        body.append((f"`{kind}` by `dp_release`" if kind in RELEASES_ONLY else f"`dp_{kind}`", measure.number(measure.median(found)), measure.number(measure.median(other)),
                      f"{measure.ratio(found, other):.2f}", base, mebibytes(found), mebibytes(other), f"{release:.2f}",
                      against(release, 1.05)[1]))
     return lines + measure.table(("aggregate", "seconds", "counterpart, s", "by counterpart", "by `sum(x)`",
