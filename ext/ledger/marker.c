@@ -85,9 +85,15 @@ static int is_listed(struct ledger *ledger, const char *schema) {
 
 /*
 ** Returns whether dp_ledger_id is an ordinary or virtual table with this column. The check does not
-** depend on the host's authorizer.
+** depend on the host's authorizer. SQLite 3.54 follows a null pointer if it is asked for a column
+** of a virtual table that it has not connected; preparing a statement connects the table.
 */
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
+  sqlite3_stmt *statement = 0;
+  char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".dp_ledger_id", schema);
+  if (sql) sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0);
+  sqlite3_finalize(statement);
+  sqlite3_free(sql);
   return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
                                        0) == SQLITE_OK;
 }
