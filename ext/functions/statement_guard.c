@@ -42,24 +42,29 @@ struct site {
 
 /* ---- evidence that a statement continued ----------------------------------------------------- */
 
+/* From this version on, a statement keeps its row while its next step executes. */
+#define ROW_STAYS 3041000
+
 /* One step of the hash function FNV-1a, with a pointer or a count as the input. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * 0x100000001b3u;
 }
 
 /*
-** Returns the progress of all executing statements. The guarded statement is the innermost of them.
-** The other statements wait for it, so their counters do not change until the guarded statement
-** returns.
+** Returns the progress of all statements. The guarded statement is the innermost of those that
+** execute. The other statements wait for it or for the host, so their counters do not change until
+** the guarded statement returns. `position` also counts the statements that seem to wait for the
+** host, because since SQLite 3.41 an executing statement does so from its second row on.
 */
 static struct moment moment_now(sqlite3 *db) {
   struct moment now = {1, 1, 0, 0};
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
-    if (!statement_is_executing(s)) continue;
+    if (!sqlite3_stmt_busy(s) || !sqlite3_sql(s)) continue;
     uint64_t steps = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0);
     uint64_t runs = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_RUN, 0);
-    now.statements = mix(now.statements, (uint64_t)(uintptr_t)s);
     now.position = mix(mix(mix(now.position, (uint64_t)(uintptr_t)s), steps), runs);
+    if (!statement_is_executing(s)) continue;
+    now.statements = mix(now.statements, (uint64_t)(uintptr_t)s);
     now.is_first |= steps == 0;
     now.writes |= !sqlite3_stmt_readonly(s);
   }
@@ -157,12 +162,14 @@ static void forget_ended(struct host *host) {
 /*
 ** Returns whether the statement ends because the host interrupted it or memory ran out. To find
 ** out, the function runs another statement on the same connection, which then fails for the same
-** reason. If the host has reset the statement between two rows, the other statement succeeds.
+** reason. A statement that the host resets between two rows has ended well, even after an
+** interrupt; but since SQLite 3.41 it looks like one that executes, and counts as interrupted.
 */
 static int is_stopped(const struct guard *guard) {
   sqlite3 *db = guard->host->collector.db;
   sqlite3_stmt *probe = 0;
-  if (moment_now(db).statements != guard->statements) return 0;
+  if (sqlite3_libversion_number() < ROW_STAYS && moment_now(db).statements != guard->statements)
+    return 0;
   int rc = sqlite3_prepare_v2(db, "SELECT 1", -1, &probe, 0);
   if (rc == SQLITE_OK) rc = sqlite3_step(probe);
   sqlite3_finalize(probe); /* any error of `probe` is already in rc */

@@ -327,7 +327,11 @@ def test_the_function_writes_what_the_script_writes(book, path, tmp_path):
     assert hand_over(path, "region", tmp_path / "script").returncode == 0
     assert one(book, "SELECT dp_export('region', ?)", str(tmp_path / "call")) == (
         f"6 values of 6 releases for 'region' in {tmp_path / 'call'}")
-    assert (tmp_path / "call").read_bytes() == (tmp_path / "script").read_bytes()
+    call, script = ((tmp_path / name).read_bytes() for name in ("call", "script"))
+    if call[96:100] == script[96:100]:  # written by the same version of SQLite; the shell may have another one
+        assert call == script
+    assert [list(sqlite3.connect(tmp_path / name).iterdump()) for name in ("call", "script")] == [
+        list(sqlite3.connect(tmp_path / "call").iterdump())] * 2
     assert os.listdir(tmp_path).count("call-journal") == 0
 
 

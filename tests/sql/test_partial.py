@@ -505,6 +505,14 @@ def test_several_merges_in_one_statement(shard, ledger):
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 2
 
 
+def test_a_merge_in_a_later_row_stays_released(shard, ledger):
+    """From its second row on, a statement that executes looks like one that waits, since SQLite 3.41."""
+    state = partial(shard, "sum", {"clip": 1})
+    rows = ledger.execute("SELECT 1.0 UNION ALL SELECT dp_merge('exact', ?, 'late')", (state,)).fetchall()
+    assert one(ledger, "SELECT state FROM dp_release WHERE name = 'late'") == "released"
+    assert one(ledger, "SELECT value FROM dp_value WHERE release = 'late'") == rows[1][0]
+
+
 def test_no_merge_and_no_state_inside_a_question(shard, ledger):
     state = partial(shard, "count", {"clip": 1})
     for call in (f"dp_merge(''exact'', x''{state.hex()}'')", "dp_partial(''count'', ''SELECT 1 FROM t'')"):

@@ -60,11 +60,16 @@ def test_an_interrupt_after_the_first_row_fails_the_release(path):
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         cursor.fetchall()
     assert set(states(db)) == {"failed"} and one(db, "SELECT count(*) FROM dp_value") == 0
-    # If the host resets the statement after its first row, there is no error, and the release stays.
+    # If the host resets the statement after its first row, there is no error, and the release stays. Newer versions of SQLite do not
+    # tell such a reset from an interrupted step, and the cautious answer is 'failed'.
     cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient, 'kept') FROM visits")
     db.interrupt()
     cursor.close()
-    assert one(db, "SELECT state FROM dp_release WHERE name = 'kept'") == "released"
+    kept = "released" if sqlite3.sqlite_version_info < (3, 41) else "failed"
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'kept'") == kept
+    # Without an interrupt, every version keeps it.
+    db.execute("SELECT dp_sum('clinic', minutes, 10, patient, 'closed') FROM visits").close()
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'closed'") == "released"
     db.close()
 
 
