@@ -23,32 +23,26 @@ struct bounds design_bounds(const struct layout *shape) {
   return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
-/* floor(sqrt(x)) */
-static uint64_t root_of(uint128 x) {
-  uint64_t root = (uint64_t)sqrt((double)x);
-  while ((uint128)root * root > x) root--;
-  while ((uint128)(root + 1) * (root + 1) <= x) root++;
-  return root;
-}
-
 /*
 ** Returns the largest distance between the totals of two neighbouring data sets, in the norm of the
 ** noise and in steps of the fine lattice. The distance is below 2^56.
 */
 static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
   if (!noise->in_sum_norm || shape->is_l1 || shape->touched == 1) return shape->distance;
-  return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
+  return lattice_root((uint128)shape->distance * shape->distance * (uint128)shape->touched);
 }
 
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise) {
-  uint64_t rounding = shape->touched > 1 ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
+  int mixes = shape->touched > 1 || shape->periods > 0;
+  uint64_t rounding = mixes ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
   if (noise->in_sum_norm) rounding = (uint64_t)shape->touched - 1;
   return lattice_sensitivity(distance_in(shape, noise), shift) + rounding;
 }
 
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise) {
-  double distance = ldexp((double)distance_in(shape, noise), shape->fine_exponent);
+  uint64_t steps = shape->periods ? shape->once : distance_in(shape, noise);
+  double distance = ldexp((double)steps, shape->fine_exponent);
   int exponent;
   frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
   /* The width of the noise is 2^20 to 2^21 steps, or more in the sum norm. */

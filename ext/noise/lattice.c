@@ -40,6 +40,15 @@ static uint128 divide_nearest(uint128 a, uint128 b) {
   return a / b + (rest >= b - rest);
 }
 
+uint64_t lattice_root(uint128 x) {
+  uint64_t root = 0;
+  for (int bit = 63; bit >= 0; bit--) {
+    uint64_t next = root | (uint64_t)1 << bit;
+    if ((uint128)next * next <= x) root = next;
+  }
+  return root;
+}
+
 int128 lattice_clamp(int128 x, int128 low, int128 high) {
   if (x < low) return low;
   return x > high ? high : x;

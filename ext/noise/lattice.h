@@ -31,6 +31,9 @@ static inline uint128 lattice_magnitude(int128 x) {
   return x < 0 ? -(uint128)x : (uint128)x;
 }
 
+/* Returns floor(sqrt(x)). */
+uint64_t lattice_root(uint128 x);
+
 /* Clamps x to [low, high]. low <= high. */
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 

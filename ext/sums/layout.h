@@ -101,6 +101,12 @@ struct layout {
   int64_t count_steps; /* number of steps that stand for 1 in a count */
   int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
+  /*
+  ** The number of periods of a series (mechanism/series.h), and the distance of neighbours in one
+  ** release with the same clip, from which the lattice is made. Both are 0 for one release.
+  */
+  int periods;
+  uint64_t once;
   int block_count;
   struct block blocks[2];
   /*

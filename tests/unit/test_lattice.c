@@ -39,6 +39,25 @@ static int is_nearest(int128 rounded, int128 numerator, int128 denominator) {
   return twice < denominator;
 }
 
+/* ---- roots ----------------------------------------------------------------------------------- */
+
+static void check_root(uint128 x) {
+  uint128 root = lattice_root(x);
+  CHECK(root * root <= x, "too large: %" PRIu64, (uint64_t)root);
+  CHECK(root == UINT64_MAX || (root + 1) * (root + 1) > x, "too small: %" PRIu64, (uint64_t)root);
+}
+
+static void roots_are_rounded_down(void) {
+  for (unsigned x = 0; x < 70000; x++) check_root(x);
+  for (int i = 0; i < ROUNDS; i++) {
+    uint128 root = random_to(INT64_MAX);
+    check_root(root * root);
+    check_root(root * root - 1);
+    check_root(root * root + root);
+  }
+  check_root(~(uint128)0);
+}
+
 /* ---- rounding -------------------------------------------------------------------------------- */
 
 static void clamp_keeps_the_interval(void) {
@@ -307,6 +326,7 @@ static void refined_point_at_the_extremes(void) {
 }
 
 int main(void) {
+  RUN(roots_are_rounded_down);
   RUN(clamp_keeps_the_interval);
   RUN(rounding_is_to_nearest_halves_away);
   RUN(rounding_of_wide_totals);

@@ -1,0 +1,87 @@
+/*
+** series.h: the mathematics of a series, one release whose numbers arrive period by period.
+**
+** Let x_t be the exact sum of period t, and let T be the number of periods. The points of a series
+** are y = C x + z. z is independent noise of one variance, and C is a fixed lower triangular matrix
+** whose columns have norm 1, the normalised square root of the matrix of running sums (Henzinger,
+** Kalinin and Upadhyay 2025). The figure of the periods first..last is r y, where r C is 1 for
+** these periods and 0 for all others. So figures are unbiased, they add up, and later points do not
+** change them. A running total has 1.5 to 3.5 times the noise of one release of all periods.
+**
+** All that touches data is computed in integers. With f_k = binom(2k, k)/4^k and s, t from 0:
+**   C_ts = m_ts / 2^30,  m_ts = floor(F_(t-s) 2^30 / root_(T-s))
+**   F_0 = 2^60,  F_k = floor(F_(k-1) (2k-1)/(2k)),  root_n = isqrt(sum of F_k^2 for k < n) + 1
+** The root is rounded up and the rest is rounded down, so no column is longer than 1. Noise in the
+** sum norm (Laplace) has C = 1: there every other matrix would cost more than it gains.
+**
+** ../math/README.md has the proofs.
+*/
+#ifndef DIFFUSE_MECHANISM_SERIES_H
+#define DIFFUSE_MECHANISM_SERIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mechanism/noise_law.h"
+#include "noise/lattice.h"
+#include "sums/layout.h"
+
+#define SERIES_MAX_PERIODS 4096
+#define SERIES_UNIT_BITS   30                /* m_ts = 2^30 stands for 1 */
+#define SERIES_SUM         ((int128)1 << 88) /* the sum of a period saturates at +-2^88 */
+
+struct series {
+  int periods;
+  int64_t *factor; /* F_0, F_1, ...; null: C = 1 */
+  uint64_t *root;  /* root_1, root_2, ... */
+};
+
+/*
+** Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 1, or 0 if memory runs out. Call
+** series_free() in both cases.
+*/
+int series_make(struct series *series, int periods, const struct noise_law *noise);
+void series_free(struct series *series);
+
+/* Returns m_ts, the multiplier of the sum of period s in point t. 0 <= s, t < periods. */
+int64_t series_multiplier(const struct series *series, int t, int s);
+
+/*
+** Returns one coordinate of point t without noise: (sum of m_ts x_s for s <= t) / 2^(shift + 30),
+** rounded and saturated like lattice_round(). x_s = sums[s * stride], the exact sum of period s in
+** fine steps; it saturates at +-2^88. 0 <= shift <= 70.
+*/
+int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
+                          int shift);
+
+/*
+** Computes the row r with which the points 0..last are weighted to get the figure of the periods
+** first..last. Stores r in `weights` (last + 1 numbers), unless `weights` is null, and the sum of
+** the squares of r in *variance: the variance of the figure, relative to that of a point. Takes
+** time in proportion to last^2. Returns 1, or 0 if memory runs out.
+*/
+int series_reading(const struct series *series, int first, int last, double *weights,
+                   double *variance);
+
+/*
+** Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
+** with the same clip. Then design_make(), the functions of struct mechanism and the slack apply to
+** the series: shape->distance and shape->touched are those of all periods together. The product of
+** `periods` and the number of coordinates of a period, shape->coordinates + shape->diagnoses, must
+** be at most LAYOUT_MAX_COORDINATES.
+**
+** Let B be the reach of a unit: over all periods, the norms of what the unit counts add up to at
+** most B. Adding or removing the unit moves C x by at most B. Replacing a unit moves C x by at most
+** max(sqrt(2), spread) B, or 2 B in the sum norm, because two units may count in different periods.
+** With the option diagnose, a unit adds diagnose_steps = floor(B/40) once to each of the two
+** counts, so that B grows by 2 floor(B/40).
+**
+** The lattice is that of one release with this clip. In the sum norm it may be finer, like that of
+** every vector (lattice_design.h).
+*/
+void series_layout(struct layout *shape, int periods, int replace, const struct noise_law *noise);
+
+/* Returns B, the norm that a unit may count from the first to the last period, in fine steps. */
+int64_t series_reach(const struct layout *shape);
+
+#endif

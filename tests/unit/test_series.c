@@ -1,0 +1,444 @@
+/*
+** test_series.c: tests mechanism/series.h. With arguments, the program prints what it computes, and
+** tests/test_series.py compares it with integers of any length and with dense linear algebra.
+*/
+#include "check.h"
+#include "random.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mechanism/families.h"
+#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
+#include "mechanism/series.h"
+
+static struct series series_of(int periods, const struct noise_law *noise) {
+  struct series series;
+  if (!series_make(&series, periods, noise)) abort();
+  return series;
+}
+
+/* ---- the matrix ------------------------------------------------------------------------------ */
+
+/*
+** Every column has norm 1 or a little less, and the multipliers of a point add up to less than 2^37
+** (series_coordinate()).
+*/
+static void check_matrix(int periods, double near) {
+  struct series series = series_of(periods, &gaussian_noise);
+  uint64_t *sums = calloc((size_t)periods, sizeof *sums);
+  if (!sums) abort();
+  for (int s = 0; s < periods; s++) {
+    uint128 square = 0;
+    for (int t = s; t < periods; t++) {
+      uint64_t m = (uint64_t)series_multiplier(&series, t, s);
+      square += m * m;
+      sums[t] += m;
+    }
+    CHECK(square <= (uint128)1 << 60, "%d periods: column %d is too long", periods, s);
+    CHECK((double)square >= ldexp(1 - near, 60), "%d periods: column %d is short", periods, s);
+  }
+  for (int t = 0; t < periods; t++)
+    CHECK(sums[t] < (uint64_t)1 << 37, "%d periods: point %d", periods, t);
+  free(sums);
+  series_free(&series);
+}
+
+static void columns_are_at_most_1_long(void) {
+  for (int periods = 1; periods <= 130; periods++) check_matrix(periods, 1e-7);
+  check_matrix(SERIES_MAX_PERIODS, 1e-6);
+}
+
+static void nothing_comes_before_its_period(void) {
+  struct series series = series_of(9, &gaussian_noise), plain = series_of(9, &laplace_noise);
+  for (int t = 0; t < 9; t++) {
+    for (int s = 0; s < 9; s++) {
+      CHECK((series_multiplier(&series, t, s) > 0) == (s <= t), "point %d, period %d", t, s);
+      CHECK(series_multiplier(&plain, t, s) == (s == t ? 1 << 30 : 0), "plain, %d %d", t, s);
+    }
+  }
+  series_free(&series);
+  series_free(&plain);
+}
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+static double deviation(const struct series *series, int first, int last) {
+  double variance;
+  if (!series_reading(series, first, last, 0, &variance)) abort();
+  return sqrt(variance);
+}
+
+/* Compares the final total, the largest total and the worst period with known deviations. */
+static void check_deviations(int periods, double final, double total, double period) {
+  struct series series = series_of(periods, &gaussian_noise);
+  double most_total = 0, most_period = 0;
+  for (int t = 0; t < periods; t++) {
+    most_total = fmax(most_total, deviation(&series, 0, t));
+    most_period = fmax(most_period, deviation(&series, t, t));
+  }
+  double last = deviation(&series, 0, periods - 1);
+  CHECK(fabs(last - final) <= 0.005, "%d periods: final total %.4f", periods, last);
+  CHECK(fabs(most_total - total) <= 0.005, "%d periods: largest total %.4f", periods, most_total);
+  CHECK(fabs(most_period - period) <= 0.005, "%d periods: worst period %.4f", periods, most_period);
+  series_free(&series);
+}
+
+static void deviations_of_totals_and_periods(void) {
+  check_deviations(1, 1, 1, 1);
+  check_deviations(12, 1.61, 1.70, 1.51);
+  check_deviations(52, 1.946, 2.15, 1.71);
+}
+
+/* The weights give back every period inside the span once, and no other. */
+static void readings_are_unbiased(void) {
+  enum { PERIODS = 40 };
+  struct series series = series_of(PERIODS, &gaussian_noise);
+  double weights[PERIODS], variance;
+  for (int first = 0; first < PERIODS; first++) {
+    for (int last = first; last < PERIODS; last++) {
+      if (!series_reading(&series, first, last, weights, &variance)) abort();
+      long double squares = 0;
+      for (int t = 0; t <= last; t++) squares += (long double)weights[t] * weights[t];
+      CHECK_CLOSE(variance, (double)squares, 1e-14);
+      CHECK_CLOSE(deviation(&series, first, last), sqrt(variance), 0);
+      for (int s = 0; s <= last; s++) {
+        long double part = 0;
+        for (int t = s; t <= last; t++)
+          part += (long double)weights[t] * (long double)series_multiplier(&series, t, s);
+        part = ldexpl(part, -30) - (s >= first);
+        CHECK(fabsl(part) < 1e-14L, "%d..%d: period %d off by %Lg", first, last, s, part);
+      }
+    }
+  }
+  series_free(&series);
+}
+
+static void readings_of_a_plain_series(void) {
+  struct series series = series_of(20, &laplace_noise);
+  double weights[20], variance;
+  if (!series_reading(&series, 3, 8, weights, &variance)) abort();
+  CHECK_CLOSE(variance, 6.0, 0);
+  for (int t = 0; t <= 8; t++) CHECK_CLOSE(weights[t], t >= 3 ? 1.0 : 0.0, 0);
+  series_free(&series);
+}
+
+/* ---- coordinates ----------------------------------------------------------------------------- */
+
+/* Sums of any size stay within +-2^62, and a plain series rounds each sum by itself. */
+static void the_largest_sums(void) {
+  int128 widest = (int128)(LATTICE_SUM), *sums = malloc(sizeof *sums * SERIES_MAX_PERIODS);
+  struct series series = series_of(SERIES_MAX_PERIODS, &gaussian_noise);
+  struct series plain = series_of(SERIES_MAX_PERIODS, &laplace_noise);
+  if (!sums) abort();
+  for (int sign = -1; sign <= 1; sign += 2) {
+    for (int s = 0; s < SERIES_MAX_PERIODS; s++) sums[s] = sign * widest;
+    for (int t = 0; t < SERIES_MAX_PERIODS; t += 273) {
+      CHECK(series_coordinate(&series, t, sums, 1, 0) == sign * LATTICE_TOTAL, "point %d", t);
+      int64_t got = series_coordinate(&plain, t, sums, 1, 60);
+      CHECK(got == sign * (int64_t)1 << 28, "plain %d: %" PRId64, t, got);
+    }
+  }
+  free(sums);
+  series_free(&series);
+  series_free(&plain);
+}
+
+static void a_plain_series_rounds_like_one_release(void) {
+  struct series plain = series_of(6, &laplace_noise);
+  int128 sums[12];
+  for (int round = 0; round < 2000; round++) {
+    for (int i = 0; i < 12; i++) sums[i] = ((int128)random_bits() - INT64_MAX) * (round % 97);
+    for (int t = 0; t < 6; t++) {
+      int64_t got = series_coordinate(&plain, t, sums + 1, 2, round % 70);
+      CHECK(got == lattice_round(sums[2 * t + 1], round % 70), "shift %d", round % 70);
+    }
+  }
+  series_free(&plain);
+}
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+struct options {
+  const struct family *family;
+  double clip, rate;
+  int keys, nonnegative, diagnose, periods, replace;
+  const struct mechanism *mechanism;
+};
+
+static void design_series(const struct options *of, struct layout *shape, struct design *design,
+                          uint64_t *clock) {
+  struct contribution question = {.family = mechanism_family(of->mechanism, of->family),
+                                  .clip = of->clip,
+                                  .low = -1,
+                                  .high = 1,
+                                  .keys = of->keys,
+                                  .nonnegative = of->nonnegative,
+                                  .diagnose = of->diagnose,
+                                  .in_sum_norm = of->mechanism->noise->in_sum_norm};
+  layout_make(shape, &question, 1, of->replace);
+  if (of->periods) series_layout(shape, of->periods, of->replace, of->mechanism->noise);
+  struct terms terms = {.shape = shape, .rate = of->rate};
+  *clock = of->mechanism->design(of->mechanism, &terms, design);
+  terms.shift = design->shift;
+  CHECK(of->mechanism->sensitivity(of->mechanism, &terms) == design->sensitivity, "sensitivity");
+}
+
+/* The lattice of a series is that of one release with the same clip and options. */
+static void the_lattice_of_one_release(void) {
+  for (int i = 0; i < 4000; i++) {
+    struct options options = {.family = i % 3 == 0   ? &family_sum
+                                        : i % 3 == 1 ? &family_mean
+                                                     : &family_key_count,
+                              .clip = exp(20 * uniform() - 4),
+                              .rate = exp(20 * uniform() - 15),
+                              .keys = 1 + i % 7,
+                              .nonnegative = i % 2,
+                              .diagnose = i % 5 == 0,
+                              .replace = i % 11 < 5,
+                              .mechanism = &gaussian_mechanism};
+    struct layout shape;
+    struct design once, design;
+    uint64_t clock;
+    design_series(&options, &shape, &once, &clock);
+    options.periods = 1 + i % 400;
+    design_series(&options, &shape, &design, &clock);
+    CHECK(design.shift == once.shift && design.granularity == once.granularity, "clip %g rate %g",
+          options.clip, options.rate);
+    CHECK(design.shift >= 0 && design.shift <= 70, "shift %d", design.shift);
+    CHECK(design.sensitivity < (uint64_t)1 << 32 && clock > 0, "clip %g rate %g", options.clip,
+          options.rate);
+  }
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------ */
+
+enum { PERIODS = 5, CELLS = 2 };
+
+/*
+** Returns the square of the distance (or the sum of magnitudes) between the points of two data
+** sets, of which one has the further unit or units.
+*/
+static double distance_of(const struct series *series, const struct design *design, int is_l1,
+                          const int128 *others, const int64_t *unit) {
+  int128 with[PERIODS * CELLS];
+  double sum = 0;
+  for (int i = 0; i < PERIODS * CELLS; i++) with[i] = others[i] + unit[i];
+  for (int t = 0; t < PERIODS; t++) {
+    for (int c = 0; c < CELLS; c++) {
+      int64_t a = series_coordinate(series, t, others + c, CELLS, design->shift);
+      double apart = (double)(series_coordinate(series, t, with + c, CELLS, design->shift) - a);
+      sum += is_l1 ? fabs(apart) : apart * apart;
+    }
+  }
+  return sum;
+}
+
+/* Adds a vector of norm `left` in one period. Its direction is arbitrary, or non-negative. */
+static void add_part(int64_t *unit, int t, double left, int is_l1, int sign) {
+  double angle = uniform() * M_PI / 2, x = cos(angle), y = sin(angle);
+  if (random_bits() % 3 == 0) x = 1, y = 0;
+  double norm = is_l1 ? fabs(x) + fabs(y) : 1;
+  unit[CELLS * t] += sign * (int64_t)(left * x / norm * (1 - 1e-15));
+  unit[CELLS * t + 1] += sign * (int64_t)(left * y / norm * (1 - 1e-15));
+}
+
+/* Adds a unit that counts all it may, in one period or in several. */
+static void add_unit(int64_t *unit, double reach, int is_l1, int sign) {
+  double left = reach;
+  for (int t = 0; t < PERIODS; t++) {
+    if (random_bits() % 2) continue;
+    double part = random_bits() % 2 ? left : left * uniform();
+    add_part(unit, t, part, is_l1, sign);
+    left -= part;
+  }
+}
+
+/*
+** Compares the points of many pairs of neighbours with the sensitivity. Other rows are arbitrary,
+** so that every rounding occurs. Returns the largest ratio.
+*/
+static double check_neighbours(int replace, const struct mechanism *mechanism, double rate) {
+  struct options options = {.family = &family_key_count,
+                            .clip = 12,
+                            .rate = rate,
+                            .keys = CELLS,
+                            .periods = PERIODS,
+                            .replace = replace,
+                            .mechanism = mechanism};
+  struct layout shape;
+  struct design design;
+  uint64_t clock;
+  design_series(&options, &shape, &design, &clock);
+  int is_l1 = mechanism->noise->in_sum_norm;
+  struct series series = series_of(PERIODS, mechanism->noise);
+  double reach = (double)series_reach(&shape), s = (double)design.sensitivity, most = 0;
+  double bound = is_l1 ? s : s * s;
+  for (int round = 0; round < 20000; round++) {
+    int128 others[PERIODS * CELLS];
+    int64_t unit[PERIODS * CELLS] = {0};
+    for (int i = 0; i < PERIODS * CELLS; i++) others[i] = (int128)(random_bits() >> 4);
+    if (round % 3) {
+      add_unit(unit, reach, is_l1, 1);
+      if (replace) add_unit(unit, reach, is_l1, -1);
+    } else { /* all in the first period, against all in the last one */
+      add_part(unit, 0, reach, is_l1, 1);
+      if (replace) add_part(unit, PERIODS - 1, reach, is_l1, -1);
+    }
+    double distance = distance_of(&series, &design, is_l1, others, unit);
+    CHECK(distance <= bound, "%g of the sensitivity", distance / bound);
+    most = fmax(most, distance / bound);
+  }
+  series_free(&series);
+  return is_l1 ? most : sqrt(most);
+}
+
+/*
+** No pair of neighbours is further apart than charged, and some pair uses almost all of it. For
+** `replace` in the Euclidean norm, the worst pair would need orthogonal columns of C; one key
+** against another in the same period is as bad.
+*/
+static void neighbours_stay_within_the_sensitivity(void) {
+  const double rates[] = {1e6, 1, 1e-3};
+  for (int i = 0; i < 3; i++) {
+    double rate = rates[i];
+    double added = check_neighbours(0, &gaussian_mechanism, rate);
+    CHECK(added > 0.99, "rate %g: only %g occurs", rate, added);
+    double replaced = check_neighbours(1, &gaussian_mechanism, rate);
+    CHECK(replaced > 0.98, "rate %g: only %g occurs", rate, replaced);
+    rate = fmin(rate, 1e3);
+    double pure = check_neighbours(0, &laplace_mechanism, rate);
+    CHECK(pure > 0.98, "rate %g: only %g occurs", rate, pure);
+    double exchanged = check_neighbours(1, &laplace_mechanism, rate);
+    CHECK(exchanged > 0.98, "rate %g: only %g occurs", rate, exchanged);
+  }
+}
+
+/*
+** Roundings count most where neighbours are a few steps apart. The test takes all sums of the other
+** rows, up to whole steps, and all units of one cell that count at most `reach` in three periods.
+*/
+static double check_roundings(int reach, int shift) {
+  struct layout shape = {.distance = (uint64_t)reach, .periods = 3, .touched = 3};
+  struct design design = {.shift = shift};
+  struct series series = series_of(3, &gaussian_noise);
+  int side = 1 << shift, most = 0;
+  double s = (double)design_sensitivity(&shape, shift, &gaussian_noise);
+  for (int unit = 0; unit < (2 * reach + 1) * (2 * reach + 1) * (2 * reach + 1); unit++) {
+    int u[3] = {unit % (2 * reach + 1) - reach, unit / (2 * reach + 1) % (2 * reach + 1) - reach,
+                unit / (2 * reach + 1) / (2 * reach + 1) - reach};
+    if (abs(u[0]) + abs(u[1]) + abs(u[2]) > reach) continue;
+    for (int others = 0; others < side * side * side; others++) {
+      int128 sums[3] = {others % side, others / side % side, others / side / side};
+      int128 with[3] = {sums[0] + u[0], sums[1] + u[1], sums[2] + u[2]};
+      int square = 0;
+      for (int t = 0; t < 3; t++) {
+        int apart = (int)(series_coordinate(&series, t, with, 1, design.shift) -
+                          series_coordinate(&series, t, sums, 1, design.shift));
+        square += apart * apart;
+      }
+      if (square > most) most = square;
+    }
+  }
+  series_free(&series);
+  CHECK(most <= s * s, "reach %d, shift %d: %d of %g", reach, shift, most, s * s);
+  return sqrt(most) - floor(ldexp(reach, -shift));
+}
+
+/* The steps for roundings are needed: without them, the sensitivity would be too small. */
+static void roundings_stay_within_the_sensitivity(void) {
+  double most = 0;
+  for (int shift = 1; shift <= 3; shift++)
+    for (int reach = 1; reach <= 6; reach++) most = fmax(most, check_roundings(reach, shift));
+  CHECK(most > 1.7, "roundings add %g", most);
+}
+
+/* ---- numbers for tests/test_series.py -------------------------------------------------------- */
+
+static int128 wide(const char *text) {
+  int128 x = 0;
+  for (const char *digit = text + (*text == '-'); *digit; digit++) x = 10 * x + (*digit - '0');
+  return *text == '-' ? -x : x;
+}
+
+/* multipliers T: writes the rows m_t0 ... m_tt as 32-bit integers of this machine. */
+static void print_multipliers(int periods) {
+  struct series series = series_of(periods, &gaussian_noise);
+  uint32_t row[SERIES_MAX_PERIODS];
+  for (int t = 0; t < periods; t++) {
+    for (int s = 0; s <= t; s++) row[s] = (uint32_t)series_multiplier(&series, t, s);
+    fwrite(row, sizeof *row, (size_t)t + 1, stdout);
+  }
+  series_free(&series);
+}
+
+/* reading T first last: prints the variance and the weights. */
+static void print_reading(int periods, int first, int last) {
+  struct series series = series_of(periods, &gaussian_noise);
+  double weights[SERIES_MAX_PERIODS], variance;
+  if (!series_reading(&series, first, last, weights, &variance)) abort();
+  printf("%.17g\n", variance);
+  for (int t = 0; t <= last; t++) printf("%.17g\n", weights[t]);
+  series_free(&series);
+}
+
+/* coordinates T shift x_0 x_1 ...: prints a coordinate of every point. */
+static void print_coordinates(int periods, int shift, char **texts) {
+  struct series series = series_of(periods, &gaussian_noise);
+  int128 sums[64];
+  for (int s = 0; s < periods && s < 64; s++) sums[s] = wide(texts[s]);
+  for (int t = 0; t < periods && t < 64; t++)
+    printf("%" PRId64 "\n", series_coordinate(&series, t, sums, 1, shift));
+  series_free(&series);
+}
+
+/*
+** design family mechanism clip rate keys nonnegative diagnose periods replace: prints B, the steps
+** of a diagnose count, the exponents of both lattices, s, the clock and the rate that is charged.
+*/
+static void print_design(char **words) {
+  struct options options = {.family = !strcmp(words[0], "sum")     ? &family_sum
+                                      : !strcmp(words[0], "mean")  ? &family_mean
+                                      : !strcmp(words[0], "count") ? &family_key_count
+                                                                   : &family_key_mean,
+                            .mechanism = !strcmp(words[1], "laplace") ? &laplace_mechanism
+                                                                      : &gaussian_mechanism,
+                            .clip = strtod(words[2], 0),
+                            .rate = strtod(words[3], 0),
+                            .keys = atoi(words[4]),
+                            .nonnegative = atoi(words[5]),
+                            .diagnose = atoi(words[6]),
+                            .periods = atoi(words[7]),
+                            .replace = atoi(words[8])};
+  struct layout shape;
+  struct design design;
+  uint64_t clock;
+  design_series(&options, &shape, &design, &clock);
+  printf("%" PRId64 " %" PRId64 " %d %d %d %" PRIu64 " %" PRIu64 " %.17g\n", series_reach(&shape),
+         shape.diagnose_steps, shape.fine_exponent, design.granularity, shape.touched,
+         design.sensitivity, clock, options.mechanism->noise->rate(design.sensitivity, clock));
+}
+
+int main(int count, char **words) {
+  if (count > 1) {
+    int periods = count > 2 ? atoi(words[2]) : 0;
+    if (!strcmp(words[1], "multipliers")) print_multipliers(periods);
+    if (!strcmp(words[1], "reading")) print_reading(periods, atoi(words[3]), atoi(words[4]));
+    if (!strcmp(words[1], "coordinates")) print_coordinates(periods, atoi(words[3]), words + 4);
+    if (!strcmp(words[1], "design")) print_design(words + 2);
+    return check_failures > 0;
+  }
+  RUN(columns_are_at_most_1_long);
+  RUN(nothing_comes_before_its_period);
+  RUN(deviations_of_totals_and_periods);
+  RUN(readings_are_unbiased);
+  RUN(readings_of_a_plain_series);
+  RUN(the_largest_sums);
+  RUN(a_plain_series_rounds_like_one_release);
+  RUN(the_lattice_of_one_release);
+  RUN(neighbours_stay_within_the_sensitivity);
+  RUN(roundings_stay_within_the_sensitivity);
+  FINISH();
+}
