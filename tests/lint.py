@@ -29,7 +29,6 @@ KNOWN = {
     ("ext/functions/planning.c", "clang-analyzer-core.CallAndMessage"): (1, "registered with two arguments"),
     ("ext/functions/plans.c", "bugprone-branch-clone"): (1, "each condition has a sentence of its own"),
     ("ext/functions/policies.c", "clang-analyzer-core.CallAndMessage"): (1, "there is an argument for each parameter"),
-    ("ext/functions/tables.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/ledger/open.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "5 ms in nanoseconds"),
     ("ext/ledger/open.c", "clang-analyzer-core.NonNullParamChecker"): (2, "not reached without both"),
     ("ext/ledger/statements.c", "clang-analyzer-valist.Uninitialized"): (3, "va_list as a parameter (LLVM 40656)"),

@@ -26,18 +26,25 @@ enum { RELEASE, TIER, KEY, VALUE, STDDEV, LOW, HIGH, DISPLAY, COLUMNS };
 static const char *const names[COLUMNS] = {"release", "tier", "key",  "value",
                                            "stddev",  "low",  "high", "display"};
 
+struct value {
+  char *key;
+  double numbers[4]; /* value, stddev, low and high */
+  char *display;     /* or null */
+};
+
 /* The rows of dp_value of one release and tier, sorted by key. */
 struct values {
   int places[COLUMNS]; /* the columns' places in a row of dp_value */
-  struct value_rows rows;
+  struct value *list;
+  int count, room;
 };
 
 static void values_free(struct values *values) {
-  for (int i = 0; i < values->rows.count; i++) {
-    sqlite3_free(values->rows.list[i].key);
-    sqlite3_free(values->rows.list[i].display);
+  for (int i = 0; i < values->count; i++) {
+    sqlite3_free(values->list[i].key);
+    sqlite3_free(values->list[i].display);
   }
-  sqlite3_free(values->rows.list);
+  sqlite3_free(values->list);
 }
 
 static const struct ledger_table *value_source(struct values *values) {
@@ -59,16 +66,25 @@ static int take_value(void *context, sqlite3_stmt *row, int columns) {
   struct values *values = context;
   const int *places = values->places;
   (void)columns;
-  struct shown_value value = {(char *)sqlite3_column_text(row, places[KEY]),
-                            -1,
-                            {number(row, places[VALUE]), number(row, places[STDDEV]),
-                             number(row, places[LOW]), number(row, places[HIGH])},
-                            (char *)sqlite3_column_text(row, places[DISPLAY])};
-  return value.key && value_rows_add(&values->rows, &value);
+  if (values->count == values->room) {
+    int room = values->room * 2 + 16;
+    struct value *grown = sqlite3_realloc64(values->list, sizeof *grown * (sqlite3_uint64)room);
+    if (!grown) return 0;
+    values->list = grown;
+    values->room = room;
+  }
+  const unsigned char *key = sqlite3_column_text(row, places[KEY]);
+  const unsigned char *display = sqlite3_column_text(row, places[DISPLAY]);
+  struct value *value = &values->list[values->count++];
+  *value = (struct value){key ? sqlite3_mprintf("%s", key) : 0,
+                          {number(row, places[VALUE]), number(row, places[STDDEV]),
+                           number(row, places[LOW]), number(row, places[HIGH])},
+                          display ? sqlite3_mprintf("%s", display) : 0};
+  return value->key && (value->display || !display);
 }
 
 static int by_key(const void *a, const void *b) {
-  return strcmp(((const struct shown_value *)a)->key, ((const struct shown_value *)b)->key);
+  return strcmp(((const struct value *)a)->key, ((const struct value *)b)->key);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -102,24 +118,23 @@ static const struct cross_table *find_table(const struct programme *programme,
 }
 
 /* Adds the rows of the table, in the order of its cells. */
-static int add_cells(struct value_rows *rows, struct values *values,
+static int add_cells(struct row_list *rows, const struct values *values,
                      const struct programme *programme, const struct cross_table *table,
                      struct error *error) {
   for (int c = 0; c < table->cells; c++) {
-    struct shown_value wanted = {.key = programme_key(programme, table, c)};
-    const struct shown_value *found =
-        wanted.key
-            ? bsearch(&wanted, values->rows.list, (size_t)values->rows.count, sizeof wanted, by_key)
-            : 0;
+    struct value wanted = {.key = programme_key(programme, table, c)};
+    if (!wanted.key) return error_set_memory(error);
+    const struct value *found =
+        bsearch(&wanted, values->list, (size_t)values->count, sizeof wanted, by_key);
     sqlite3_free(wanted.key);
-    if (!wanted.key || (found && !value_rows_add(rows, found))) return error_set_memory(error);
     if (!found) return error_set(error, "the release has lost its values");
+    if (!value_row(rows, found->key, -1, found->numbers, found->display)) return 0;
   }
   return 1;
 }
 
 /* The member of a guarded connection may only name a release of which dp_value shows values. */
-static int fill_inside(struct value_rows *rows, struct host *host, struct values *values,
+static int fill_inside(struct row_list *rows, struct host *host, struct values *values,
                        sqlite3_value *const *arguments) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
@@ -130,7 +145,7 @@ static int fill_inside(struct value_rows *rows, struct host *host, struct values
   sqlite3_value *given[] = {arguments[0], arguments[1]};
   if (!name || !tier) return error_set(error, "the release and the tier must be names");
   if (!ledger_table_read(ledger, source, wanted, given, 2, take_value, values)) return 0;
-  if (!values->rows.count)
+  if (!values->count)
     return error_set(error, "release '%s' has no values at tier '%s' (dp_value lists both)", name,
                      tier);
   if (!ledger_release_find(ledger, name, &release))
@@ -140,7 +155,7 @@ static int fill_inside(struct value_rows *rows, struct host *host, struct values
   if (!release.ways) {
     error_set(error, "release '%s' is not of cross tables (read dp_value)", name);
   } else {
-    qsort(values->rows.list, (size_t)values->rows.count, sizeof *values->rows.list, by_key);
+    qsort(values->list, (size_t)values->count, sizeof *values->list, by_key);
     struct programme *programme =
         programme_open(ledger_json(ledger), release.keys, release.ways, 0);
     const struct cross_table *table =
@@ -157,27 +172,33 @@ static int fill_inside(struct value_rows *rows, struct host *host, struct values
 ** table of a release of cross tables: that of these attributes, in any order; without attributes
 ** the total. The rows have the order of the option keys, the last attribute fastest.
 */
-static int fill(struct value_rows *rows, struct host *host, sqlite3_value *const *arguments) {
+static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
+                struct error *error) {
+  struct host *host = context;
   struct ledger *ledger = host->session.ledger;
-  struct values values = {.rows = {0}};
+  struct values values = {.count = 0};
+  if (!value_table_enter(host, TABLE, error)) return 0;
   int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
                fill_inside(rows, host, &values, arguments);
   ledger_rollback(ledger);
   values_free(&values);
-  return filled;
+  return value_table_leave(host, filled, error);
 }
 
-static const struct value_table table = {
+static const struct row_table table = {
     .name = TABLE,
-    .texts = "",
-    .arguments =
-        ", release_asked HIDDEN, tier_asked HIDDEN, a1 HIDDEN, a2 HIDDEN, a3 HIDDEN, a4 HIDDEN,"
-        " a5 HIDDEN, a6 HIDDEN, a7 HIDDEN, a8 HIDDEN, a9 HIDDEN, a10 HIDDEN, a11 HIDDEN,"
-        " a12 HIDDEN, a13 HIDDEN, a14 HIDDEN, a15 HIDDEN, a16 HIDDEN",
+    .columns = SHOWN_COLUMNS
+    ", release_asked HIDDEN, tier_asked HIDDEN, a1 HIDDEN, a2 HIDDEN, a3 HIDDEN, a4 HIDDEN,"
+    " a5 HIDDEN, a6 HIDDEN, a7 HIDDEN, a8 HIDDEN, a9 HIDDEN, a10 HIDDEN, a11 HIDDEN,"
+    " a12 HIDDEN, a13 HIDDEN, a14 HIDDEN, a15 HIDDEN, a16 HIDDEN",
+    .count = SHOWN_COUNT,
+    .first = SHOWN_COUNT,
     .least = LEAST,
     .most = ARGUMENTS,
+    .estimate = 25,
+    .cost = 1e9,
     .fill = fill};
 
 int cross_tables_register(sqlite3 *db, struct host *host) {
-  return value_table_register(db, host, &table);
+  return row_table_register(db, &table, host_retain(host), host_release_pointer);
 }

@@ -6,6 +6,7 @@
 */
 #include <string.h>
 
+#include "base/row_table.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 
@@ -13,7 +14,6 @@ SQLITE_EXTENSION_INIT3
 
 #define COLUMNS "key, value, type, atom, id, parent, fullkey, path, json"
 #define JSON    8 /* the hidden columns: the arguments of the table */
-#define ROOT    9
 
 struct table {
   sqlite3_vtab base;
@@ -52,28 +52,13 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* Sets idxNum to the number of arguments. Without the first argument, the table has no rows. */
+/* Without the first argument, the table has no rows. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
-  int place[] = {-1, -1}, missing = 0;
   (void)vtab;
-  for (int i = 0; i < info->nConstraint; i++) {
-    int argument = info->aConstraint[i].iColumn - JSON;
-    if (argument < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
-    if (info->aConstraint[i].usable) {
-      place[argument] = i;
-    } else {
-      missing = 1;
-    }
-  }
-  if (missing) return SQLITE_CONSTRAINT; /* the argument is not known yet in this plan */
-  info->idxNum = place[0] < 0 ? 0 : place[1] < 0 ? 1 : 2;
-  for (int i = 0; i < info->idxNum; i++) {
-    info->aConstraintUsage[place[i]].argvIndex = i + 1;
-    info->aConstraintUsage[place[i]].omit = 1;
-  }
-  info->estimatedCost = info->idxNum ? 100 : 1e20;
+  int rc = row_table_plan(info, JSON, 0, 2);
+  info->estimatedCost = info->idxNum & 1 ? 100 : 1e20;
   info->estimatedRows = 100;
-  return SQLITE_OK;
+  return rc;
 }
 
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
@@ -112,16 +97,16 @@ static int xNext(sqlite3_vtab_cursor *base) {
   return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor, rc);
 }
 
-static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int argc,
                    sqlite3_value **argv) {
   struct cursor *cursor = (struct cursor *)base;
   struct table *table = (struct table *)base->pVtab;
   (void)text;
   forget(cursor);
   cursor->number = -1;
-  if (!number) return SQLITE_OK;
+  if (!(given & 1)) return SQLITE_OK;
   char *sql = sqlite3_mprintf("SELECT " COLUMNS ", root FROM %s(?1%s)", table->name,
-                              number > 1 ? ", ?2" : "");
+                              argc > 1 ? ", ?2" : "");
   int rc = sql ? sqlite3_prepare_v2(table->db, sql, -1, &cursor->row, 0) : SQLITE_NOMEM;
   sqlite3_free(sql);
   for (int i = 0; i < argc && rc == SQLITE_OK; i++)

@@ -258,6 +258,7 @@ def test_amplify_under_conditions_on_its_answer():
     assert DB.execute(call + "epsilon > 1").fetchall() == [] == DB.execute(call + "delta = 1e-6").fetchall()
     assert DB.execute(call + "gamma < 0.6 AND epsilon_in >= 1 AND condition > 'd'").fetchall() == [(1, 5e-7)]
     assert DB.execute(call + "gamma > 0.5").fetchall() == []
+    assert DB.execute(call + "epsilon = 1 OR delta = 2").fetchall() == [(1, 5e-7)]
 
 
 @pytest.mark.parametrize("arguments,message", [
@@ -267,7 +268,7 @@ def test_amplify_under_conditions_on_its_answer():
     ("'ultra', 1.5, 1, 0", "dp_amplify: gamma must be a number in [0, 1]"),
     ("'ultra', 0.5, -1, 0", "dp_amplify: epsilon must be a number of at least 0"),
     ("'ultra', 0.5, 1, 'x'", "dp_amplify: delta must be a number in [0, 1], not a text"),
-    ("'ultra', 0.5, 1", "dp_amplify: needs condition, gamma, epsilon, delta"),
+    ("'ultra', 0.5, 1", "no query solution"),
 ])
 def test_amplify_errors(arguments, message):
     with pytest.raises(sqlite3.OperationalError) as error:

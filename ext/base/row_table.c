@@ -1,0 +1,296 @@
+/* row_table.c: see row_table.h. */
+#include "base/row_table.h"
+
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+struct cell {
+  enum { CELL_NULL, CELL_INTEGER, CELL_REAL, CELL_TEXT, CELL_SAME_TEXT, CELL_VALUE } type;
+  union {
+    sqlite3_int64 integer;
+    double real;
+    char *text; /* CELL_SAME_TEXT: the text belongs to a row above */
+    sqlite3_value *value;
+  } as;
+};
+
+struct row_list {
+  struct cell *cells;
+  sqlite3_uint64 used, room;
+  int columns;
+  struct error *error;
+};
+
+/* The user data of a module. */
+struct module {
+  struct row_table table;
+  char *declaration;
+  void *context;
+  void (*release)(void *);
+};
+
+struct vtab {
+  sqlite3_vtab base;
+  const struct module *module;
+};
+
+struct cursor {
+  sqlite3_vtab_cursor base;
+  struct row_list rows;
+  sqlite3_uint64 at;                            /* the first cell of the current row */
+  sqlite3_value *arguments[ROW_MOST_ARGUMENTS]; /* null: not given */
+};
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int append(struct row_list *rows, struct cell cell) {
+  if (rows->used == rows->room) {
+    sqlite3_uint64 room = rows->room * 2 + 16 * (sqlite3_uint64)rows->columns;
+    struct cell *grown = sqlite3_realloc64(rows->cells, sizeof *grown * room);
+    if (!grown) return error_set_memory(rows->error);
+    rows->cells = grown;
+    rows->room = room;
+  }
+  rows->cells[rows->used++] = cell;
+  return 1;
+}
+
+int row_null(struct row_list *rows) {
+  return append(rows, (struct cell){.type = CELL_NULL});
+}
+
+int row_integer(struct row_list *rows, sqlite3_int64 integer) {
+  return append(rows, (struct cell){CELL_INTEGER, {.integer = integer}});
+}
+
+int row_real(struct row_list *rows, double real) {
+  return append(rows, (struct cell){CELL_REAL, {.real = real}});
+}
+
+/* Many columns have one text in all rows, which is therefore stored once. */
+int row_text(struct row_list *rows, const char *text) {
+  struct cell cell = {CELL_TEXT, {0}};
+  if (!text) return row_null(rows);
+  if (rows->used >= (sqlite3_uint64)rows->columns) {
+    const struct cell *above = &rows->cells[rows->used - (sqlite3_uint64)rows->columns];
+    if ((above->type == CELL_TEXT || above->type == CELL_SAME_TEXT) &&
+        strcmp(above->as.text, text) == 0)
+      return append(rows, (struct cell){CELL_SAME_TEXT, {.text = above->as.text}});
+  }
+  cell.as.text = sqlite3_mprintf("%s", text);
+  if (!cell.as.text) return error_set_memory(rows->error);
+  if (append(rows, cell)) return 1;
+  sqlite3_free(cell.as.text);
+  return 0;
+}
+
+int row_value(struct row_list *rows, sqlite3_value *value) {
+  if (!value) return error_set_memory(rows->error);
+  if (append(rows, (struct cell){CELL_VALUE, {.value = value}})) return 1;
+  sqlite3_value_free(value);
+  return 0;
+}
+
+static void forget(struct cursor *cursor) {
+  for (sqlite3_uint64 i = 0; i < cursor->rows.used; i++) {
+    struct cell *cell = &cursor->rows.cells[i];
+    if (cell->type == CELL_TEXT) sqlite3_free(cell->as.text);
+    if (cell->type == CELL_VALUE) sqlite3_value_free(cell->as.value);
+  }
+  sqlite3_free(cursor->rows.cells);
+  for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) sqlite3_value_free(cursor->arguments[i]);
+  *cursor = (struct cursor){.base = cursor->base};
+}
+
+/* ---- the module ------------------------------------------------------------------------------ */
+
+static const struct row_table *table_of(sqlite3_vtab *vtab) {
+  return &((struct vtab *)vtab)->module->table;
+}
+
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  (void)argc, (void)argv, (void)error;
+  const struct module *module = aux;
+  int rc = sqlite3_declare_vtab(db, module->declaration);
+  if (rc == SQLITE_OK && module->table.option) rc = sqlite3_vtab_config(db, module->table.option);
+  struct vtab *made = rc == SQLITE_OK ? sqlite3_malloc(sizeof *made) : 0;
+  if (!made) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *made = (struct vtab){{0}, module};
+  *vtab = &made->base;
+  return SQLITE_OK;
+}
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  sqlite3_free(vtab);
+  return SQLITE_OK;
+}
+
+/* Sets idxNum and argvIndex for the arguments with a place, the index of a constraint. */
+static void hand_over(sqlite3_index_info *info, const int *places, int most, int omit) {
+  int used = 0;
+  for (int i = 0; i < most; i++) {
+    if (places[i] < 0) continue;
+    info->idxNum |= 1 << i;
+    info->aConstraintUsage[places[i]].argvIndex = ++used;
+    info->aConstraintUsage[places[i]].omit = (unsigned char)omit;
+  }
+}
+
+int row_table_plan(sqlite3_index_info *info, int first, int least, int most) {
+  int places[ROW_MOST_ARGUMENTS];
+  for (int i = 0; i < most; i++) places[i] = -1;
+  for (int i = 0; i < info->nConstraint; i++) {
+    int argument = info->aConstraint[i].iColumn - first;
+    if (argument < 0 || argument >= most || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+      continue;
+    if (!info->aConstraint[i].usable) return SQLITE_CONSTRAINT;
+    if (places[argument] < 0) places[argument] = i; /* SQLite checks a second one on the argument */
+  }
+  for (int i = 0; i < least; i++)
+    if (places[i] < 0) return SQLITE_CONSTRAINT;
+  hand_over(info, places, most, 1);
+  return SQLITE_OK;
+}
+
+/* Hands over the comparisons of columns (V3). */
+static void plan_search(sqlite3_index_info *info, int most) {
+  int places[ROW_MOST_ARGUMENTS];
+  for (int i = 0; i < most; i++) places[i] = -1;
+  for (int i = 0; i < info->nConstraint; i++) {
+    int column = info->aConstraint[i].iColumn;
+    if (column >= 0 && column < most && info->aConstraint[i].usable &&
+        info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ &&
+        sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") == 0)
+      places[column] = i;
+  }
+  hand_over(info, places, most, 0);
+}
+
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  const struct row_table *table = table_of(vtab);
+  int rc = SQLITE_OK;
+  if (table->is_searched) {
+    plan_search(info, table->most);
+  } else {
+    rc = row_table_plan(info, table->first, table->least, table->most);
+  }
+  int part = table->is_searched && info->idxNum ? 100 : 1; /* the search finds one row of 100 */
+  info->estimatedCost = table->cost / part;
+  info->estimatedRows = table->estimate / part;
+  if (table->estimate == 1) info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
+  return rc;
+}
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  (void)vtab;
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  *cursor = (struct cursor){.at = 0};
+  *base = &cursor->base;
+  return SQLITE_OK;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  forget((struct cursor *)base);
+  sqlite3_free(base);
+  return SQLITE_OK;
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int argc,
+                   sqlite3_value **argv) {
+  (void)text;
+  struct cursor *cursor = (struct cursor *)base;
+  const struct module *module = ((struct vtab *)base->pVtab)->module;
+  struct error error = {0};
+  forget(cursor);
+  cursor->rows = (struct row_list){.columns = module->table.count, .error = &error};
+  for (int i = 0, used = 0; used < argc; i++) {
+    if (!(given >> i & 1)) continue;
+    cursor->arguments[i] = sqlite3_value_dup(argv[used++]);
+    if (!cursor->arguments[i]) return SQLITE_NOMEM;
+  }
+  if (module->table.fill(&cursor->rows, module->context, cursor->arguments, &error) &&
+      !error_is_set(&error))
+    return SQLITE_OK;
+  sqlite3_free(base->pVtab->zErrMsg);
+  base->pVtab->zErrMsg = sqlite3_mprintf("%s: %s", module->table.name, error_text(&error));
+  error_clear(&error);
+  return SQLITE_ERROR;
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  cursor->at += (sqlite3_uint64)cursor->rows.columns;
+  return SQLITE_OK;
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  const struct cursor *cursor = (struct cursor *)base;
+  return cursor->at >= cursor->rows.used;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  const struct cursor *cursor = (struct cursor *)base;
+  const struct row_table *table = table_of(base->pVtab);
+  int argument = column - table->first, hidden = table->is_searched ? 0 : table->most;
+  if (argument >= 0 && argument < hidden) {
+    if (cursor->arguments[argument]) sqlite3_result_value(context, cursor->arguments[argument]);
+    return SQLITE_OK;
+  }
+  const struct cell *cell = &cursor->rows.cells[cursor->at + (sqlite3_uint64)column];
+  if (argument >= hidden) cell -= hidden;
+  switch (cell->type) {
+  case CELL_NULL: break;
+  case CELL_INTEGER: sqlite3_result_int64(context, cell->as.integer); break;
+  case CELL_REAL: sqlite3_result_double(context, cell->as.real); break;
+  case CELL_TEXT:
+  case CELL_SAME_TEXT: sqlite3_result_text(context, cell->as.text, -1, SQLITE_TRANSIENT); break;
+  case CELL_VALUE: sqlite3_result_value(context, cell->as.value); break;
+  }
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  const struct cursor *cursor = (struct cursor *)base;
+  *rowid = (sqlite3_int64)cursor->at / cursor->rows.columns + 1;
+  return SQLITE_OK;
+}
+
+/* A module without xCreate has eponymous tables only. */
+static const sqlite3_module methods = {.xConnect = xConnect,
+                                       .xBestIndex = xBestIndex,
+                                       .xDisconnect = xDisconnect,
+                                       .xDestroy = xDisconnect,
+                                       .xOpen = xOpen,
+                                       .xClose = xClose,
+                                       .xFilter = xFilter,
+                                       .xNext = xNext,
+                                       .xEof = xEof,
+                                       .xColumn = xColumn,
+                                       .xRowid = xRowid};
+
+static void module_free(void *pointer) {
+  struct module *module = pointer;
+  if (module->release) module->release(module->context);
+  sqlite3_free(module->declaration);
+  sqlite3_free(module);
+}
+
+int row_table_register(sqlite3 *db, const struct row_table *table, void *context,
+                       void (*release)(void *)) {
+  struct module *module = sqlite3_malloc(sizeof *module);
+  if (!module) {
+    if (release) release(context);
+    return SQLITE_NOMEM;
+  }
+  *module = (struct module){*table, sqlite3_mprintf("CREATE TABLE x(%s)", table->columns), context,
+                            release};
+  if (!module->declaration) {
+    module_free(module);
+    return SQLITE_NOMEM;
+  }
+  /* If the registration fails, SQLite calls module_free(). */
+  return sqlite3_create_module_v2(db, table->name, &methods, module, module_free);
+}

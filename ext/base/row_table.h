@@ -1,0 +1,65 @@
+/*
+** row_table.h: read-only eponymous virtual tables whose rows a C function makes. The arguments of
+** such a table are hidden columns, so that it is used like a function:
+** dp_table('census', 'public').
+**
+**   V1  All rows are made when SQLite begins to read the table. A later LIMIT, ROLLBACK or error of
+**       the outer statement changes nothing.
+**   V2  SQLite must give the first `least` arguments, and may give the others.
+**   V3  The columns of a table with `is_searched` are its arguments: SQLite gives the values that
+**       they must equal, if it knows them, and compares again. Comparisons under another collation
+**       than BINARY are not given.
+*/
+#ifndef DIFFUSE_BASE_ROW_TABLE_H
+#define DIFFUSE_BASE_ROW_TABLE_H
+
+#include <sqlite3ext.h>
+
+#include "base/error.h"
+
+#define ROW_MOST_ARGUMENTS 31
+
+/*
+** The rows of one reading: cells in the order of the rows and of the columns, without the
+** arguments. These functions append a cell. They return 1, or 0 with the error of the reading set.
+** They copy a text. row_value() takes the result of sqlite3_value_dup(), which it frees.
+*/
+struct row_list;
+int row_null(struct row_list *rows);
+int row_integer(struct row_list *rows, sqlite3_int64 integer);
+int row_real(struct row_list *rows, double real);      /* NaN becomes NULL */
+int row_text(struct row_list *rows, const char *text); /* a null pointer becomes NULL */
+int row_value(struct row_list *rows, sqlite3_value *value);
+
+struct row_table {
+  const char *name;
+  const char *columns; /* declares the columns */
+  int count;           /* the number of columns that are not arguments */
+  int first;           /* the index of the first argument among all columns */
+  int least, most;     /* the numbers of arguments (V2) */
+  int is_searched;     /* the columns are the arguments (V3) */
+  int option;          /* 0, SQLITE_VTAB_DIRECTONLY or SQLITE_VTAB_INNOCUOUS */
+  int estimate;        /* the number of rows that the planner assumes */
+  double cost;         /* and what reading them costs */
+  /*
+  ** Makes the rows. arguments[i] is null if SQLite does not give argument i. Returns 1, or 0 with
+  ** the error set.
+  */
+  int (*fill)(struct row_list *rows, void *context, sqlite3_value *const *arguments,
+              struct error *error);
+};
+
+/*
+** Registers a table, which is copied. `release` (or null) is called with the context when nobody
+** needs it any more, also after a failure. Returns an SQLite result code.
+*/
+int row_table_register(sqlite3 *db, const struct row_table *table, void *context,
+                       void (*release)(void *));
+
+/*
+** The xBestIndex of a table whose arguments are hidden columns from `first` on (V2). Sets idxNum to
+** the set of the arguments that are given. xFilter gets them in the order of the arguments.
+*/
+int row_table_plan(sqlite3_index_info *info, int first, int least, int most);
+
+#endif
