@@ -71,21 +71,23 @@ def test_multipliers_are_the_normalised_square_root(periods):
                 assert 0 < ideal * 2**30 - m(t, s) < 1 + 2**-20
 
 
-# Deviations of the totals (largest, rms), of the periods (largest, rms), and of the worst window of so many periods.
-FIGURES = {12: (1.70, 1.62, 1.51, 1.40, 3, 1.83), 52: (2.15, 2.06, 1.71, 1.60, 4, 2.20), 365: (2.76, 2.67, 1.93, 1.83, 30, 3.14)}
+# The table of ext/math/README.md: deviations of the totals (largest, final), of the periods (largest, rms), and of the worst window of
+# so many periods.
+FIGURES = {12: (1.70, 1.61, 1.51, 1.40, 3, 1.83), 52: (2.15, 1.95, 1.71, 1.60, 4, 2.20), 365: (2.76, 2.39, 1.93, 1.83, 30, 3.14),
+           3650: (3.48, 2.91, 2.16, 2.07, 30, 3.54)}
 
 
-@pytest.mark.parametrize("periods", FIGURES)
+@pytest.mark.parametrize("periods", [12, 52, 365, pytest.param(3650, marks=pytest.mark.slow)])
 def test_deviations(periods):
     inverse = numpy.linalg.inv(matrix(periods))
     sums = numpy.vstack([numpy.zeros(periods), numpy.cumsum(inverse, axis=0)])
     total, period, window = sums[1:], inverse, FIGURES[periods][4]
     window = sums[window:] - sums[:-window]
     total, period, window = (numpy.linalg.norm(rows, axis=1) for rows in (total, period, window))
-    found = (total.max(), (total**2).mean()**0.5, period.max(), (period**2).mean()**0.5, FIGURES[periods][4], window.max())
+    found = (total.max(), total[-1], period.max(), (period**2).mean()**0.5, FIGURES[periods][4], window.max())
     assert found == pytest.approx(FIGURES[periods], abs=0.0051)
     for at in (total.argmax(), periods - 1, 0):
-        assert float(printed("reading", periods, 0, at).split()[0]) == pytest.approx(total[at]**2, rel=1e-12)
+        assert float(printed("reading", periods, 0, at).split()[0]) == pytest.approx(total[at]**2, rel=1e-12 if periods < 100 else 1e-9)
 
 
 def check_reading(periods, spans, tolerance):
@@ -136,6 +138,47 @@ def test_coordinates(shift):
             rounded = (2 * abs(whole) + 2**(shift + 30)) // 2**(shift + 31)
             wanted.append(min(rounded, 2**62) * (1 if whole > 0 else -1))
         assert found == wanted
+
+
+# ---- replaced units ------------------------------------------------------------------------------
+
+
+def directions(half_angle, signs):
+    """Returns unit vectors (of one or two coordinates) that a unit's vector of one period can have."""
+    angles = numpy.linspace(-half_angle, half_angle, 9) if half_angle else [0]
+    return [sign * numpy.array([math.cos(angle), math.sin(angle)]) for angle in angles for sign in signs]
+
+
+@pytest.mark.parametrize("periods", [1, 2, 12, 52])
+@pytest.mark.parametrize("half_angle,signs,spread", [(0, [1], 1), (0, [1, -1], 2), (math.atan(2), [1], 4 / 5**0.5)])
+def test_replaced_units(periods, half_angle, signs, spread):
+    """Two units that count 1 each, in any two periods and in any of the directions of a family, move the points by at most
+    max(sqrt(2), spread). The spread occurs in one period. sqrt(2) is approached in different periods, which one release does not
+    know: a charge for its spread of 1 would be too small."""
+    dense = matrix(periods)
+    gram = numpy.clip(dense.T @ dense, 0, None)
+    worst = {True: 0.0, False: 0.0}
+    for a in directions(half_angle, signs):
+        for b in directions(half_angle, signs):
+            squares = 2 - 2 * gram * (a @ b)
+            same = numpy.eye(periods, dtype=bool)
+            for place, which in ((True, same), (False, ~same)):
+                worst[place] = max([worst[place], *squares[which]])
+    assert max(worst.values()) <= max(2, spread**2) + 1e-6
+    if spread > 1:
+        assert worst[True] == pytest.approx(spread**2, abs=1e-6)
+    if spread == 1 and periods > 1:
+        assert worst[True] < 1e-6 and 1.1 < worst[False] < 2
+        assert worst[False] > 1.8 or periods < 52
+
+
+def test_mixtures_are_no_further_apart():
+    """Units that count in several periods are means of units that count in one period, so they are no further apart."""
+    random, dense = numpy.random.default_rng(12), matrix(12)
+    for _ in range(3000):
+        pair = random.dirichlet(numpy.full(12, 10 ** random.uniform(-2, 1)), size=2)
+        assert numpy.linalg.norm(dense @ (pair[0] - pair[1])) < 2**0.5
+        assert numpy.linalg.norm(dense @ pair[0]) <= 1 + 1e-9
 
 
 # ---- sensitivity and charge ------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 ** The root is rounded up and the rest is rounded down, so no column is longer than 1. Noise in the
 ** sum norm (Laplace) has C = 1: there every other matrix would cost more than it gains.
 **
-** ../math/README.md has the proofs.
+** math/README.md ("Running totals") has the proofs.
 */
 #ifndef DIFFUSE_MECHANISM_SERIES_H
 #define DIFFUSE_MECHANISM_SERIES_H

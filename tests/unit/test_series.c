@@ -4,6 +4,7 @@
 */
 #include "check.h"
 #include "random.h"
+#include "splitmix.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -215,56 +216,83 @@ static void the_lattice_of_one_release(void) {
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-enum { PERIODS = 5, CELLS = 2 };
+enum { PERIODS = 5, WIDTH = 2 }; /* periods, and most coordinates of a period */
+
+/* One family, as the pairs of coordinates that a unit can have in a period. */
+struct shape_of_units {
+  const char *name;
+  const struct family *family;
+  int nonnegative;
+  double half_angle; /* of the cone around coordinate 0 in which the pairs lie */
+  double least;      /* the part of the sensitivity that occurs if a unit is replaced */
+};
+
+/*
+** A count has one coordinate: two units are furthest apart if one counts in the first and the other
+** in the last period. These columns of C are not orthogonal: |Ce_0 - Ce_4|/sqrt(2) = 0.89.
+*/
+static const struct shape_of_units units[] = {{"count", &family_sum, 1, 0, 0.88},
+                                              {"sum", &family_sum, 0, 0, 0.98},
+                                              {"mean", &family_mean, 0, 1.1071487177940904, 0.98},
+                                              {"keys", &family_key_count, 1, M_PI / 2, 0.98}};
+enum { KINDS_OF_UNITS = 4 };
 
 /*
 ** Returns the square of the distance (or the sum of magnitudes) between the points of two data
-** sets, of which one has the further unit or units.
+** sets. `unit` is the difference of their exact sums.
 */
 static double distance_of(const struct series *series, const struct design *design, int is_l1,
-                          const int128 *others, const int64_t *unit) {
-  int128 with[PERIODS * CELLS];
+                          int width, const int128 *others, const int64_t *unit) {
+  int128 with[PERIODS * WIDTH];
   double sum = 0;
-  for (int i = 0; i < PERIODS * CELLS; i++) with[i] = others[i] + unit[i];
+  for (int i = 0; i < PERIODS * WIDTH; i++) with[i] = others[i] + unit[i];
   for (int t = 0; t < PERIODS; t++) {
-    for (int c = 0; c < CELLS; c++) {
-      int64_t a = series_coordinate(series, t, others + c, CELLS, design->shift);
-      double apart = (double)(series_coordinate(series, t, with + c, CELLS, design->shift) - a);
+    for (int c = 0; c < width; c++) {
+      int64_t a = series_coordinate(series, t, others + c, WIDTH, design->shift);
+      double apart = (double)(series_coordinate(series, t, with + c, WIDTH, design->shift) - a);
       sum += is_l1 ? fabs(apart) : apart * apart;
     }
   }
   return sum;
 }
 
-/* Adds a vector of norm `left` in one period. Its direction is arbitrary, or non-negative. */
-static void add_part(int64_t *unit, int t, double left, int is_l1, int sign) {
-  double angle = uniform() * M_PI / 2, x = cos(angle), y = sin(angle);
-  if (random_bits() % 3 == 0) x = 1, y = 0;
+/*
+** Adds a vector of norm `left` in one period. The vector lies at the edge of the unit's cone or
+** anywhere in it. Where the family is not non-negative and has one coordinate, it has any sign.
+*/
+static void add_part(int64_t *unit, const struct shape_of_units *of, int t, double left, int is_l1,
+                     int sign) {
+  int edge = (int)(random_bits() % 3);
+  double angle = of->half_angle * (edge == 2 ? uniform() : edge), x = cos(angle), y = sin(angle);
+  if (of->half_angle > 0 && !of->nonnegative && random_bits() % 2) y = -y;
+  if (of->half_angle == 0 && !of->nonnegative && random_bits() % 2) x = -x;
   double norm = is_l1 ? fabs(x) + fabs(y) : 1;
-  unit[CELLS * t] += sign * (int64_t)(left * x / norm * (1 - 1e-15));
-  unit[CELLS * t + 1] += sign * (int64_t)(left * y / norm * (1 - 1e-15));
+  unit[WIDTH * t] += sign * (int64_t)(left * x / norm * (1 - 1e-15));
+  unit[WIDTH * t + 1] += sign * (int64_t)(left * y / norm * (1 - 1e-15));
 }
 
 /* Adds a unit that counts all it may, in one period or in several. */
-static void add_unit(int64_t *unit, double reach, int is_l1, int sign) {
+static void add_unit(int64_t *unit, const struct shape_of_units *of, double reach, int is_l1,
+                     int sign) {
   double left = reach;
   for (int t = 0; t < PERIODS; t++) {
     if (random_bits() % 2) continue;
     double part = random_bits() % 2 ? left : left * uniform();
-    add_part(unit, t, part, is_l1, sign);
+    add_part(unit, of, t, part, is_l1, sign);
     left -= part;
   }
 }
 
 /*
-** Compares the points of many pairs of neighbours with the sensitivity. Other rows are arbitrary,
-** so that every rounding occurs. Returns the largest ratio.
+** Compares the points of many pairs of neighbours with the sensitivity. Returns the largest ratio.
 */
-static double check_neighbours(int replace, const struct mechanism *mechanism, double rate) {
-  struct options options = {.family = &family_key_count,
+static double check_neighbours(const struct shape_of_units *of, int replace,
+                               const struct mechanism *mechanism, double rate) {
+  struct options options = {.family = of->family,
                             .clip = 12,
                             .rate = rate,
-                            .keys = CELLS,
+                            .keys = WIDTH,
+                            .nonnegative = of->nonnegative,
                             .periods = PERIODS,
                             .replace = replace,
                             .mechanism = mechanism};
@@ -276,43 +304,48 @@ static double check_neighbours(int replace, const struct mechanism *mechanism, d
   struct series series = series_of(PERIODS, mechanism->noise);
   double reach = (double)series_reach(&shape), s = (double)design.sensitivity, most = 0;
   double bound = is_l1 ? s : s * s;
-  for (int round = 0; round < 20000; round++) {
-    int128 others[PERIODS * CELLS];
-    int64_t unit[PERIODS * CELLS] = {0};
-    for (int i = 0; i < PERIODS * CELLS; i++) others[i] = (int128)(random_bits() >> 4);
-    if (round % 3) {
-      add_unit(unit, reach, is_l1, 1);
-      if (replace) add_unit(unit, reach, is_l1, -1);
-    } else { /* all in the first period, against all in the last one */
-      add_part(unit, 0, reach, is_l1, 1);
-      if (replace) add_part(unit, PERIODS - 1, reach, is_l1, -1);
+  for (int round = 0; round < 10000; round++) {
+    int128 others[PERIODS * WIDTH];
+    int64_t unit[PERIODS * WIDTH] = {0};
+    for (int i = 0; i < PERIODS * WIDTH; i++) others[i] = (int128)(random_bits() >> 4);
+    if (round % 4 == 0) { /* all in the first period, against all in the last one */
+      add_part(unit, of, 0, reach, is_l1, 1);
+      if (replace) add_part(unit, of, PERIODS - 1, reach, is_l1, -1);
+    } else {
+      add_unit(unit, of, reach, is_l1, 1);
+      if (replace) add_unit(unit, of, reach, is_l1, -1);
     }
-    double distance = distance_of(&series, &design, is_l1, others, unit);
-    CHECK(distance <= bound, "%g of the sensitivity", distance / bound);
+    double distance = distance_of(&series, &design, is_l1, shape.coordinates, others, unit);
+    CHECK(distance <= bound, "%s: %g of the sensitivity", of->name, distance / bound);
     most = fmax(most, distance / bound);
   }
   series_free(&series);
   return is_l1 ? most : sqrt(most);
 }
 
-/*
-** No pair of neighbours is further apart than charged, and some pair uses almost all of it. For
-** `replace` in the Euclidean norm, the worst pair would need orthogonal columns of C; one key
-** against another in the same period is as bad.
-*/
+/* No pair of neighbours is further apart than charged, and some pair uses almost all of it. */
 static void neighbours_stay_within_the_sensitivity(void) {
-  const double rates[] = {1e6, 1, 1e-3};
-  for (int i = 0; i < 3; i++) {
-    double rate = rates[i];
-    double added = check_neighbours(0, &gaussian_mechanism, rate);
-    CHECK(added > 0.99, "rate %g: only %g occurs", rate, added);
-    double replaced = check_neighbours(1, &gaussian_mechanism, rate);
-    CHECK(replaced > 0.98, "rate %g: only %g occurs", rate, replaced);
-    rate = fmin(rate, 1e3);
-    double pure = check_neighbours(0, &laplace_mechanism, rate);
-    CHECK(pure > 0.98, "rate %g: only %g occurs", rate, pure);
-    double exchanged = check_neighbours(1, &laplace_mechanism, rate);
-    CHECK(exchanged > 0.98, "rate %g: only %g occurs", rate, exchanged);
+  const double rates[] = {1e3, 1, 1e-3};
+  for (int k = 0; k < KINDS_OF_UNITS; k++) {
+    const struct shape_of_units *of = &units[k];
+    for (int i = 0; i < 3; i++) {
+      double added = check_neighbours(of, 0, &gaussian_mechanism, rates[i]);
+      CHECK(added > 0.99, "%s, rate %g: only %g occurs", of->name, rates[i], added);
+      double replaced = check_neighbours(of, 1, &gaussian_mechanism, rates[i]);
+      CHECK(replaced > of->least, "%s, rate %g: only %g occurs", of->name, rates[i], replaced);
+    }
+  }
+}
+
+/* In the sum norm, a mean has two coordinates that are not negative (families.c). */
+static void neighbours_in_the_sum_norm(void) {
+  for (int k = 0; k < KINDS_OF_UNITS; k++) {
+    struct shape_of_units of = units[k];
+    if (of.family == &family_mean) of.nonnegative = 1, of.half_angle = M_PI / 2;
+    for (int replace = 0; replace <= 1; replace++) {
+      double found = check_neighbours(&of, replace, &laplace_mechanism, 1);
+      CHECK(found > 0.98, "%s: only %g occurs", of.name, found);
+    }
   }
 }
 
@@ -353,6 +386,101 @@ static void roundings_stay_within_the_sensitivity(void) {
   for (int shift = 1; shift <= 3; shift++)
     for (int reach = 1; reach <= 6; reach++) most = fmax(most, check_roundings(reach, shift));
   CHECK(most > 1.7, "roundings add %g", most);
+}
+
+/* ---- adaptive data --------------------------------------------------------------------------- */
+
+/*
+** An adversary chooses the data of each period after seeing all points before. It is a fixed random
+** function of these points. In one world a unit takes part, which counts at most REACH from the
+** first to the last period. The test adds up the Renyi divergence of the two worlds over all points
+** whose noise is at most REST.
+*/
+enum { SEEN = 3, REACH = 12, SHIFT = 2, REST = 45 };
+
+struct worlds {
+  const struct series *series;
+  uint64_t adversary;
+  double variance, alpha;
+  /* The masses of discrete Gaussian noise from -2 REST to 2 REST, and two powers of them. */
+  double mass[4 * REST + 1], power[4 * REST + 1], inverse[4 * REST + 1];
+  double longest, mean; /* the largest and the mean square of the shifts of all points */
+};
+
+struct history {
+  int128 sums[SEEN], with[SEEN]; /* exact sums of the periods without and with the unit */
+  uint64_t seen;                 /* a hash of the points */
+  int left, square;              /* what the unit may still count; squares of the shifts so far */
+};
+
+static void choose_data(const struct worlds *worlds, struct history *past, int t) {
+  uint64_t state = worlds->adversary ^ past->seen;
+  past->sums[t] = (int128)(splitmix(&state) % 1000);
+  int part = (int)(splitmix(&state) % (uint64_t)(past->left + 1));
+  if (splitmix(&state) % 2) part = past->left;
+  past->left -= part;
+  past->with[t] = past->sums[t] + (splitmix(&state) % 2 ? part : -part);
+}
+
+/*
+** Returns the mean of (the ratio of the probabilities of the points t, t + 1, ...)^alpha, given the
+** points before. `weight` is the probability of the points before.
+*/
+static double moment(struct worlds *worlds, struct history past, int t, double weight) {
+  if (t == SEEN) {
+    worlds->longest = fmax(worlds->longest, past.square);
+    worlds->mean += weight * past.square;
+    return 1;
+  }
+  choose_data(worlds, &past, t);
+  int64_t point = series_coordinate(worlds->series, t, past.sums, 1, SHIFT);
+  int shift = (int)(series_coordinate(worlds->series, t, past.with, 1, SHIFT) - point);
+  past.square += shift * shift;
+  double sum = 0;
+  for (int z = -REST; z <= REST; z++) {
+    struct history next = past;
+    uint64_t state = past.seen ^ (uint64_t)(point + z);
+    next.seen = splitmix(&state);
+    int at = z + 2 * REST;
+    double part = worlds->power[at - shift] * worlds->inverse[at];
+    sum += part * moment(worlds, next, t + 1, weight * worlds->mass[at]);
+  }
+  return sum;
+}
+
+/*
+** On every history the squares of the shifts add up to at most s^2, and the divergence is at most
+** alpha s^2/(2V), as if the shifts were fixed. Many adversaries reach the bound that belongs to
+** their longest shift, and the mean of the squares is no bound.
+*/
+static void adaptive_data_cost_no_more(void) {
+  struct series series = series_of(SEEN, &gaussian_noise);
+  struct layout shape = {.distance = REACH, .periods = SEEN, .touched = SEEN};
+  double s = (double)design_sensitivity(&shape, SHIFT, &gaussian_noise), most = 0;
+  int above_mean = 0;
+  for (uint64_t adversary = 1; adversary <= 60; adversary++) {
+    struct worlds worlds = {&series, .adversary = adversary << 40};
+    worlds.variance = adversary % 2 ? 9 : 14;
+    worlds.alpha = adversary % 3 == 0 ? 1.25 : adversary % 3 == 1 ? 2 : 4;
+    double total = 0;
+    for (int z = -2 * REST; z <= 2 * REST; z++) total += exp(-z * z / (2 * worlds.variance));
+    for (int z = -2 * REST; z <= 2 * REST; z++) {
+      double mass = worlds.mass[z + 2 * REST] = exp(-z * z / (2 * worlds.variance)) / total;
+      worlds.power[z + 2 * REST] = pow(mass, worlds.alpha);
+      worlds.inverse[z + 2 * REST] = pow(mass, 1 - worlds.alpha);
+    }
+    double sum = moment(&worlds, (struct history){.left = REACH}, 0, 1);
+    double divergence = log(sum) / (worlds.alpha - 1);
+    double part = divergence / (worlds.alpha / (2 * worlds.variance));
+    CHECK(worlds.longest <= s * s, "%g of %g", worlds.longest, s * s);
+    CHECK(part <= worlds.longest * (1 + 1e-9), "adversary %d: %.12g of %.12g", (int)adversary, part,
+          worlds.longest);
+    most = fmax(most, part / worlds.longest);
+    above_mean += part > worlds.mean * 1.05;
+  }
+  CHECK(most > 0.9, "only %g of the bound occurs", most);
+  CHECK(above_mean > 10, "%d adversaries gain by choosing", above_mean);
+  series_free(&series);
 }
 
 /* ---- numbers for tests/test_series.py -------------------------------------------------------- */
@@ -439,6 +567,8 @@ int main(int count, char **words) {
   RUN(a_plain_series_rounds_like_one_release);
   RUN(the_lattice_of_one_release);
   RUN(neighbours_stay_within_the_sensitivity);
+  RUN(neighbours_in_the_sum_norm);
   RUN(roundings_stay_within_the_sensitivity);
+  RUN(adaptive_data_cost_no_more);
   FINISH();
 }
