@@ -107,18 +107,24 @@ def one(sql):
 db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(); SELECT dp_protect('visits', 'patient'); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
 db.cursor().execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) INSERT INTO visits SELECT i FROM n")
 authorizer = call("set_authorizer", "setauthorizer")
-for hidden in [(apsw.SQLITE_FUNCTION, "dp_collect"), (apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:
+def ask_hiding(code, name):
     def ignore():
-        authorizer(lambda code, a, b, *_: apsw.SQLITE_IGNORE if code == hidden[0] and hidden[1] in (a, b) else apsw.SQLITE_OK)
+        authorizer(lambda asked, a, b, *_: apsw.SQLITE_IGNORE if asked == code and name in (a, b) else apsw.SQLITE_OK)
         return 1
     call("create_scalar_function", "createscalarfunction")("ignore", ignore)
     try:
-        answer = one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}'), 0)''')
+        return one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}'), 0)''')
+    finally:
+        authorizer(None)
+for hidden in [(apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:
+    try:
+        answer = ask_hiding(*hidden)
         raise AssertionError((hidden, answer))
     except apsw.Error as error:
         assert "authorizer" in str(error), error
-    authorizer(None)
     assert one("SELECT count(*) FROM dp_charge") == 0
+# Without the direct loop's function, the evaluator answers.
+assert abs(ask_hiding(apsw.SQLITE_FUNCTION, "dp_collect") - 50) < 0.5
 assert abs(one('''SELECT dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}')''') - 50) < 0.5
 """
 
