@@ -332,17 +332,22 @@ def all_differ(values):
     return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--at-most", type=int, metavar="N", help="run only N of the parameters of each test")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Marks as slow all but some parameters of the tests with the mark `sample`. Which parameters are left is fixed, and by a hash,
-    so that they do not all share one value."""
+def pytest_collection_modifyitems(config, items):
+    """Marks as slow all but some parameters of the tests with the mark `sample`, and with the option --at-most of all tests. Which
+    parameters are left is fixed, and by a hash, so that they do not all share one value."""
     tests = {}
     for item in items:
-        if item.get_closest_marker("sample"):
-            tests.setdefault((item.location[0], item.originalname), []).append(item)
+        tests.setdefault((item.location[0], item.cls, item.originalname), []).append(item)
     for found in tests.values():
         found.sort(key=lambda item: hashlib.sha256(item.name.encode()).digest())
-        for item in found[found[0].get_closest_marker("sample").args[0]:]:
+        sample = found[0].get_closest_marker("sample")
+        limits = [*(sample.args if sample else ()), config.getoption("--at-most")]
+        for item in found[min((limit for limit in limits if limit is not None), default=len(found)):]:
             item.add_marker("slow")
 
 
