@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.alarm(1e-8)
+pytestmark = [pytest.mark.own, pytest.mark.alarm(1e-8)]
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SOURCES = sorted(pathlib.Path(__file__).parent.glob("unit/test_*.c"))

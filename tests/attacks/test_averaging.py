@@ -23,10 +23,10 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
     """A named release has one answer and one charge, however often it is requested. The test uses the aggregate, dp_release() and
     dp_diffuse(), at both tiers, and writes the options in several ways."""
     db = system(tiers={"inner": 1.0, "outer": 0.1})
-    inner = {one(db, form(call, "inner", "a", **more)) for _ in range(50) for form in FORMS
+    inner = {one(db, form(call, "inner", "a", **more)) for _ in range(10) for form in FORMS
              for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}
-    outer = {one(db, form(call, "outer", "a")) for _ in range(50) for form in FORMS}
-    diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(50)}
+    outer = {one(db, form(call, "outer", "a")) for _ in range(10) for form in FORMS}
+    diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(10)}
     assert len(inner) == 1 and len(outer | diffused) == 1
     # the inner tier has paid once, and nothing for the outer publication
     assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [
@@ -35,6 +35,7 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.sample(12)
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
     """Releases without a name, releases under another name and releases after dp_discard() all have fresh noise, and each is
     charged. The budget admits five of them and no more. Together they cost five times the rate, which is also the cost

@@ -1,6 +1,8 @@
 """Attack: errors raised by data. If a value can make the aggregate fail, the error is an exact answer about one person and costs
 nothing. In diffuse only parameters cause errors, before any row is read."""
 
+import pytest
+
 from attack import EACH_CALL, EACH_FORM, PEOPLE, Call, charges, fill, one, person, system, verified
 from conftest import connect, refused
 from odd import COLUMNS, ODD, odd_row
@@ -33,6 +35,7 @@ LONG = ["x" * 10**6, b"\xff" * 10**6, "[" * 10**5, "[" + "1," * 10**5 + "1]", "9
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.sample(12)
 def test_no_row_raises_an_error(call, form):
     """A table with odd values in every column and rows of a megabyte gives one answer and one charge for each call."""
     db = system(tiers={"inner": 1.0})

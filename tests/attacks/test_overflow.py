@@ -41,6 +41,7 @@ RUNS = {
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.sample(12)
 def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp_path):
     path = path_for(call, tmp_path)
     db = system(path, EXACT)

@@ -46,6 +46,7 @@ ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "92
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.sample(12)
 def test_no_call_takes_them(call, form):
     """For each parameter in turn, diffuse refuses each bad value and charges nothing. The error is the same if the table is empty,
     except that an aggregate then reads no row at all."""

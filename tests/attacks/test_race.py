@@ -33,6 +33,7 @@ def test_two_naive_readers_both_get_the_last_of_a_budget():
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.sample(12)
 def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
     """While the last release that fits the budget reads its rows, another connection asks for a release, with the same
     name and without a name. Both are refused."""

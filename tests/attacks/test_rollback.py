@@ -59,7 +59,7 @@ def test_a_naive_budget_is_refunded(how):
 @EACH_FORM
 @EACH_UNDOING
 @pytest.mark.parametrize("where", ["memory", "file"])
-@pytest.mark.sample(150)
+@pytest.mark.sample(12)
 def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
     """A budget for three answers gives three, and the ledger holds them."""
     db = system(tmp_path / "people.db" if where == "file" else ":memory:", {})

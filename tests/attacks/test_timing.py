@@ -52,6 +52,7 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
     assert correlation(timed(geometric, 2000)) > 0.5
 
 
+@pytest.mark.slow
 @alarm(4e-9)
 @pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
                                         ("SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{\"clip\":1}')", 1)])
@@ -65,6 +66,7 @@ def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
     assert abs(correlation(rows, answer)) < BOUND
 
 
+@pytest.mark.slow
 @alarm(4e-9)
 def test_the_time_of_a_diffusion_says_next_to_nothing():
     db = system(tiers={"inner": 1.0, "outer": 0.1}, rows=[(1, "", 1, "")])

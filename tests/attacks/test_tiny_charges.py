@@ -48,10 +48,10 @@ def test_thousands_of_tiny_charges_add_up_exactly():
     db = system(tiers={"inner": LARGE}, rows=[person(1, 1)])
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
     for weight in ("1e-18", "3.3e-18", "1.7e-17", "1e-18"):
-        many(db, 1500, weight)
+        many(db, 500, weight)
         assert one(db, "SELECT spent_rate FROM dp_budget") == rounded_up(sum(paid(db)))
-    assert one(db, "SELECT spent_rate FROM dp_budget") > max(map(float, paid(db))) + 3e-8
-    assert charges(db) == 6001 and verified(db)
+    assert one(db, "SELECT spent_rate FROM dp_budget") > max(map(float, paid(db))) + 1e-8
+    assert charges(db) == 2001 and verified(db)
 
 
 @pytest.mark.usefixtures("period")
@@ -61,13 +61,13 @@ def test_tiny_charges_exhaust_a_budget():
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
     limit = Fraction(one(db, "SELECT rate_limit FROM dp_tier"))
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
-    left = limit - sum(paid(db)) - Fraction(2500 * TINY)  # leaves room for a little more than 2500 tiny releases
+    left = limit - sum(paid(db)) - Fraction(600 * TINY)  # leaves room for a little more than 600 tiny releases
     one(db, f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{float(left / 10**6)!r}}}') FROM people")
     tiny = "SELECT dp_count('inner', x, 1, unit, '{\"weight\":1e-18}') FROM people"
     one(db, tiny)
     rate = paid(db)[-1]
     room = (limit - sum(paid(db))) // rate
-    assert 2000 < room < 3000, room
+    assert 500 < room < 1000, room
     many(db, room, "1e-18")
     assert 0 <= limit - sum(paid(db)) < rate
     assert "would exceed its budget" in refused(db, tiny)
@@ -77,6 +77,7 @@ def test_tiny_charges_exhaust_a_budget():
 @EACH_CALL
 @EACH_FORM
 @pytest.mark.usefixtures("period")
+@pytest.mark.sample(12)
 def test_the_smallest_release_is_charged(call, form):
     """The smallest release is charged, and a smaller one is refused."""
     db = system(tiers={"inner": LARGE})

@@ -12,6 +12,8 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
+pytestmark = pytest.mark.own
+
 MODES = ["memory-once", "random-once", "io-once", "power"]
 # Not in `make test`, because they seldom find what MODES and tests/attacks/test_kill.py do not.
 SLOW = ["kill", "memory-on", "own-once", "io-on", "full-once", "full-on"]

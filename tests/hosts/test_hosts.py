@@ -18,7 +18,7 @@ import pytest
 
 from conftest import EXTENSION, PATIENCE, connect, ledger_of, one, refused
 
-pytestmark = pytest.mark.plain  # the hosts have their own runtimes, which do not work with a sanitizer
+pytestmark = [pytest.mark.own, pytest.mark.plain]  # the hosts have their own runtimes, which do not work with a sanitizer
 
 HERE = pathlib.Path(__file__).parent
 HOSTS = HERE.parent.parent / "build" / "hosts"

@@ -15,7 +15,7 @@ from conftest import EXTENSION
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = 20_000
-pytestmark = pytest.mark.plain
+pytestmark = [pytest.mark.own, pytest.mark.plain]
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ import pytest
 
 import lint
 
+pytestmark = pytest.mark.own
+
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 EXTENSION = BUILD / "diffuse.so"

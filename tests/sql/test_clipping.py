@@ -85,7 +85,7 @@ def cases():
 
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove"), ("row", "replace")])
 @pytest.mark.parametrize("kind,mechanism,rate", cases())
-@pytest.mark.sample(90)
+@pytest.mark.sample(12)
 def test_the_clipped_units_are_those_of_the_definition(kind, mechanism, rate, protects, adjacency):
     if kind.endswith("group_count_distinct") and protects == "row":
         pytest.skip("refused as a whole")
@@ -110,6 +110,7 @@ def test_the_clipped_units_are_those_of_the_definition(kind, mechanism, rate, pr
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,mechanism,rate", cases())
+@pytest.mark.sample(12)
 def test_the_answer_has_at_most_5_percent_more_noise(kind, mechanism, rate, adjacency):
     """In the same charge. The sensitivity is that of the answer and of one count of units, or of two if a unit is replaced."""
     db = open_ledger({"t": 0.5}, json.dumps({"adjacency": adjacency}))

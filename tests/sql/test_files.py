@@ -576,6 +576,7 @@ def mode(path):
 
 @pytest.mark.parametrize("permissions", [0o600, 0o640, 0o660, 0o644, 0o666, 0o604])
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.sample(12)
 def test_the_ledger_and_its_journal_have_the_permissions_of_the_database(path, permissions, umask):
     db = connect(path)
     add_visits(db)

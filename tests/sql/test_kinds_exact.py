@@ -42,7 +42,7 @@ def released(db, kind, parameters, by_unit, source="t", form="query"):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", cases())
-@pytest.mark.sample(40)
+@pytest.mark.sample(12)
 def test_every_kind_is_what_it_says(kind, protects, adjacency):
     """Compares the answers for random tables with heavy units and odd values. The rows are in random order, and the test uses
     both forms of the call."""
@@ -60,6 +60,7 @@ def test_every_kind_is_what_it_says(kind, protects, adjacency):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(12)
 def test_rows_that_reach_a_release_are_all_that_counts(kind):
     """The answer depends only on the rows that reach the release. The rows are selected by FILTER, WHERE, a join, a subquery, a
     compound SELECT or a view."""
@@ -108,6 +109,7 @@ RANGES = {"avg": (-3, 5), "var": (0, 16), "stddev": (0, 4), "median": (-4, 6), "
 
 @pytest.mark.parametrize("rate", [1e6, 1e-6])
 @pytest.mark.parametrize("kind,protects", cases())
+@pytest.mark.sample(12)
 def test_without_data_there_is_an_answer(kind, protects, rate):
     """Without rows, with NULLs alone and with one row, answers are finite and in their range, with almost no noise and with much
     noise."""
@@ -128,6 +130,7 @@ def test_without_data_there_is_an_answer(kind, protects, rate):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(12)
 def test_lattices_do_not_depend_on_data(kind):
     """The public properties of the noise are fixed before a row is read."""
     rng = random.Random(kind)

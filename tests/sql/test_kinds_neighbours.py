@@ -147,7 +147,7 @@ def combinations():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("name,protects", combinations())
-@pytest.mark.sample(115)
+@pytest.mark.sample(12)
 def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protects, adjacency):
     rng = random.Random(f"{name} {protects} {adjacency}")
     kind, by_unit, replace = name.split()[-1], protects == "unit", adjacency == "replace"
@@ -189,6 +189,7 @@ def test_every_kind_is_here():
 
 
 @pytest.mark.parametrize("name", [name for name in PARAMETERS if name.split()[-1].removeprefix("ou_") != "count_distinct"])
+@pytest.mark.sample(12)
 def test_sensitivity_is_its_definition(open_points, name):
     """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate.
     Under 'replace', the sensitivity is at most twice as large, and sqrt(2) times as large for counts."""

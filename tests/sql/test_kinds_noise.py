@@ -532,6 +532,7 @@ def tampered(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(12)
 def test_verify_finds_what_was_changed(path, kind):
     db = open_ledger({"inner": 1.0, "outer": 0.1}, path=path)
     fill(db, few_rows())

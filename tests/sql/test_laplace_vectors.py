@@ -98,7 +98,7 @@ def place_of(kind, p, coordinate):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", [case for case in cases() if case[0] in VECTORS])
-@pytest.mark.sample(30)
+@pytest.mark.sample(12)
 def test_points_are_what_they_say(path, kind, protects, adjacency):
     """Compares points with the exact vectors of random tables, which have heavy units and odd values."""
     rng = random.Random(f"{kind} {protects} {adjacency}")

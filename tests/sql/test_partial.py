@@ -226,6 +226,7 @@ def test_units_that_span_shards_are_bounded_once():
 
 
 @pytest.mark.parametrize("kind,protects,whole", [(*c, w) for c in cases() for w in (False, True) if c[1] == "unit" or not w])
+@pytest.mark.sample(12)
 def test_states_are_what_they_say(kind, protects, whole):
     """Independent code reads the states. The states of shards add up to the state of one database, in any order."""
     rng = random.Random(f"{kind} {protects} {whole}")

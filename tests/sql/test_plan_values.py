@@ -61,6 +61,7 @@ IN_THREE_LEAVES = f"{LO} + (i + 0.5) / {ROWS} * 0.75 * {HI - LO}"  # of four; th
     ("group_var", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(EVENLY, "i % 4, "), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
 ])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.sample(12)
 def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio, mechanism):
     """Compares planned half-widths with those of releases. There are 60,000 rows and little noise, so the published half-widths
     have errors below 1%."""

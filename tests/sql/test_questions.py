@@ -41,6 +41,7 @@ def ask(db, kind, sql, options):
 
 
 @pytest.mark.parametrize("sql, tables", reference.QUESTIONS, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.sample(12)
 def test_a_question_is_a_loop_over_units(some_hospital, sql, tables):
     want = reference.clipped_sum(reference.contributions(some_hospital, sql, tables), CLIP)
     assert abs(ask(some_hospital, "sum", sql, f'{{"clip":{CLIP}}}') - want) < 0.45  # eleven standard deviations

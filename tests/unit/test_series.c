@@ -1,6 +1,6 @@
 /*
 ** test_series.c: tests mechanism/series.h. With arguments, the program prints what it computes, and
-** tests/test_series.py compares it with integers of any length and with dense linear algebra.
+** tests/test_series_law.py compares it with integers of any length and with dense linear algebra.
 */
 #include "check.h"
 #include "random.h"
@@ -483,7 +483,7 @@ static void adaptive_data_cost_no_more(void) {
   series_free(&series);
 }
 
-/* ---- numbers for tests/test_series.py -------------------------------------------------------- */
+/* ---- numbers for tests/test_series_law.py -------------------------------------------------------- */
 
 static int128 wide(const char *text) {
   int128 x = 0;
