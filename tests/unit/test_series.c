@@ -139,7 +139,7 @@ static void the_largest_sums(void) {
     for (int t = 0; t < SERIES_MAX_PERIODS; t += 273) {
       CHECK(series_coordinate(&series, t, sums, 1, 0) == sign * LATTICE_TOTAL, "point %d", t);
       int64_t got = series_coordinate(&plain, t, sums, 1, 60);
-      CHECK(got == sign * (int64_t)1 << 28, "plain %d: %" PRId64, t, got);
+      CHECK(got == sign * ((int64_t)1 << 28), "plain %d: %" PRId64, t, got);
     }
   }
   free(sums);
