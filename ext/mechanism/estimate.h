@@ -2,49 +2,18 @@
 ** estimate.h: computes the published numbers from a lattice point. This is post-processing, so
 ** floating point is safe here.
 **
-** Each family has its own estimator (sums/family.h). The estimators return each value with the
-** standard deviation of its noise and an interval; only estimate_bounds() returns neither.
+** Each family has its own estimator (sums/family.h): estimate_means.c, estimate_spreads.c,
+** estimate_quantiles.c and estimate_tables.c; estimate.c has the sums, and what comes after all. The
+** estimators return each value with the standard deviation of its noise and an interval; only
+** estimate_bounds() returns neither.
 ** Averages, spreads and quantiles are not linear in the point. Their standard deviations are
 ** first-order approximations at the estimate.
 */
 #ifndef DIFFUSE_MECHANISM_ESTIMATE_H
 #define DIFFUSE_MECHANISM_ESTIMATE_H
 
-#include <stdint.h>
-
 #include "mechanism/lattice_design.h"
-
-/*
-** The parameters that convert a coordinate of a point to a value: value = centre + shrink (x -
-** centre), where x = lattice value * 2^granularity.
-*/
-struct view {
-  const struct noise_law *noise;
-  int granularity, shift;
-  uint64_t clock;            /* variance of each coordinate, in squared lattice steps */
-  int is_ou;                 /* 0: shrink is 1 */
-  double centre;             /* a public parameter, never computed from the data */
-  double radius, theta, rho; /* NaN if not given */
-  int dimension;             /* dimension of the vector that shrinks */
-  double part; /* above 0: for a cross table, the noise of a cell divided by that of a coordinate */
-};
-
-/*
-** Returns the factor by which the OU mechanism shrinks a vector whose coordinates have noise of
-** variance `tau`. By default, the factor is the one in Theorem 8 of Balle et al. 2019. In this
-** theorem the public `radius` bounds the norm of the true answer minus the centre. If theta is
-** given, the factor is that of the process dX = -theta (X - centre) dt + sqrt(2) rho dW. Without
-** OU, the factor is 1.
-*/
-double estimate_shrink(const struct view *view, double tau);
-
-/* Returns the noise variance of a coordinate x, where x = lattice value * 2^granularity. */
-double estimate_variance(const struct view *view);
-
-/* Returns the standard deviation of the noise in a published sum, rounded up. */
-double estimate_stddev(const struct view *view);
-
-struct reading;
+#include "mechanism/reading.h"
 
 /*
 ** Returns a standard deviation of the noise, computed from public parameters only and rounded up.
@@ -62,37 +31,6 @@ double estimate_total_stddev(const struct reading *reading);
 ** includes half a leaf.
 */
 double estimate_half_width(const struct reading *reading, double rows);
-
-/*
-** One published number, the standard deviation of its noise, and the interval [low, high], which
-** contains the true number with at least the confidence of the reading, or nearly: averages and
-** spreads of many rows and quantiles have first-order intervals. The true number is the one that
-** the clipped rows have. low <= value <= high, and no number leaves the range of its family. The
-** interval of an OU release is that before the value moves towards the centre. The interval of a
-** private key has its confidence among the releases that publish the key.
-*/
-struct estimate {
-  int cell, component;
-  double value, stddev, low, high;
-};
-
-/* The input of the estimators, apart from the values of the point. */
-struct reading {
-  const struct contribution *question;
-  const struct layout *shape;
-  struct view view;
-  int cells;               /* the number of cells of the point */
-  double confidence;       /* of the intervals, in (0, 1) */
-  int root;                /* for a spread: show the standard deviation, not the variance */
-  const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
-  int quantile_count;
-  const double *numbers; /* for a cross table, the numbers of its cells instead of a point */
-  /* For private keys: largest probability that a unit reveals a key that no other unit has. */
-  double selection_delta;
-  const void *details; /* what only this kind has (release/procedure.h) */
-  /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
-  double shrink;
-};
 
 /*
 ** For cross tables: sets parts[i] to the standard deviation of the noise in a cell of the published
@@ -113,6 +51,9 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
 estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
     estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
 
+/* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
+int estimate_tables(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
 /* The ranges of averages and quantiles, of spreads, and of averages of vectors (sums/family.h). */
 value_range range_of_x, range_of_spreads, range_of_components;
 
@@ -120,10 +61,6 @@ value_range range_of_x, range_of_spreads, range_of_components;
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
     estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
     estimate_rank_stddev;
-
-/* Returns an estimate without a cell that depends on several draws with this standard deviation. */
-struct estimate estimate_of_draws(const struct reading *reading, int component, double value,
-                                  double stddev);
 
 /*
 ** Returns the weighted sum of `count` independent estimates of the same component, as an estimate

@@ -1,0 +1,78 @@
+/* reading.c: see reading.h. */
+#include "mechanism/reading.h"
+
+#include <math.h>
+
+#include "math/diffusion.h"
+#include "math/rounding.h"
+#include "mechanism/lattice_design.h"
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+double estimate_variance(const struct view *view) {
+  return ldexp((double)view->clock, 2 * view->granularity);
+}
+
+double estimate_shrink(const struct view *view, double tau) {
+  if (!view->is_ou) return 1;
+  if (view->theta == view->theta) return ou_shrink_process(view->theta, view->rho, tau);
+  return ou_shrink_radius(view->radius, view->dimension, tau);
+}
+
+double view_noise(const struct view *view) {
+  double part = view->part > 0 ? view->part : 1;
+  return part * ldexp(sqrt((double)view->clock), view->granularity);
+}
+
+double estimate_stddev(const struct view *view) {
+  return published_up(estimate_shrink(view, estimate_variance(view)) * view_noise(view));
+}
+
+/* ---- shared by all reading ---------------------------------------------------------------- */
+
+double reading_coordinate(const struct reading *reading, const int64_t *values, int cell,
+                          int component) {
+  if (reading->numbers)
+    return reading->numbers[(size_t)cell * (size_t)reading->shape->width + (size_t)component];
+  int64_t steps = values[(int64_t)cell * reading->shape->width + component];
+  return ldexp((double)steps, reading->view.granularity);
+}
+
+static struct estimate with_interval(int cell, int component, double value, double noise,
+                                     double half_width) {
+  return (struct estimate){cell,
+                           component,
+                           value,
+                           noise,
+                           nextafter(value - half_width, -INFINITY),
+                           nextafter(value + half_width, INFINITY)};
+}
+
+struct estimate estimate_of_draw(const struct reading *reading, int cell, int component,
+                                 double value, double stddev) {
+  double noise = published_up(stddev);
+  return with_interval(cell, component, value, noise,
+                       reading->view.noise->half_width(noise, reading->confidence));
+}
+
+struct estimate estimate_of_draws(const struct reading *reading, int cell, int component,
+                                  double value, double stddev) {
+  double noise = published_up(stddev);
+  return with_interval(cell, component, value, noise,
+                       mixed_half_width(reading->view.noise, noise, reading->confidence));
+}
+
+double reading_mixed_width(const struct reading *reading) {
+  return mixed_half_width(reading->view.noise, 1, reading->confidence);
+}
+
+double reading_rows(const struct reading *reading, const int64_t *values, int cell) {
+  double count = 0;
+  for (int j = 0; j < reading->shape->counted; j++)
+    count += reading_coordinate(reading, values, cell, j);
+  return count / reading->shape->count_factor;
+}
+
+double reading_half_range(const struct reading *reading) {
+  return reading->question->high / 2 - reading->question->low / 2;
+}
