@@ -7,6 +7,7 @@
 #include "base/sql_text.h"
 #include "categories/categories.h"
 #include "categories/divergences.h"
+#include "categories/response_estimates.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
 #include "release/definition.h"
@@ -124,105 +125,6 @@ static int survey_read(struct survey *survey, const struct publication *publicat
         error, "release '%s' has an impossible kernel (restore the ledger from a backup)",
         publication->definition.release.name ? publication->definition.release.name : "");
   return markov_kernel_read(&survey->channel, ledger_json(ledger), survey->kernel, error);
-}
-
-/* ---- estimates ------------------------------------------------------------------------------- */
-
-/*
-** Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
-** If a report y is drawn from row x of the kernel K, the mean of the weight W[x'][y] is 1 for
-** x' = x and 0 for every other x'. Returns 1, or 0 with the error set. The caller frees the weights
-** with sqlite3_free().
-*/
-static int estimator(const struct chain *chain, double **weights, struct error *error) {
-  size_t rows = chain->rows, columns = chain->columns;
-  double *gram = sqlite3_malloc64(sizeof *gram * rows * rows);
-  *weights = sqlite3_malloc64(sizeof **weights * rows * columns);
-  int is_regular = 1;
-  if (!gram || !*weights) {
-    sqlite3_free(gram);
-    return error_set_memory(error);
-  }
-  memcpy(*weights, chain->high, sizeof **weights * rows * columns);
-  for (size_t i = 0; i < rows && is_regular; i++) {
-    double whole = 0;
-    for (size_t j = 0; j <= i; j++) {
-      double sum = 0;
-      for (size_t y = 0; y < columns; y++)
-        sum += chain->high[i * columns + y] * chain->high[j * columns + y];
-      if (i == j) whole = sum;
-      for (size_t k = 0; k < j; k++) sum -= gram[i * rows + k] * gram[j * rows + k];
-      gram[i * rows + j] = j < i ? sum / gram[j * rows + j] : sqrt(sum);
-      if (i == j) is_regular = sum > 1e-10 * whole;
-    }
-  }
-  for (size_t i = 0; i < rows && is_regular; i++) { /* forward substitution */
-    for (size_t y = 0; y < columns; y++) {
-      double sum = (*weights)[i * columns + y];
-      for (size_t k = 0; k < i; k++) sum -= gram[i * rows + k] * (*weights)[k * columns + y];
-      (*weights)[i * columns + y] = sum / gram[i * rows + i];
-    }
-  }
-  for (size_t i = rows; i-- > 0 && is_regular;) { /* backward substitution */
-    for (size_t y = 0; y < columns; y++) {
-      double sum = (*weights)[i * columns + y];
-      for (size_t k = i + 1; k < rows; k++) sum -= gram[k * rows + i] * (*weights)[k * columns + y];
-      (*weights)[i * columns + y] = sum / gram[i * rows + i];
-    }
-  }
-  sqlite3_free(gram);
-  return is_regular
-             ? 1
-             : error_set(error, "the rows of the kernel are too close to linear combinations of "
-                                "each other: reports do not tell how many rows have which x");
-}
-
-/*
-** Bounds on what one report adds to the estimate of a state. The bounds hold for every row of data.
-*/
-struct spread {
-  double variance, range, deviation; /* variance and deviation are the largest of all kernel rows */
-};
-
-static struct spread spread_of(const struct chain *chain, const double *weight, size_t state) {
-  struct spread spread = {0, 0, 0};
-  double low = INFINITY, high = -INFINITY;
-  for (size_t x = 0; x < chain->rows; x++) {
-    double mean = x == state, variance = 0;
-    for (size_t y = 0; y < chain->columns; y++) {
-      double p = chain->high[x * chain->columns + y], off = weight[y] - mean;
-      if (!(p > 0)) continue;
-      variance += p * off * off;
-      spread.deviation = fmax(spread.deviation, fabs(off));
-      low = fmin(low, weight[y]);
-      high = fmax(high, weight[y]);
-    }
-    spread.variance = fmax(spread.variance, variance);
-  }
-  spread.range = high - low;
-  return spread;
-}
-
-/*
-** Returns the estimate for a state. The standard deviation of the estimate is the largest that any
-** data gives. The 95% interval holds for any data, by Hoeffding's or Bernstein's inequality.
-*/
-static struct ledger_value value_of(const struct survey *survey, const struct chain *chain,
-                                    const double *weights, const int64_t *reports, size_t state) {
-  const double *weight = &weights[state * chain->columns];
-  struct spread spread = spread_of(chain, weight, state);
-  double value = 0, n = (double)survey->reports, certainty = log(2 / 0.05);
-  for (size_t y = 0; y < chain->columns; y++) value += weight[y] * (double)reports[y];
-  double hoeffding = spread.range * sqrt(n * certainty / 2),
-         part = spread.deviation * certainty / 3;
-  double bernstein = part + sqrt(part * part + 2 * n * spread.variance * certainty);
-  double half = published_up(fmin(hoeffding, bernstein)) + 1e-9 * n;
-  return (struct ledger_value){survey->channel.states[state],
-                               0,
-                               value,
-                               published_up(sqrt(n * spread.variance)),
-                               nextafter(value - half, -INFINITY),
-                               nextafter(value + half, INFINITY)};
 }
 
 /* ---- costs ----------------------------------------------------------------------------------- */
@@ -350,11 +252,12 @@ static int publish_reports(struct publication *publication, const struct survey 
   struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1, 0};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
-  int going = estimator(chain, &weights, ledger_error(ledger)) &&
+  int going = response_weights(chain, &weights, ledger_error(ledger)) &&
               ledger_path_insert(ledger, release, &grid, &point) &&
               ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING, kernel);
   for (size_t x = 0; x < chain->rows && going; x++) {
-    struct ledger_value value = value_of(survey, chain, weights, reports, x);
+    struct ledger_value value =
+        response_estimate(chain, weights, survey->channel.states[x], x, reports, survey->reports);
     going = ledger_value_insert(ledger, release, tier, &value);
   }
   sqlite3_free(weights);
@@ -373,7 +276,8 @@ static int weigh(const struct publication *publication, const struct survey *sur
   double *weights = 0;
   if (!chain_pass(chain, channel, channel->states, channel->state_count))
     return error_set_memory(error);
-  int weighed = local_costs(publication, chain, costs, error) && estimator(chain, &weights, error);
+  int weighed =
+      local_costs(publication, chain, costs, error) && response_weights(chain, &weights, error);
   sqlite3_free(weights);
   return weighed;
 }
@@ -555,7 +459,8 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   size_t x = comparison->used++;
   if (x >= walk->chain.rows) return walk->same = 0;
   struct ledger_value value =
-      value_of(&walk->survey, &walk->chain, comparison->weights, walk->reports, x);
+      response_estimate(&walk->chain, comparison->weights, walk->survey.channel.states[x], x,
+                        walk->reports, walk->survey.reports);
   double scale = fabs(value.value) + value.high - value.low;
   return walk->same = strcmp(stored->key, value.key) == 0 && stored->component == 0 &&
                       close_to(stored->value, value.value, scale) &&
@@ -583,7 +488,7 @@ static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
                recount.total == walk->survey.reports;
   for (int i = 0; i < RENYI_ORDERS; i++)
     walk->same = walk->same && close_to(stage->curve[i], walk->costs[i], walk->costs[i]);
-  if (walk->same) estimator(&walk->chain, &weights, &walk->error);
+  if (walk->same) response_weights(&walk->chain, &weights, &walk->error);
   comparison.weights = weights;
   if (walk->same && !error_is_set(&walk->error)) {
     ledger_values(ledger, id, stage->tier, compare_value, &comparison);
@@ -638,8 +543,8 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
                      "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
                      "are (make a release of its own)",
                      tier, publication->position.tiers[walk->tier].name, name);
-  int passed =
-      walk_pass(walk, channel, &walk->error) && estimator(&walk->chain, &weights, &walk->error);
+  int passed = walk_pass(walk, channel, &walk->error) &&
+               response_weights(&walk->chain, &weights, &walk->error);
   sqlite3_free(weights);
   if (!passed || !symbols_pay(publication, walk->costs)) return 0;
   size_t symbols = (size_t)channel->symbol_count;
