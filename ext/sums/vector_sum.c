@@ -1,7 +1,4 @@
-/*
-** vector_sum.c: see vector_sum.h. A record (partitioned_sums.h) is the sum of a unit's rows in one
-** cell.
-*/
+/* vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals. */
 #include "sums/vector_sum.h"
 
 #include <math.h>
@@ -10,13 +7,11 @@
 
 #include "noise/entropy.h"
 #include "base/little_endian.h"
-#include "sums/clip.h"
 #include "sums/decimal.h"
-#include "sums/first_keys.h"
 #include "sums/partitioned_sums.h"
 #include "sums/scalar_sum.h"
-#include "sums/tree.h"
 #include "sums/unit_tables.h"
+#include "sums/vector_totals.h"
 
 /*
 ** The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
@@ -24,304 +19,6 @@
 */
 #define SHORTS 512
 #define STEPS  ((int64_t)1 << 61) /* bound on the components in vectors->steps */
-#define ONES   64                 /* number of stored results of clip_counts() */
-
-/* The clipped sums of a unit in a cell of the full table, which wait to be added to the totals. */
-#define LATE 32
-struct late {
-  int128 *total;
-  int128 values[2]; /* a mean has two components, other cross tables one */
-};
-
-/* Room for the matrix of one unit. */
-struct scratch {
-  struct item *items;
-  const record_word **chosen; /* the records that the unit keeps */
-  uint32_t *slots;            /* slots of the records */
-  size_t *places;             /* coordinates of the values */
-  int128 *values;
-  size_t room; /* number of records for which the arrays have room */
-};
-
-struct vector_sum {
-  struct contribution question;
-  const struct layout *shape;
-  int by_unit, components;
-  double *edges;      /* of the bins, with bins of equal width; otherwise null */
-  int64_t each_count; /* if the first component is a count: what a row adds to it; otherwise 0 */
-  int failed;         /* memory ran out and rows were lost; stays set */
-  struct secret secret;
-  struct group_keys *cells;         /* null without keys */
-  struct full_cells *full;          /* cross tables: the cells of the full table; otherwise null */
-  struct unit_tables *tables;       /* cross tables */
-  int128 *joined;                   /* cross tables: coordinates that other vectors have added */
-  struct late *late;                /* cross tables: values that wait while the processor fetches */
-  int late_count;                   /* their totals into its cache */
-  int64_t *full_list;               /* cross tables: the cells of the unit that is being added */
-  struct partitioned_sums *records; /* null if rows are protected instead of units */
-  int128 *row;                      /* the components of the row that is being added */
-  int128 *totals; /* the totals of the coordinates; cross tables: of the cells of the full table */
-  size_t totals_room;
-  int64_t *steps;      /* the same as `row`, if 64 bits suffice; a count is then a number of rows */
-  int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
-  int short_count;     /* the number of these rows */
-  uint128 short_limit; /* bound on the squared norm of a short row, in steps */
-  struct scratch scratch;
-  int64_t ones[ONES]; /* ones[n]: the component to which clip_counts() clips n counts of 1, or 0 */
-  struct tally tally;
-  int outside;                /* the row that is being added is outside the range of x */
-  struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
-};
-
-/* ---- one unit's matrix into the totals ------------------------------------------------------- */
-
-static int scratch_reserve(struct vector_sum *vectors, size_t records) {
-  struct scratch *scratch = &vectors->scratch;
-  if (records <= scratch->room) return 1;
-  size_t room = records + scratch->room;
-  const struct layout *shape = vectors->shape;
-  size_t places = room * (size_t)(shape->tree.levels ? shape->tree.levels : 1);
-  if (shape->selects) places += room; /* the counts of the unit's keys */
-  struct item *items = realloc(scratch->items, sizeof *items * room);
-  if (items) scratch->items = items;
-  const record_word **chosen = realloc(scratch->chosen, sizeof *chosen * room);
-  if (chosen) scratch->chosen = chosen;
-  uint32_t *slots = realloc(scratch->slots, sizeof *slots * room);
-  if (slots) scratch->slots = slots;
-  size_t *numbers = realloc(scratch->places, sizeof *numbers * places);
-  if (numbers) scratch->places = numbers;
-  int128 *values = realloc(scratch->values, sizeof *values * places * (size_t)vectors->components);
-  if (values) scratch->values = values;
-  if (!items || !chosen || !slots || !numbers || !values) return 0;
-  if (vectors->full) {
-    int64_t *cells = realloc(vectors->full_list, sizeof *cells * room);
-    if (!cells) return 0;
-    vectors->full_list = cells;
-  }
-  scratch->room = room;
-  return 1;
-}
-
-/* Makes room for more coordinates. With private keys, new cells appear while rows are read. */
-static void add_late(struct vector_sum *vectors);
-static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
-  if (coordinates <= vectors->totals_room) return 1;
-  if (vectors->late) add_late(vectors); /* the totals may move */
-  size_t room = coordinates + vectors->totals_room;
-  int128 *grown = realloc(vectors->totals, sizeof *grown * room);
-  if (!grown) {
-    vectors->failed = 1;
-    return 0;
-  }
-  memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
-  vectors->totals = grown;
-  vectors->totals_room = room;
-  return 1;
-}
-
-/*
-** Replaces the slots [start, end) in the scratch by coordinates. Such a slot is a node of one level
-** of the trees, or a bin. Each cell has `bins` of these slots, and the first of them is coordinate
-** `first` of the cell.
-*/
-static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
-                   size_t first) {
-  size_t *places = vectors->scratch.places, width = (size_t)vectors->shape->width;
-  for (size_t i = start; i < end; i++) {
-    uint32_t slot = (uint32_t)places[i];
-    places[i] = slot / bins * width + first + slot % bins;
-  }
-}
-
-/*
-** Computes the counts of the inner nodes above the `count` leaves of one unit. The slots and counts
-** of the leaves are in the scratch, sorted by slot, so leaves with the same parent are neighbours.
-** The slots of a level are numbered through all cells. Each cell has a power of two of them, so a
-** shift turns the slot of a node into the slot of its parent, which is in the same cell. Afterwards
-** the scratch contains the coordinates and counts of leaves and inner nodes, leaves first. Returns
-** the number of these coordinates. The additions saturate. Sums of rows are far from the limit, but
-** sums that were read from a state can reach it.
-*/
-static size_t climb(struct vector_sum *vectors, size_t count) {
-  struct scratch *scratch = &vectors->scratch;
-  size_t start = 0, end = count;
-  struct tree tree = vectors->shape->tree;
-  int own = tree.bits; /* the level has 2^own nodes in each cell */
-  size_t first = (size_t)vectors->shape->width;
-  for (int level = tree.levels; level >= 1; level--) {
-    int above = tree_bits(tree, level - 1), bits = own - above;
-    first -= (size_t)1 << own;
-    for (size_t i = start; i < end && level > 1; i++) {
-      size_t parent = scratch->places[i] >> bits, last = count - 1;
-      if (count > end && scratch->places[last] == parent) {
-        scratch->values[last] = lattice_add(scratch->values[last], scratch->values[i]);
-      } else {
-        scratch->places[count] = parent;
-        scratch->values[count++] = scratch->values[i];
-      }
-    }
-    locate(vectors, start, end, 1u << own, first);
-    own = above;
-    start = end;
-    end = count;
-  }
-  return count;
-}
-
-/*
-** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees
-** also adds a count of 1 for each of these cells to the scratch, from the place `end` on. The slots
-** are sorted if cells have several bins. Returns the number of these counts.
-*/
-static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
-  const struct layout *shape = vectors->shape;
-  struct scratch *scratch = &vectors->scratch;
-  uint32_t bins = (uint32_t)shape->bins, last = UINT32_MAX;
-  size_t used = 0;
-  if (!shape->family->has_bins) {
-    group_keys_keep(vectors->cells, scratch->slots, count);
-    return 0;
-  }
-  for (size_t i = 0; i < count; i++) {
-    uint32_t cell = scratch->slots[i] / bins;
-    if (i > 0 && cell == last) continue;
-    group_keys_keep(vectors->cells, &cell, 1);
-    if (shape->selects) {
-      scratch->places[end + used] = cell * (size_t)shape->width;
-      scratch->values[end + used++] = shape->count_steps;
-    }
-    last = cell;
-  }
-  return used;
-}
-
-/*
-** Clips the counts that select private keys, which are the first components of `count` cells. Most
-** units have one row in each key. Such counts only depend on their number, so the result is stored.
-*/
-static void clip_counts(struct vector_sum *vectors, size_t count) {
-  int128 *values = vectors->scratch.values, differs = 0;
-  size_t components = (size_t)vectors->components;
-  const struct layout *shape = vectors->shape;
-  for (size_t i = 0; i < count; i++) differs |= values[i * components] ^ shape->count_steps;
-  if (differs || count >= ONES) {
-    clip_block(shape, &shape->blocks[0], values, count, vectors->components);
-    return;
-  }
-  int64_t *clipped = &vectors->ones[count];
-  if (!*clipped) {
-    clip_block(shape, &shape->blocks[0], values, count, vectors->components);
-    *clipped = (int64_t)values[0];
-  }
-  for (size_t i = 0; i < count; i++) values[i * components] = *clipped;
-}
-
-/*
-** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
-** counts as clipped if `clipped` is true or if clipping changes its matrix. The counts that only
-** select private keys do not matter for this.
-*/
-static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
-  const struct layout *shape = vectors->shape;
-  struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components, end = count, counts = 0;
-  size_t scaled = shape->family->has_bins ? 1 : (size_t)shape->width;
-  for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i] * scaled;
-  if (shape->tree.levels) {
-    end = climb(vectors, count);
-  } else if (shape->family->has_bins) {
-    locate(vectors, 0, count, (uint32_t)shape->bins, (size_t)shape->selects);
-  }
-  if (shape->cells == 0) counts = keep_cells(vectors, count, end);
-  if (!shape->selects) {
-    clipped |= clip_vector(shape, scratch->values, end, vectors->components) != 0;
-  } else {
-    if (counts) {
-      clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
-    } else {
-      clip_counts(vectors, count);
-    }
-    clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
-  }
-  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
-  for (size_t i = 0; i < end + counts; i++) {
-    int128 *total = &vectors->totals[scratch->places[i]];
-    for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
-  }
-}
-
-/* Adds the waiting values to the totals. */
-static void add_late(struct vector_sum *vectors) {
-  for (int i = 0; i < vectors->late_count; i++)
-    for (int j = 0; j < vectors->components; j++)
-      vectors->late[i].total[j] += vectors->late[i].values[j];
-  vectors->late_count = 0;
-}
-
-/*
-** Clips the rows of `count` cells of the full table in the scratch, and adds them to the totals
-** (V4). Returns 0 when out of memory.
-*/
-static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
-  struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components;
-  for (size_t i = 0; i < count; i++)
-    vectors->full_list[i] = full_cells_cell(vectors->full, (int)scratch->slots[i]);
-  if (!unit_tables_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
-    return 0;
-  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
-  for (size_t i = 0; i < count; i++) {
-    if (vectors->late_count == LATE) add_late(vectors);
-    struct late *late = &vectors->late[vectors->late_count++];
-    late->total = &vectors->totals[scratch->slots[i] * components];
-    __builtin_prefetch(late->total, 1);
-    for (size_t j = 0; j < components; j++) late->values[j] = scratch->values[i * components + j];
-  }
-  return 1;
-}
-
-/*
-** Writes the records that a unit keeps to the scratch, sorted by slot if cells have bins. Returns
-** their number.
-*/
-static size_t choose(struct vector_sum *vectors, struct identity unit,
-                     const record_word *const *list, size_t count) {
-  struct scratch *scratch = &vectors->scratch;
-  for (size_t i = 0; i < count; i++)
-    scratch->items[i] = (struct item){0, record_cell(list[i]), list[i]};
-  count = first_keys(scratch->items, count, vectors->shape, vectors->cells, &vectors->secret, unit);
-  for (size_t i = 0; i < count; i++) scratch->chosen[i] = scratch->items[i].record;
-  return count;
-}
-
-/* Returns whether a row of the unit was outside the range of x. */
-static int has_outside(const struct vector_sum *vectors, struct identity unit) {
-  int64_t number;
-  return vectors->shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
-}
-
-/*
-** Adds the records of a unit to the totals. Returns 0 when out of memory. If a unit keeps all
-** records and their order does not matter, there is nothing to choose.
-*/
-static int add_unit(void *context, const record_word *const *list, size_t count) {
-  struct vector_sum *vectors = context;
-  const struct layout *shape = vectors->shape;
-  if (!scratch_reserve(vectors, count)) return 0;
-  struct scratch *scratch = &vectors->scratch;
-  struct identity unit = record_unit(vectors->records, list[0]);
-  size_t kept = count;
-  if (shape->bins > 1 || (shape->max_groups && count > (size_t)shape->max_groups)) {
-    kept = choose(vectors, unit, list, count);
-    list = scratch->chosen;
-  }
-  for (size_t i = 0; i < kept; i++) scratch->slots[i] = record_cell(list[i]);
-  record_values(vectors->records, list, kept, scratch->values);
-  int clipped = kept < count || has_outside(vectors, unit);
-  if (shape->ways) return add_to_full(vectors, kept, clipped);
-  add_matrix(vectors, kept, clipped);
-  return 1;
-}
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -347,9 +44,7 @@ static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t s
   if (vectors->by_unit) return partitioned_sums_add(vectors->records, unit, slot, vectors->row);
   vectors->scratch.slots[0] = slot; /* one row alone (V2) */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
-  if (vectors->full) return add_to_full(vectors, 1, outside);
-  add_matrix(vectors, 1, outside);
-  return 1;
+  return vector_totals_add(vectors, 1, outside);
 }
 
 /* Does the same for the row vectors->steps. If the first component is a count, it is 1. */
@@ -371,7 +66,8 @@ static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int64_t *steps = vectors->steps;
   size_t width = (size_t)(shape->ways ? shape->components : shape->width);
-  if ((shape->max_groups || shape->ways) && !totals_reserve(vectors, ((size_t)cell + 1) * width))
+  if ((shape->max_groups || shape->ways) &&
+      !vector_totals_reserve(vectors, ((size_t)cell + 1) * width))
     return 0;
   if (shape->counts) *steps++ = 1;
   return steps;
@@ -559,7 +255,8 @@ int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint
   const struct layout *shape = vectors->shape;
   size_t cells = (size_t)slot / (size_t)shape->bins + 1;
   size_t width = (size_t)(shape->ways ? shape->components : shape->width);
-  if ((shape->max_groups || shape->ways) && !totals_reserve(vectors, cells * width)) return 0;
+  if ((shape->max_groups || shape->ways) && !vector_totals_reserve(vectors, cells * width))
+    return 0;
   return partitioned_sums_add(vectors->records, unit, slot, values);
 }
 
@@ -572,7 +269,7 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
       vectors->joined[i] = lattice_add(vectors->joined[i], values[i]);
     return 1;
   }
-  if (!totals_reserve(vectors, first + count)) return 0;
+  if (!vector_totals_reserve(vectors, first + count)) return 0;
   if (is_private) group_keys_keep(vectors->cells, &(uint32_t){(uint32_t)cell}, 1);
   flush_shorts(vectors); /* short rows must be in the totals before the totals can saturate */
   int128 *totals = &vectors->totals[first];
@@ -594,8 +291,9 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
   if (!vectors->row || !vectors->steps || !vectors->shorts || !secret_draw(&vectors->secret) ||
       (shape->ways && !(vectors->full = full_cells_open(ways_full(shape->ways)))) ||
-      !scratch_reserve(vectors, 1) ||
-      !totals_reserve(vectors, shape->coordinates && !shape->ways ? (size_t)shape->coordinates : 1))
+      !vector_scratch_reserve(vectors, 1) ||
+      !vector_totals_reserve(vectors,
+                             shape->coordinates && !shape->ways ? (size_t)shape->coordinates : 1))
     return 0;
   if (vectors->question.keys) {
     vectors->cells = group_keys_open(&vectors->secret, keys, shape->cells, shape->cells == 0);
@@ -643,9 +341,9 @@ void vector_sum_close(struct vector_sum *vectors) {
   partitioned_sums_close(vectors->records);
   if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
-  void *arrays[] = {vectors->row,    vectors->totals,    scratch->items,  scratch->chosen,
-                    scratch->slots,  scratch->places,    scratch->values, vectors->steps,
-                    vectors->shorts, vectors->edges,     vectors->joined, vectors->full_list,
+  void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
+                    scratch->slots,  scratch->places, scratch->values, vectors->steps,
+                    vectors->shorts, vectors->edges,  vectors->joined, vectors->full_list,
                     vectors->late};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
@@ -731,7 +429,8 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   if (vectors->by_unit) vectors->tally = (struct tally){0, 0};
   if (vectors->outsides.chunks && !unit_table_flush(&vectors->outsides, 0, 0)) return 0;
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
-  if (vectors->by_unit && !partitioned_sums_each_unit(vectors->records, add_unit, vectors))
+  if (vectors->by_unit &&
+      !partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors))
     return 0;
   int is_private = shape->cells == 0;
   size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)shape->width
@@ -740,7 +439,7 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   if (!totals) return 0;
   if (!is_private) {
     if (shape->ways) {
-      add_late(vectors);
+      vector_late_add(vectors);
       measure(vectors, totals);
     } else {
       memcpy(totals, vectors->totals, sizeof *totals * count);
