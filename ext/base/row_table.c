@@ -140,7 +140,7 @@ static void hand_over(sqlite3_index_info *info, const int *places, int most, int
 
 int row_table_plan(sqlite3_index_info *info, int first, int least, int most) {
   int places[ROW_MOST_ARGUMENTS];
-  for (int i = 0; i < most; i++) places[i] = -1;
+  for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) places[i] = -1;
   for (int i = 0; i < info->nConstraint; i++) {
     int argument = info->aConstraint[i].iColumn - first;
     if (argument < 0 || argument >= most || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
@@ -157,7 +157,7 @@ int row_table_plan(sqlite3_index_info *info, int first, int least, int most) {
 /* Hands over the comparisons of columns (V3). */
 static void plan_search(sqlite3_index_info *info, int most) {
   int places[ROW_MOST_ARGUMENTS];
-  for (int i = 0; i < most; i++) places[i] = -1;
+  for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) places[i] = -1;
   for (int i = 0; i < info->nConstraint; i++) {
     int column = info->aConstraint[i].iColumn;
     if (column >= 0 && column < most && info->aConstraint[i].usable &&

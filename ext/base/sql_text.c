@@ -191,7 +191,12 @@ char *key_text(sqlite3_value *key) {
   }
 }
 
-void first_word(const char *sql, char word[8]) {
+int sql_is_of_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || (unsigned char)c > 127;
+}
+
+const char *sql_skip_space(const char *sql) {
   for (;;) {
     sql += strspn(sql, " \t\r\n\f");
     if (strncmp(sql, "--", 2) == 0) {
@@ -200,9 +205,13 @@ void first_word(const char *sql, char word[8]) {
       const char *end = strstr(sql + 2, "*/");
       sql = end ? end + 2 : sql + strlen(sql);
     } else {
-      break;
+      return sql;
     }
   }
+}
+
+void first_word(const char *sql, char word[8]) {
+  sql = sql_skip_space(sql);
   int i = 0;
   while (i < 7 && isalpha((unsigned char)sql[i])) {
     word[i] = (char)toupper((unsigned char)sql[i]);

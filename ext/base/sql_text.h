@@ -41,6 +41,12 @@ int key_is_plain(const char *text);
 */
 char *key_text(sqlite3_value *key);
 
+/* Returns whether a byte can be part of a word. Bytes above 127 are parts of names. */
+int sql_is_of_word(char c);
+
+/* Returns the place after white space and comments. */
+const char *sql_skip_space(const char *sql);
+
 /*
 ** Sets `word` to the first seven letters of the first word of an SQL text, in capitals. White space
 ** and comments before the word are skipped.

@@ -49,12 +49,6 @@ struct shard {
   char *parameters;
 };
 
-static void shard_close(struct shard *shard) {
-  rows_close(&shard->rows);
-  sqlite3_free(shard->parameters);
-  request_clear(&shard->request);
-}
-
 /* Reads the kind and the options of a shard. */
 static int shard_request(struct shard *shard, struct host *host, sqlite3_value *kind,
                          sqlite3_value *options, struct error *error) {
@@ -146,7 +140,9 @@ static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (!shard_ask(&shard, host, argv[0], argv[1], argc > 2 ? argv[2] : 0, error) ||
       !shard_result(context, &shard, error))
     fail_call(context, PARTIAL, error);
-  shard_close(&shard);
+  rows_close(&shard.rows);
+  sqlite3_free(shard.parameters);
+  request_clear(&shard.request);
 }
 
 /* ---- the states of a merge ------------------------------------------------------------------- */
@@ -462,17 +458,11 @@ static const struct scalar functions[] = {
     {PARTIAL, 2, 3, PRIVATE_FUNCTION, dp_partial},
 };
 
-/* Registers an aggregate. If the registration fails, SQLite releases the reference to the host. */
-static int aggregate_register(sqlite3 *db, struct host *host, const char *name, int arity,
-                              void (*step)(sqlite3_context *, int, sqlite3_value **),
-                              void (*final)(sqlite3_context *)) {
-  return sqlite3_create_function_v2(db, name, arity, PRIVATE_FUNCTION, host_retain(host), 0, step,
-                                    final, host_release_pointer);
-}
-
+/* If the registration of dp_merge() fails, SQLite releases the reference to the host. */
 int partials_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
   for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
-    rc = aggregate_register(db, host, MERGE, arity, merge_step, merge_final);
+    rc = sqlite3_create_function_v2(db, MERGE, arity, PRIVATE_FUNCTION, host_retain(host), 0,
+                                    merge_step, merge_final, host_release_pointer);
   return rc;
 }

@@ -23,7 +23,7 @@ static struct axis axis_of(const struct ways *ways, const struct cross_table *ta
 }
 
 /* Adds to `means` the mean of `cells` along the axis. */
-static void add_means(const struct axis *axis, const double *cells, double *means) {
+static void add_means(const struct axis *axis, double *cells, double *means) {
   for (int i = 0; i < axis->outer; i++) {
     double *to = means + (size_t)i * (size_t)axis->inner;
     const double *from = cells + (size_t)i * (size_t)axis->size * (size_t)axis->inner;
@@ -33,7 +33,7 @@ static void add_means(const struct axis *axis, const double *cells, double *mean
 }
 
 /* Adds to `cells` the numbers in `parts`, spread evenly along the axis. */
-static void add_spread(const struct axis *axis, const double *parts, double *cells) {
+static void add_spread(const struct axis *axis, double *cells, double *parts) {
   for (int i = 0; i < axis->outer; i++) {
     const double *from = parts + (size_t)i * (size_t)axis->inner;
     double *to = cells + (size_t)i * (size_t)axis->size * (size_t)axis->inner;
@@ -57,16 +57,22 @@ static void centre(const struct axis *axis, double *cells) {
   }
 }
 
-void reconcile_tables(const struct ways *ways, const double *precisions, double *tables) {
+/* Calls `add` for each attribute of each table, with the cells of the table and of its margin. */
+static void along_all(const struct ways *ways, double *tables,
+                      void (*add)(const struct axis *axis, double *table, double *margin)) {
   for (int i = 0; i < ways->attributes; i++) {
     for (int a = 0; a < ways->count; a++) {
       const struct cross_table *table = &ways->tables[a];
       if (!(table->mask >> i & 1)) continue;
       struct axis axis = axis_of(ways, table, i);
       const struct cross_table *margin = ways_find(ways, table->mask & ~(1u << i));
-      add_means(&axis, &tables[table->first], &tables[margin->first]);
+      add(&axis, &tables[table->first], &tables[margin->first]);
     }
   }
+}
+
+void reconcile_tables(const struct ways *ways, const double *precisions, double *tables) {
+  along_all(ways, tables, add_means);
   for (int b = 0; b < ways->count; b++) {
     const struct cross_table *table = &ways->tables[b];
     double *cells = &tables[table->first];
@@ -77,13 +83,5 @@ void reconcile_tables(const struct ways *ways, const double *precisions, double 
       centre(&axis, cells);
     }
   }
-  for (int i = 0; i < ways->attributes; i++) {
-    for (int a = 0; a < ways->count; a++) {
-      const struct cross_table *table = &ways->tables[a];
-      if (!(table->mask >> i & 1)) continue;
-      struct axis axis = axis_of(ways, table, i);
-      const struct cross_table *margin = ways_find(ways, table->mask & ~(1u << i));
-      add_spread(&axis, &tables[margin->first], &tables[table->first]);
-    }
-  }
+  along_all(ways, tables, add_spread);
 }

@@ -9,12 +9,6 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* Returns whether a byte can be part of a name. Bytes above 127 are parts of names. */
-static int is_of_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '$' || (unsigned char)c > 127;
-}
-
 /*
 ** If a text, a quoted name or a comment starts at `at`, returns the place after it. Otherwise
 ** returns `at`.
@@ -50,7 +44,7 @@ static int place_of_from(const char *sql, int length) {
       at = next;
       continue;
     }
-    while (next < length && is_of_name(sql[next])) next++;
+    while (next < length && sql_is_of_word(sql[next])) next++;
     int size = next - at;
     if (!size) depth += (sql[at] == '(') - (sql[at] == ')');
     if (depth == 0 && size == 6 && sqlite3_strnicmp(sql + at, "SELECT", 6) == 0) selected = 1;
@@ -290,14 +284,10 @@ static enum evaluation end_of(int rc, struct error *error) {
 }
 
 /*
-** Returns whether several threads may read the rows. A table with links stays on one thread: each
-** thread would read all parents, which takes as long as the threads save. If each row is a unit,
-** the map numbers the rows, so only one thread may read them.
+** Several threads may read the rows, but not those of a table with links: each thread would read all
+** parents, which takes as long as the threads save. If each row is a unit, the map numbers the rows,
+** so only one thread may read them.
 */
-static int can_divide(const struct direct_loop *loop) {
-  return loop->text && !loop->map.lookup && !loop->map.by_row;
-}
-
 enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
                                 const struct rows_opener *opener, struct rows *rows,
                                 struct error *error) {
@@ -313,7 +303,8 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
                               explain};
   int rc;
   use_map(loop, &loop->map, rows);
-  if (!readers || !can_divide(loop) || !range_readers_run(readers, &query, rows, &rc, error)) {
+  int divides = readers && loop->text && !loop->map.lookup && !loop->map.by_row;
+  if (!divides || !range_readers_run(readers, &query, rows, &rc, error)) {
     rc = collector_run(loop->host, loop->statement, &collection);
     if (rc != SQLITE_DONE) explain(&running, loop->host, rc, error);
   }

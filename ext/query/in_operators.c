@@ -4,32 +4,13 @@
 #include <sqlite3ext.h>
 #include <string.h>
 
+#include "base/sql_text.h"
+
 SQLITE_EXTENSION_INIT3
 
 #define MOST_LEVELS 500 /* of parentheses. A deeper text counts as one with such an operator */
 
 enum token { TOKEN_END, TOKEN_NAME, TOKEN_WORD, TOKEN_OPEN, TOKEN_CLOSE, TOKEN_COMMA, TOKEN_OTHER };
-
-/* Returns whether a byte can be part of a word. Bytes above 127 are parts of names. */
-static int is_of_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '$' || (unsigned char)c > 127;
-}
-
-/* Returns the place after white space and comments. */
-static const char *skip_space(const char *sql) {
-  for (;;) {
-    sql += strspn(sql, " \t\r\n\f");
-    if (strncmp(sql, "--", 2) == 0) {
-      sql += strcspn(sql, "\n");
-    } else if (strncmp(sql, "/*", 2) == 0) {
-      const char *end = strstr(sql + 2, "*/");
-      sql = end ? end + 2 : sql + strlen(sql);
-    } else {
-      return sql;
-    }
-  }
-}
 
 /*
 ** Reads the next token. Sets *start and *end to its place. A TOKEN_WORD is a word that SQLite knows
@@ -37,9 +18,9 @@ static const char *skip_space(const char *sql) {
 */
 static enum token next_token(const char **start, const char **end) {
   static const char quotes[] = "''\"\"``[]";
-  const char *at = *start = skip_space(*end);
-  if (is_of_word(*at)) {
-    while (is_of_word(*at)) at++;
+  const char *at = *start = sql_skip_space(*end);
+  if (sql_is_of_word(*at)) {
+    while (sql_is_of_word(*at)) at++;
     *end = at;
     return sqlite3_keyword_check(*start, (int)(at - *start)) ? TOKEN_WORD : TOKEN_NAME;
   }
@@ -50,11 +31,11 @@ static enum token next_token(const char **start, const char **end) {
     return TOKEN_NAME;
   }
   *end = at + (*at != 0);
-  return !*at          ? TOKEN_END
-         : *at == '('  ? TOKEN_OPEN
-         : *at == ')'  ? TOKEN_CLOSE
-         : *at == ','  ? TOKEN_COMMA
-                       : TOKEN_OTHER;
+  return !*at         ? TOKEN_END
+         : *at == '(' ? TOKEN_OPEN
+         : *at == ')' ? TOKEN_CLOSE
+         : *at == ',' ? TOKEN_COMMA
+                      : TOKEN_OTHER;
 }
 
 static int is_word(const char *word, const char *start, const char *end) {
@@ -100,8 +81,8 @@ int has_in(const char *sql) {
   const char *start, *end = sql;
   enum token token;
   while ((token = next_token(&start, &end)) != TOKEN_END)
-    if (token == TOKEN_WORD && (is_word("IN", start, end) || is_word("OR", start, end) ||
-                                is_word("EXISTS", start, end)))
+    if (token == TOKEN_WORD &&
+        (is_word("IN", start, end) || is_word("OR", start, end) || is_word("EXISTS", start, end)))
       return 1;
   return 0;
 }

@@ -50,10 +50,10 @@ static int out_of_memory(struct error *error) {
 ** connection that reads may be the host's, so its limits are lifted while the question exists. No
 ** statement of the host runs in this time, because the host waits for the function of the question.
 */
-static const int lifted[] = {SQLITE_LIMIT_LENGTH,         SQLITE_LIMIT_SQL_LENGTH,
-                             SQLITE_LIMIT_COLUMN,         SQLITE_LIMIT_EXPR_DEPTH,
+static const int lifted[] = {SQLITE_LIMIT_LENGTH,          SQLITE_LIMIT_SQL_LENGTH,
+                             SQLITE_LIMIT_COLUMN,          SQLITE_LIMIT_EXPR_DEPTH,
                              SQLITE_LIMIT_COMPOUND_SELECT, SQLITE_LIMIT_VDBE_OP,
-                             SQLITE_LIMIT_FUNCTION_ARG,   SQLITE_LIMIT_VARIABLE_NUMBER};
+                             SQLITE_LIMIT_FUNCTION_ARG,    SQLITE_LIMIT_VARIABLE_NUMBER};
 #define LIFTED ((int)(sizeof lifted / sizeof *lifted))
 
 static void lift_limits(struct question *question) {
@@ -171,11 +171,6 @@ static int cannot_count(const char *after, struct error *error) {
                    after);
 }
 
-static int check_steps(struct question *question, struct error *error) {
-  return evaluator_counts_steps(question->evaluator) || is_one_loop(question) ||
-         cannot_count("", error);
-}
-
 static int prepare_streams(struct question *question, struct error *error) {
   int going = 1;
   int tables = evaluator_table_count(question->evaluator);
@@ -187,14 +182,6 @@ static int prepare_streams(struct question *question, struct error *error) {
     going = unit_loop_prepare_stream(&question->loop, &question->loop.streams[i], UNIT_ORDER_UNITS,
                                      error);
   return going;
-}
-
-static int prepare_helpers(struct question *question, struct error *error) {
-  static const char probe[] =
-      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
-      " SELECT count(*) FROM n";
-  return unit_loop_prepare_helpers(&question->loop, error) &&
-         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
 }
 
 /* Checks that the columns have the names of the attributes. Swapped columns would count nothing. */
@@ -246,6 +233,9 @@ int question_open(struct question **out, struct collector *host, struct ledger *
                   const struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   *out = 0;
+  static const char probe[] =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+      " SELECT count(*) FROM n";
   struct question *question = calloc(1, sizeof *question);
   if (!question) return out_of_memory(error);
   question->host = host;
@@ -273,10 +263,12 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
-  if (going) going = check_steps(question, error);
+  if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
+    going = cannot_count("", error);
   if (going) going = prepare_streams(question, error);
-  if (going) going = prepare_helpers(question, error);
-  return going;
+  if (going) going = unit_loop_prepare_helpers(&question->loop, error);
+  return going &&
+         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
 }
 
 void question_close(struct question *question) {
@@ -396,9 +388,8 @@ static double rows_joined(const struct question *question) {
 ** cannot count steps has no such limit.
 */
 static int can_stream(struct question *question, double steps) {
-  return is_one_loop(question) &&
-         (question->facts.length * rows_joined(question) * 2 <= steps ||
-          !evaluator_counts_steps(question->evaluator));
+  return is_one_loop(question) && (question->facts.length * rows_joined(question) * 2 <= steps ||
+                                   !evaluator_counts_steps(question->evaluator));
 }
 
 static int run_stream(struct question *question, int *done, struct error *error) {
@@ -492,8 +483,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     rows_close(rows);
     if (!opener->open(opener->context, rows, error)) return 0;
   }
-  if (!evaluator_counts_steps(question->evaluator))
-    return cannot_count(opener->after, error);
+  if (!evaluator_counts_steps(question->evaluator)) return cannot_count(opener->after, error);
   return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error) &&
          (!question->publics || add_publics(question, rows, error));
 }

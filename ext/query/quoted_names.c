@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/sql_text.h"
 #include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
@@ -31,18 +32,10 @@ static int is_quoted(const char *at, const char *text) {
   return *at == quote && at[1] != quote;
 }
 
-/* Returns the place after a comment at `at`, or `at` if there is none. */
-static const char *skip_comment(const char *at) {
-  if (strncmp(at, "--", 2) == 0) return at + strcspn(at, "\n");
-  if (strncmp(at, "/*", 2) != 0) return at;
-  const char *end = strstr(at + 2, "*/");
-  return end ? end + 2 : at + strlen(at);
-}
-
 /* Returns whether the statement has `text` between these quotes. */
 static int has_quoted(const char *sql, const char *text, char quote) {
   while (*sql) {
-    const char *next = skip_comment(sql);
+    const char *next = sql_skip_space(sql);
     if (next == sql && (*sql == '\'' || *sql == '"')) {
       if (*sql == quote && is_quoted(sql, text)) return 1;
       next = end_of(sql);

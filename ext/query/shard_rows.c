@@ -47,10 +47,6 @@ int shard_rows_start_merge(struct rows *rows, struct publication *description,
 
 /* ---- shapes of states ------------------------------------------------------------------------ */
 
-static uint32_t entry_of(const struct rows *rows) {
-  return rows->for_state ? STATE_RECORDS : STATE_TOTALS;
-}
-
 static int is_private(const struct rows *rows) {
   return rows->question->keys == KEYS_PRIVATE;
 }
@@ -174,7 +170,7 @@ static const char *add_entry(struct rows *rows, struct shard_state *state, uint6
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};
   const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
-  struct full_cells *full = rows->vectors ? vector_sum_full(rows->vectors) : 0;
+  struct full_cells *full = shape && shape->ways ? vector_sum_full(rows->vectors) : 0;
   uint64_t slot = 0;
   if (rows->for_state) unit = shard_state_unit(state, &slot);
   uint64_t count = cells ? state->keys : shape ? (uint64_t)shape->cells : 1;
@@ -208,8 +204,8 @@ static const char *add_entries(struct rows *rows, struct shard_state *state, con
 }
 
 int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error) {
-  int sound = state->entry == entry_of(rows) && shard_state_holds_keys(state) &&
-              (is_private(rows) || state->keys == 0);
+  int sound = state->entry == (rows->for_state ? STATE_RECORDS : STATE_TOTALS) &&
+              shard_state_holds_keys(state) && (is_private(rows) || state->keys == 0);
   if (!sound) return error_set(error, "the state is malformed");
   int *cells = is_private(rows) ? calloc((size_t)state->keys + 1, sizeof *cells) : 0;
   const char *wrong = is_private(rows) && !cells ? "out of memory" : 0;

@@ -192,11 +192,6 @@ int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream,
   return loop->unit || out_of_memory(loop, error);
 }
 
-static int bind_unit(const struct unit_loop *loop) {
-  return loop->unit ? sqlite3_bind_value(loop->compare, 1, loop->unit)
-                    : sqlite3_bind_int64(loop->compare, 1, loop->integer);
-}
-
 /*
 ** Compares the current unit with the unit of a stream's row, in the order of the streams. Sets
 ** *order to 1 if the current unit comes first, 0 if both are equal, and -1 if it comes later. Two
@@ -211,8 +206,9 @@ static int compare(struct unit_loop *loop, const struct unit_stream *stream, int
   }
   sqlite3_value *other = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
   int going = 1;
-  if (!other || bind_unit(loop) != SQLITE_OK ||
-      sqlite3_bind_value(loop->compare, 2, other) != SQLITE_OK ||
+  int rc = loop->unit ? sqlite3_bind_value(loop->compare, 1, loop->unit)
+                      : sqlite3_bind_int64(loop->compare, 1, loop->integer);
+  if (!other || rc != SQLITE_OK || sqlite3_bind_value(loop->compare, 2, other) != SQLITE_OK ||
       sqlite3_step(loop->compare) != SQLITE_ROW) {
     going = reading_failed(loop, error);
   } else {

@@ -111,6 +111,19 @@ static int read_ahead(struct rows *rows) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
+/* Compiles a query with `columns` columns, and frees its text. */
+static int compile(struct unit_map *map, sqlite3_str *sql, int columns, sqlite3_stmt **statement,
+                   struct error *error) {
+  char *text = sqlite3_str_finish(sql);
+  int rc = text ? sqlite3_prepare_v2(map->db, text, -1, statement, 0) : SQLITE_NOMEM;
+  sqlite3_free(text);
+  if (rc == SQLITE_NOMEM) return error_set_memory(error);
+  if (rc != SQLITE_OK)
+    return error_set(error, "cannot follow the links to the units: %s", sqlite3_errmsg(map->db));
+  return sqlite3_column_count(*statement) == columns ||
+         error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
+}
+
 /*
 ** Compiles the query that reads the keys of the first parent and the units of its rows. This needs
 ** a key that is a rowid: such a key is an integer, so an integer link refers to the row with the
@@ -123,14 +136,7 @@ static int prepare_parents(struct unit_map *map, const struct route *route, stru
   sqlite3_str_appendf(sql, "SELECT t1.\"%w\", ", parent->columns[parent->rowid_alias].name);
   route_append_unit(sql, route);
   route_append_parents(sql, route);
-  char *text = sqlite3_str_finish(sql);
-  int rc = text ? sqlite3_prepare_v2(map->db, text, -1, &map->parents, 0) : SQLITE_NOMEM;
-  sqlite3_free(text);
-  if (rc == SQLITE_NOMEM) return error_set_memory(error);
-  if (rc != SQLITE_OK)
-    return error_set(error, "cannot follow the links to the units: %s", sqlite3_errmsg(map->db));
-  return sqlite3_column_count(map->parents) == 2 ||
-         error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
+  return compile(map, sql, 2, &map->parents, error);
 }
 
 /*
@@ -142,14 +148,7 @@ static int prepare_lookup(struct unit_map *map, const struct route *route, struc
   sqlite3_str_appendall(sql, "SELECT ");
   route_append_unit(sql, route);
   route_append_lookup(sql, route);
-  char *text = sqlite3_str_finish(sql);
-  int rc = text ? sqlite3_prepare_v2(map->db, text, -1, &map->lookup, 0) : SQLITE_NOMEM;
-  sqlite3_free(text);
-  if (rc == SQLITE_NOMEM) return error_set_memory(error);
-  if (rc != SQLITE_OK)
-    return error_set(error, "cannot follow the links to the units: %s", sqlite3_errmsg(map->db));
-  return sqlite3_column_count(map->lookup) == 1 ||
-         error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
+  return compile(map, sql, 1, &map->lookup, error);
 }
 
 int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,

@@ -171,11 +171,6 @@ static void take_parameters(struct aggregate *kind, const struct statistic_row *
   if (kind->takes & CLIP && !row->needs_name) kind->takes |= 1u << P_DIAGNOSE;
 }
 
-static enum answer_form form_of(const struct statistic_row *row, int is_keyed) {
-  if (!is_keyed) return row->form;
-  return row->form == FORM_NUMBER ? FORM_OBJECT : FORM_ARRAYS;
-}
-
 #define LONGEST 32 /* bytes of a name of a function */
 
 /* One combination of a statistic, a public bound and keys. */
@@ -193,7 +188,9 @@ static void make_kind(struct product *product, const struct statistic_row *row, 
   *kind = (struct aggregate){.name = product->name,
                              .kind = product->name + strlen("dp_"),
                              .family = is_keyed ? row->keyed : row->family,
-                             .form = form_of(row, is_keyed),
+                             .form = !is_keyed                  ? row->form
+                                     : row->form == FORM_NUMBER ? FORM_OBJECT
+                                                                : FORM_ARRAYS,
                              .default_clip = row->default_clip,
                              .is_ou = is_ou,
                              .counts = row->counts,
@@ -314,9 +311,9 @@ int unknown_mechanism(const struct aggregate *aggregate, struct error *error) {
 */
 static const struct statistic_row *refused_kind(const char *kind, const char **reason) {
   int is_ou = strncmp(kind, "ou_", 3) == 0;
-  const char *rest = kind + 3 * is_ou;
+  const char *rest = is_ou ? kind + 3 : kind;
   int is_keyed = strncmp(rest, "group_", 6) == 0;
-  rest += 6 * is_keyed;
+  if (is_keyed) rest += 6;
   for (int i = 0; i < row_count; i++) {
     *reason = is_ou && rows[i]->no_bound ? rows[i]->no_bound : is_keyed ? rows[i]->no_keys : 0;
     if (*reason && strcmp(rows[i]->name, rest) == 0) return rows[i];

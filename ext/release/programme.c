@@ -336,7 +336,8 @@ struct programme *programme_open(struct json *json, const char *keys, const char
   reading.masks = malloc(sizeof *reading.masks << WAYS_MAX_ATTRIBUTES);
   reading.weights = malloc(sizeof *reading.weights << WAYS_MAX_ATTRIBUTES);
   if (programme) *programme = (struct programme){.references = 1};
-  int going = (programme && reading.masks && reading.weights) || error_set_memory(json->error);
+  int going = programme && reading.masks && reading.weights;
+  if (!going) error_set_memory(json->error);
   if (going) going = json_members(json, keys, take_attribute, &reading);
   if (going && !programme->count) going = error_set(json->error, "keys has no attribute");
   if (going) going = read_ways(&reading, ways) && write_texts(programme, json->error);

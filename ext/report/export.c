@@ -53,14 +53,6 @@ static const char tables_sql[] =
     "COMMIT;"
     "DETACH handover";
 
-/*
-** Returns a path that SQLite opens as an ordinary file. The "./" keeps SQLite from reading the name
-** as a URI, and from opening a database in memory for the name ":memory:".
-*/
-static char *plain_path(const char *file) {
-  return path_is_absolute(file) ? sqlite3_mprintf("%s", file) : sqlite3_mprintf("./%s", file);
-}
-
 static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
   char *attach = sqlite3_mprintf("ATTACH %Q AS handover", path);
   int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
@@ -73,7 +65,8 @@ static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
 
 int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
                  struct error *error) {
-  char *path = plain_path(file);
+  /* The "./" keeps SQLite from reading a name as a URI, or ":memory:" as a database in memory. */
+  char *path = sqlite3_mprintf("%s%s", path_is_absolute(file) ? "" : "./", file);
   if (!path) return error_set_memory(error);
   if (!file_exists(path) && ledger_has_file(ledger, path)) {
     sqlite3_free(path);

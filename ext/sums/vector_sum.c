@@ -1,6 +1,7 @@
 /* vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals. */
 #include "sums/vector_sum.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
     if (!vectors->cells) return 0;
   }
   if (shape->ways) {
+    assert(shape->coordinates > 0);
     vectors->tables = unit_tables_open(shape);
     vectors->joined = calloc((size_t)shape->coordinates, sizeof *vectors->joined);
     vectors->late = malloc(sizeof *vectors->late * LATE);

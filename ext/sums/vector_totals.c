@@ -229,12 +229,6 @@ static size_t choose(struct vector_sum *vectors, struct identity unit,
   return count;
 }
 
-/* Returns whether a row of the unit was outside the range of x. */
-static int has_outside(const struct vector_sum *vectors, struct identity unit) {
-  int64_t number;
-  return vectors->shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
-}
-
 int vector_totals_unit(void *context, const record_word *const *list, size_t count) {
   struct vector_sum *vectors = context;
   const struct layout *shape = vectors->shape;
@@ -248,5 +242,7 @@ int vector_totals_unit(void *context, const record_word *const *list, size_t cou
   }
   for (size_t i = 0; i < kept; i++) scratch->slots[i] = record_cell(list[i]);
   record_values(vectors->records, list, kept, scratch->values);
-  return vector_totals_add(vectors, kept, kept < count || has_outside(vectors, unit));
+  int64_t number;
+  int outside = shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
+  return vector_totals_add(vectors, kept, kept < count || outside);
 }
