@@ -15,7 +15,7 @@ SQLITE_EXTENSION_INIT3
 #define COLUMNS "key, value, type, atom, id, parent, fullkey, path, json"
 #define JSON    8 /* the hidden columns: the arguments of the table */
 
-struct table {
+struct vtab {
   sqlite3_vtab base;
   sqlite3 *db; /* the private connection */
   const char *name;
@@ -34,9 +34,9 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   (void)error;
   int rc = sqlite3_declare_vtab(db, "CREATE TABLE x(key, value, type, atom, id, parent, fullkey,"
                                     " path, json HIDDEN, root HIDDEN)");
-  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){.name = aux};
+  *table = (struct vtab){.name = aux};
   *vtab = &table->base;
   rc = sqlite3_open_v2(":memory:", &table->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
   if (rc == SQLITE_OK) return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
@@ -47,7 +47,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
 }
 
 static int xDisconnect(sqlite3_vtab *vtab) {
-  sqlite3_close_v2(((struct table *)vtab)->db);
+  sqlite3_close_v2(((struct vtab *)vtab)->db);
   sqlite3_free(vtab);
   return SQLITE_OK;
 }
@@ -82,7 +82,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
 }
 
 static int fail(struct cursor *cursor, int rc) {
-  struct table *table = (struct table *)cursor->base.pVtab;
+  struct vtab *table = (struct vtab *)cursor->base.pVtab;
   sqlite3_free(table->base.zErrMsg);
   table->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(table->db));
   forget(cursor);
@@ -100,7 +100,7 @@ static int xNext(sqlite3_vtab_cursor *base) {
 static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int argc,
                    sqlite3_value **argv) {
   struct cursor *cursor = (struct cursor *)base;
-  struct table *table = (struct table *)base->pVtab;
+  struct vtab *table = (struct vtab *)base->pVtab;
   (void)text;
   forget(cursor);
   cursor->number = -1;

@@ -40,7 +40,7 @@ struct public_tables {
   int has_version;
 };
 
-struct table {
+struct vtab {
   sqlite3_vtab base;
   sqlite3 *guarded; /* the connection that reads the table */
   struct public_tables *all;
@@ -186,7 +186,7 @@ static int begin_reading(struct public_tables *all, struct error *error) {
 
 static int fail(sqlite3_vtab *vtab, int rc, const char *message) {
   sqlite3_free(vtab->zErrMsg);
-  vtab->zErrMsg = sqlite3_mprintf("%s: %s", ((struct table *)vtab)->here->facts.name, message);
+  vtab->zErrMsg = sqlite3_mprintf("%s: %s", ((struct vtab *)vtab)->here->facts.name, message);
   return rc;
 }
 
@@ -235,9 +235,9 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   char *definition = definition_of(&here->facts);
   int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
   sqlite3_free(definition);
-  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){.guarded = db, .all = all, .here = here};
+  *table = (struct vtab){.guarded = db, .all = all, .here = here};
   *vtab = &table->base;
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
@@ -252,7 +252,7 @@ static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
 }
 
 static int xDisconnect(sqlite3_vtab *vtab) {
-  struct table *table = (struct table *)vtab;
+  struct vtab *table = (struct vtab *)vtab;
   sqlite3_finalize(table->spare); /* the statement is not running */
   sqlite3_free(table->spare_key);
   sqlite3_free(table);
@@ -276,8 +276,7 @@ static int count_of(const char *text, const char *part) {
 }
 
 /* Asks SQLite for its strategy. Returns an SQLite result code. */
-static int explain(struct table *table, const char *plan, uint32_t used,
-                   struct strategy *strategy) {
+static int explain(struct vtab *table, const char *plan, uint32_t used, struct strategy *strategy) {
   sqlite3_stmt *row = 0;
   char *sql = public_plan_select(&table->here->facts, plan, used);
   char *explain = sql ? sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql) : 0;
@@ -301,7 +300,7 @@ static int explain(struct table *table, const char *plan, uint32_t used,
 }
 
 /* Returns whether the file can sort by all columns of the order. */
-static int can_order(const struct table *table, const sqlite3_index_info *info) {
+static int can_order(const struct vtab *table, const sqlite3_index_info *info) {
   int can = info->nOrderBy > 0;
   for (int i = 0; i < info->nOrderBy; i++)
     can &= info->aOrderBy[i].iColumn >= 0 ? table->all->is_utf8 : table->here->facts.rowid != 0;
@@ -313,7 +312,7 @@ static int can_order(const struct table *table, const sqlite3_index_info *info) 
 ** sorting them.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
-  struct table *table = (struct table *)vtab;
+  struct vtab *table = (struct vtab *)vtab;
   struct strategy strategy = {.sorts = 1};
   uint32_t used;
   char *plan = 0;
@@ -354,7 +353,7 @@ static int runs_row_value_in(sqlite3 *db) {
 }
 
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
-  struct table *table = (struct table *)vtab;
+  struct vtab *table = (struct vtab *)vtab;
   struct error error = {0};
   struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
   if (!cursor) return SQLITE_NOMEM;
@@ -377,7 +376,7 @@ static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
 }
 
 /* Keeps the statement of a cursor for the next cursor. */
-static void leave_statement(struct table *table, struct cursor *cursor) {
+static void leave_statement(struct vtab *table, struct cursor *cursor) {
   if (!cursor->row) return;
   sqlite3_reset(cursor->row);
   sqlite3_finalize(table->spare);
@@ -391,7 +390,7 @@ static void leave_statement(struct table *table, struct cursor *cursor) {
 
 static int xClose(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
-  struct table *table = (struct table *)base->pVtab;
+  struct vtab *table = (struct vtab *)base->pVtab;
   leave_statement(table, cursor);
   end_reading(table->all);
   sqlite3_free(cursor);
@@ -399,7 +398,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
 }
 
 /* Prepares the statement of a plan, unless the cursor or the table has it. */
-static int take_statement(struct table *table, struct cursor *cursor, const char *plan,
+static int take_statement(struct vtab *table, struct cursor *cursor, const char *plan,
                           uint32_t used) {
   if (cursor->row && cursor->used == used && strcmp(cursor->key, plan) == 0)
     return sqlite3_reset(cursor->row), SQLITE_OK;
@@ -433,7 +432,7 @@ static int take_statement(struct table *table, struct cursor *cursor, const char
 }
 
 static int advance(struct cursor *cursor) {
-  struct table *table = (struct table *)cursor->base.pVtab;
+  struct vtab *table = (struct vtab *)cursor->base.pVtab;
   int rc = sqlite3_step(cursor->row);
   cursor->has_row = rc == SQLITE_ROW;
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return SQLITE_OK;
@@ -443,7 +442,7 @@ static int advance(struct cursor *cursor) {
 static int xFilter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
                    sqlite3_value **argv) {
   struct cursor *cursor = (struct cursor *)base;
-  struct table *table = (struct table *)base->pVtab;
+  struct vtab *table = (struct vtab *)base->pVtab;
   const char *at = plan;
   uint32_t used = 0;
   int column;

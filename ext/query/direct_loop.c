@@ -178,8 +178,8 @@ static int is_proved(const struct direct_loop *loop, sqlite3 *db, const struct p
 
 static int is_proved_whole(const struct direct_loop *loop, const char *sql) {
   struct program program;
-  program_read(&program, loop->host->db, sql);
-  int proved = is_proved(loop, loop->host->db, &program, LOOP_WHOLE);
+  program_read(&program, loop->collector->db, sql);
+  int proved = is_proved(loop, loop->collector->db, &program, LOOP_WHOLE);
   program_clear(&program);
   return proved;
 }
@@ -191,8 +191,8 @@ static void open_range(struct direct_loop *loop, struct evaluator *evaluator,
                        const struct evaluator_text *text) {
   const char *rowid = loop->table->route.tables[0].rowid;
   char *sql = rowid ? statement_of(evaluator, loop->table, text, rowid) : 0;
-  program_read(&loop->program, loop->host->db, sql);
-  if (is_proved(loop, loop->host->db, &loop->program, LOOP_RANGE)) {
+  program_read(&loop->program, loop->collector->db, sql);
+  if (is_proved(loop, loop->collector->db, &loop->program, LOOP_RANGE)) {
     loop->text = sql;
   } else {
     sqlite3_free(sql);
@@ -218,12 +218,12 @@ static int is_proved_beside(void *context, sqlite3 *db) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table, const struct ledger_policy *policy,
-                     int has_readers) {
+int direct_loop_open(struct direct_loop *loop, struct collector *collector,
+                     struct evaluator *evaluator, const struct evaluator_table *table,
+                     const struct ledger_policy *policy, int has_readers) {
   struct evaluator_text text;
   struct error error = {0};
-  *loop = (struct direct_loop){.host = host, .table = table};
+  *loop = (struct direct_loop){.collector = collector, .table = table};
   if (!evaluator_is_portable(evaluator, &text)) return 0;
   if (evaluator_table_count(evaluator) > 1) loop->policy = policy;
   /* If each row is a unit, unit_map.c numbers the results, but a join can give a row several. */
@@ -231,8 +231,8 @@ int direct_loop_open(struct direct_loop *loop, struct collector *host, struct ev
   loop->columns = text.columns;
   char *sql = statement_of(evaluator, table, &text, 0);
   int open = sql && is_proved_whole(loop, sql) &&
-             sqlite3_prepare_v2(host->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
-             unit_map_open(&loop->map, host->db, &table->route, &error);
+             sqlite3_prepare_v2(collector->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
+             unit_map_open(&loop->map, collector->db, &table->route, &error);
   error_clear(&error); /* the evaluator reports this error, too, or needs no map */
   sqlite3_free(sql);
   if (open && has_readers) open_range(loop, evaluator, &text);
@@ -305,8 +305,8 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
   use_map(loop, &loop->map, rows);
   int divides = readers && loop->text && !loop->map.lookup && !loop->map.by_row;
   if (!divides || !range_readers_run(readers, &query, rows, &rc, error)) {
-    rc = collector_run(loop->host, loop->statement, &collection);
-    if (rc != SQLITE_DONE) explain(&running, loop->host, rc, error);
+    rc = collector_run(loop->collector, loop->statement, &collection);
+    if (rc != SQLITE_DONE) explain(&running, loop->collector, rc, error);
   }
   rows->map = 0;
   return end_of(rc, error);

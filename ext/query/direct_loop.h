@@ -36,7 +36,7 @@
 #include "query/unit_map.h"
 
 struct direct_loop {
-  struct collector *host;
+  struct collector *collector;
   const struct evaluator_table *table; /* the question's protected table */
   const struct ledger_policy *policy;  /* null if the question names no other table */
   sqlite3_stmt *statement;
@@ -52,9 +52,9 @@ struct direct_loop {
 ** Returns 1, or 0 if the statement cannot be used (D3). The caller must call direct_loop_close() in
 ** both cases.
 */
-int direct_loop_open(struct direct_loop *loop, struct collector *host, struct evaluator *evaluator,
-                     const struct evaluator_table *table, const struct ledger_policy *policy,
-                     int has_readers);
+int direct_loop_open(struct direct_loop *loop, struct collector *collector,
+                     struct evaluator *evaluator, const struct evaluator_table *table,
+                     const struct ledger_policy *policy, int has_readers);
 void direct_loop_close(struct direct_loop *loop);
 
 /*

@@ -7,7 +7,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-struct table {
+struct vtab {
   sqlite3_vtab base;
   struct evaluator_tables *all;
   int number; /* the index in all->list */
@@ -24,7 +24,7 @@ struct cursor {
 };
 
 static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
-  const struct table *table = (const struct table *)vtab;
+  const struct vtab *table = (const struct vtab *)vtab;
   return &table->all->list[table->number];
 }
 
@@ -55,9 +55,9 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   char *definition = sqlite3_str_finish(sql);
   int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
   sqlite3_free(definition);
-  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *table = (struct table){{0}, all, number};
+  *table = (struct vtab){{0}, all, number};
   *vtab = &table->base;
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
@@ -98,8 +98,7 @@ void evaluator_tables_note_program(struct evaluator_tables *all, const struct pr
 #endif
 
 void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql) {
-  all->hides_in |=
-      sqlite3_libversion_number() < TELLS_IN ? has_in(sql) : has_row_value_in(sql);
+  all->hides_in |= sqlite3_libversion_number() < TELLS_IN ? has_in(sql) : has_row_value_in(sql);
 }
 
 /*
@@ -149,7 +148,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
     if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63) && !is_of_key(table, i))
       table->used[i] = 1;
   for (int i = 0; i < info->nConstraint && chosen < 0; i++)
-    if (is_equality(((struct table *)vtab)->all, info, i)) chosen = i;
+    if (is_equality(((struct vtab *)vtab)->all, info, i)) chosen = i;
   int is_ordered = is_rowid_order(table, info), backward = is_ordered && info->aOrderBy[0].desc;
   info->orderByConsumed = is_ordered && (!backward || chosen < 0);
   info->idxNum = backward ? ALL_ROWS_BACKWARD : ALL_ROWS;
@@ -181,7 +180,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
 }
 
 /* Returns whether evaluator_run_stream() has set a stream that provides the rows of this table. */
-static int is_streamed(const struct table *table) {
+static int is_streamed(const struct vtab *table) {
   return table->all->stream && table->all->stream->table == table_of(&table->base);
 }
 
@@ -209,10 +208,10 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   (void)text;
   struct cursor *cursor = (struct cursor *)base;
   struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  struct evaluator_tables *all = ((struct table *)base->pVtab)->all;
+  struct evaluator_tables *all = ((struct vtab *)base->pVtab)->all;
   int failed = 0;
   all->filters++;
-  if (is_streamed((struct table *)base->pVtab)) return begin_stream(all, cursor);
+  if (is_streamed((struct vtab *)base->pVtab)) return begin_stream(all, cursor);
   cursor->column = number;
   cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
   if (!argc) return SQLITE_OK;
@@ -223,8 +222,8 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
 static int xNext(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
   const struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  if (is_streamed((struct table *)base->pVtab))
-    return next_of_stream(((struct table *)base->pVtab)->all);
+  if (is_streamed((struct vtab *)base->pVtab))
+    return next_of_stream(((struct vtab *)base->pVtab)->all);
   if (cursor->column == ALL_ROWS) {
     cursor->row++;
   } else if (cursor->column == ALL_ROWS_BACKWARD) {
@@ -236,15 +235,15 @@ static int xNext(sqlite3_vtab_cursor *base) {
 }
 
 static int xEof(sqlite3_vtab_cursor *base) {
-  if (is_streamed((struct table *)base->pVtab))
-    return ((struct table *)base->pVtab)->all->stream_state <= 0;
+  if (is_streamed((struct vtab *)base->pVtab))
+    return ((struct vtab *)base->pVtab)->all->stream_state <= 0;
   return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
 }
 
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
   struct evaluator_table *table = table_of(base->pVtab);
   if (column >= table->rows.columns || table->places[column] < 0) {
-    ((struct table *)base->pVtab)->all->is_broken = 1;
+    ((struct vtab *)base->pVtab)->all->is_broken = 1;
     return SQLITE_INTERNAL;
   }
   unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);

@@ -150,17 +150,14 @@ void program_clear(struct program *program) {
   *program = (struct program){0, 0};
 }
 
-/* Returns whether two instructions do the same. */
-static int is_same(const struct program_instruction *one, const struct program_instruction *other) {
-  int same = strcmp(one->name, other->name) == 0 && one->p1 == other->p1 && one->p2 == other->p2 &&
-             one->p3 == other->p3 && one->p5 == other->p5;
-  if (!same || is(one, BEGINS)) return same;
-  return one->p4 && other->p4 ? strcmp(one->p4, other->p4) == 0 : one->p4 == other->p4;
-}
-
 int program_is_same(const struct program *one, const struct program *other) {
   int same = one->count && one->count == other->count;
-  for (int i = 0; i < one->count && same; i++) same = is_same(&one->list[i], &other->list[i]);
+  for (int i = 0; i < one->count && same; i++) {
+    const struct program_instruction *a = &one->list[i], *b = &other->list[i];
+    same = strcmp(a->name, b->name) == 0 && a->p1 == b->p1 && a->p2 == b->p2 && a->p3 == b->p3 &&
+           a->p5 == b->p5;
+    if (same && !is(a, BEGINS)) same = a->p4 && b->p4 ? strcmp(a->p4, b->p4) == 0 : a->p4 == b->p4;
+  }
   return same;
 }
 

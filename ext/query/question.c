@@ -25,7 +25,7 @@
 SQLITE_EXTENSION_INIT3
 
 struct question {
-  struct collector *host;
+  struct collector *collector;
   struct ledger *ledger;
   struct ledger_policy policy;
   struct evaluator *evaluator;
@@ -58,12 +58,12 @@ static const int lifted[] = {SQLITE_LIMIT_LENGTH,          SQLITE_LIMIT_SQL_LENG
 
 static void lift_limits(struct question *question) {
   for (int i = 0; i < LIFTED; i++)
-    question->limits[i] = sqlite3_limit(question->host->db, lifted[i], INT_MAX);
+    question->limits[i] = sqlite3_limit(question->collector->db, lifted[i], INT_MAX);
 }
 
 static void restore_limits(const struct question *question) {
   for (int i = 0; i < LIFTED; i++)
-    sqlite3_limit(question->host->db, lifted[i], question->limits[i]);
+    sqlite3_limit(question->collector->db, lifted[i], question->limits[i]);
 }
 
 static int read_policy(struct question *question) {
@@ -78,7 +78,7 @@ static int read_policy(struct question *question) {
 ** Begins a read on the host's connection, so that the schema and the rows come from the same state.
 */
 static int begin(struct question *question, struct error *error) {
-  sqlite3 *db = question->host->db;
+  sqlite3 *db = question->collector->db;
   int going =
       unit_loop_prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun, error);
   if (!going) return 0;
@@ -96,7 +96,7 @@ static int begin(struct question *question, struct error *error) {
 */
 static int lock_tables(const struct question *question, struct evaluator *evaluator,
                        struct error *error) {
-  sqlite3 *db = question->host->db;
+  sqlite3 *db = question->collector->db;
   for (int i = 0; i < evaluator_table_count(evaluator); i++) {
     const struct route *route = &evaluator_table(evaluator, i)->route;
     for (int j = 0; j < route->count; j++) {
@@ -176,7 +176,7 @@ static int prepare_streams(struct question *question, struct error *error) {
   int tables = evaluator_table_count(question->evaluator);
   for (int i = 0; i < tables && going; i++) {
     struct evaluator_table *table = evaluator_table(question->evaluator, i);
-    going = safe_columns_check(question->host->db, &table->route, table->used, error);
+    going = safe_columns_check(question->collector->db, &table->route, table->used, error);
   }
   for (int i = 0; i < question->loop.count && going; i++)
     going = unit_loop_prepare_stream(&question->loop, &question->loop.streams[i], UNIT_ORDER_UNITS,
@@ -209,7 +209,7 @@ static int open_publics(struct question *question, const char *sql, const char *
   if (!sql[strspn(sql, " \t\r\n")])
     return error_set(error, "with public_rows, sql has a second SELECT, which gives the public "
                             "rows ('SELECT ...; SELECT ...')");
-  int going = evaluator_open(&question->publics, question->host->db, &question->policy, sql,
+  int going = evaluator_open(&question->publics, question->collector->db, &question->policy, sql,
                              question->loop.columns, names, 0, error);
   for (int i = 0; going && i < evaluator_table_count(question->publics); i++) {
     const struct evaluator_table *table = evaluator_table(question->publics, i);
@@ -218,7 +218,8 @@ static int open_publics(struct question *question, const char *sql, const char *
                         "table '%s' is protected, so it has no public rows (the second SELECT "
                         "names tables that dp_public() declares)",
                         table->route.tables[0].name);
-    if (going) going = safe_columns_check(question->host->db, &table->route, table->used, error);
+    if (going)
+      going = safe_columns_check(question->collector->db, &table->route, table->used, error);
   }
   return going;
 }
@@ -229,7 +230,7 @@ static double public_rows(const struct request *request) {
   return procedure && procedure->publics ? procedure->publics(request) : 0;
 }
 
-int question_open(struct question **out, struct collector *host, struct ledger *ledger,
+int question_open(struct question **out, struct collector *collector, struct ledger *ledger,
                   const struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   *out = 0;
@@ -238,9 +239,9 @@ int question_open(struct question **out, struct collector *host, struct ledger *
       " SELECT count(*) FROM n";
   struct question *question = calloc(1, sizeof *question);
   if (!question) return out_of_memory(error);
-  question->host = host;
+  question->collector = collector;
   question->ledger = ledger;
-  question->loop.db = host->db;
+  question->loop.db = collector->db;
   question->loop.by_row = ledger_protects(ledger) == LEDGER_ROWS;
   *out = question;
   lift_limits(question);
@@ -252,10 +253,10 @@ int question_open(struct question **out, struct collector *host, struct ledger *
     names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
   }
   question->loop.takes_one = !aggregate->family->has_states;
-  if (going && !question->loop.takes_one) question->readers = readers_open(host);
-  if (going) going = begin(question, error) && own_collations_check(host->db, error);
+  if (going && !question->loop.takes_one) question->readers = readers_open(collector);
+  if (going) going = begin(question, error) && own_collations_check(collector->db, error);
   if (going)
-    going = evaluator_open(&question->evaluator, host->db, &question->policy, request->sql,
+    going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
                            question->loop.columns ? question->loop.columns : -1, names,
                            public_rows(request) > 0 ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
@@ -418,9 +419,9 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   struct direct_loop loop = {0};
   struct readers *readers = opener->may_repeat ? question->readers : 0;
   const struct evaluator_table *table = question->loop.streams[0].table;
-  int is_direct =
-      !question->facts.reads_rowids && direct_loop_open(&loop, question->host, question->evaluator,
-                                                        table, &question->policy, readers != 0);
+  int is_direct = !question->facts.reads_rowids &&
+                  direct_loop_open(&loop, question->collector, question->evaluator, table,
+                                   &question->policy, readers != 0);
   enum evaluation end = EVALUATION_DROPPED;
   if (is_direct) end = direct_loop_run(&loop, readers, opener, rows, error);
   *done = end == EVALUATION_DONE;
@@ -499,7 +500,7 @@ int question_run(struct question *question, const struct question_limits *limits
   question->loop.limits = *limits;
   question->loop.rows = rows;
   evaluator_limit_memory(question->evaluator, limits->bytes);
-  if (!time_limit_start(&time, limits->seconds, question->host->db,
+  if (!time_limit_start(&time, limits->seconds, question->collector->db,
                         evaluator_connection(question->evaluator), error))
     return 0;
   int done = run_all(question, opener, rows, error);

@@ -26,7 +26,7 @@ struct question;
 ** them. Returns 1, or 0 with the error set. The caller must call question_close(), even after an
 ** error.
 */
-int question_open(struct question **question, struct collector *host, struct ledger *ledger,
+int question_open(struct question **question, struct collector *collector, struct ledger *ledger,
                   const struct request *request, struct error *error);
 void question_close(struct question *question);
 

@@ -27,7 +27,7 @@ static int prepare(void *context, const struct reader *reader) {
   struct reading *reading = context;
   const struct range_query *query = reading->query;
   struct range_reader *own = &reading->list[reader->number];
-  sqlite3 *db = reader->host->db;
+  sqlite3 *db = reader->collector->db;
   own->collection = (struct collection){.rows = reader->rows, .columns = query->columns};
   return (reader->number == 0 || query->is_proved(query->context, db)) &&
          sqlite3_prepare_v2(db, query->text, -1, &own->statement, 0) == SQLITE_OK;
@@ -46,8 +46,8 @@ static int read_rows(const struct reading *reading, const struct reader *reader,
   struct range_reader *own = &reading->list[reader->number];
   sqlite3_bind_int64(own->statement, 1, from);
   sqlite3_bind_int64(own->statement, 2, to);
-  int rc = collector_run(reader->host, own->statement, &own->collection);
-  if (rc != SQLITE_DONE) query->explain(query->context, reader->host, rc, error);
+  int rc = collector_run(reader->collector, own->statement, &own->collection);
+  if (rc != SQLITE_DONE) query->explain(query->context, reader->collector, rc, error);
   sqlite3_reset(own->statement); /* the error has been reported */
   return rc;
 }
@@ -61,10 +61,10 @@ static int read_range(void *context, const struct reader *reader, unsigned range
 }
 
 /* Runs the host's statement on an empty range. */
-static int read_nothing(void *context, const struct reader *host, struct error *error) {
+static int read_nothing(void *context, const struct reader *reader, struct error *error) {
   int rc = SQLITE_DONE;
   for (int i = 0; i < ASKED && rc == SQLITE_DONE; i++)
-    rc = read_rows(context, host, INT64_MAX, INT64_MIN, error);
+    rc = read_rows(context, reader, INT64_MAX, INT64_MIN, error);
   return rc;
 }
 

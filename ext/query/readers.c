@@ -26,7 +26,7 @@ struct member {
 };
 
 struct readers {
-  struct collector *host;
+  struct collector *collector;
   struct tasks tasks;
   int count;           /* the number of members */
   struct member *list; /* the first member is the host's connection */
@@ -77,8 +77,8 @@ static int connect(struct reader *reader, sqlite3 *host) {
   int opened = private_connection_open(&db, host, flags, &error);
   error_clear(&error);
   if (!opened) return 0;
-  reader->host = private_collector_new(db);
-  if (!reader->host || !sqlite3_db_mutex(db)) return 0;
+  reader->collector = private_collector_new(db);
+  if (!reader->collector || !sqlite3_db_mutex(db)) return 0;
   set_as(db, host);
   return 1;
 }
@@ -102,8 +102,8 @@ static int64_t version(sqlite3 *db) {
 */
 static int open_member(struct member *member, struct readers *readers, int number) {
   member->reader = (struct reader){readers, number, 0, &member->rows};
-  if (!connect(&member->reader, readers->host->db)) return 0;
-  member->version = version(member->reader.host->db);
+  if (!connect(&member->reader, readers->collector->db)) return 0;
+  member->version = version(member->reader.collector->db);
   return member->version >= 0;
 }
 
@@ -111,23 +111,23 @@ void readers_close(struct readers *readers) {
   if (!readers) return;
   for (int i = 1; i < readers->count; i++) {
     rows_close(&readers->list[i].rows);
-    private_collector_close(readers->list[i].reader.host);
+    private_collector_close(readers->list[i].reader.collector);
   }
   free(readers->list);
   free(readers);
 }
 
-struct readers *readers_open(struct collector *host) {
-  int others = sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1);
-  if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db)) return 0;
+struct readers *readers_open(struct collector *collector) {
+  int others = sqlite3_limit(collector->db, SQLITE_LIMIT_WORKER_THREADS, -1);
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(collector->db)) return 0;
   struct readers *readers = calloc(1, sizeof *readers);
   if (readers) readers->list = calloc((size_t)others + 1, sizeof *readers->list);
   if (!readers || !readers->list) {
     free(readers);
     return 0;
   }
-  readers->host = host;
-  readers->list[0].reader = (struct reader){readers, 0, host, 0};
+  readers->collector = collector;
+  readers->list[0].reader = (struct reader){readers, 0, collector, 0};
   int going = 1;
   for (readers->count = 1; readers->count <= others && going; readers->count++)
     going = open_member(&readers->list[readers->count], readers, readers->count);
@@ -141,7 +141,7 @@ int readers_count(const struct readers *readers) {
 }
 
 struct collector *readers_host(const struct readers *readers) {
-  return readers->host;
+  return readers->collector;
 }
 
 /*
@@ -149,13 +149,13 @@ struct collector *readers_host(const struct readers *readers) {
 ** read.
 */
 static int settle(const struct member *member, const struct tasks *tasks) {
-  sqlite3 *db = member->reader.host->db;
+  sqlite3 *db = member->reader.collector->db;
   return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == member->version &&
          !has_moved(db) && tasks->prepare(tasks->context, &member->reader);
 }
 
 int readers_settle(struct readers *readers, const struct tasks *tasks, struct rows *rows) {
-  sqlite3 *db = readers->host->db;
+  sqlite3 *db = readers->collector->db;
   readers->tasks = *tasks;
   readers->list[0].reader.rows = rows;
   int settled = tasks->prepare(tasks->context, &readers->list[0].reader);
@@ -224,7 +224,7 @@ static void await_threads(struct readers *readers) {
     if (rc != SQLITE_DONE) fail(readers, rc, &error);
     /* SQLite ignores an interrupt that arrives between two statements, so repeat the interrupt. */
     for (int i = 1; i < readers->count && atomic_load(&readers->stopped); i++)
-      sqlite3_interrupt(readers->list[i].reader.host->db);
+      sqlite3_interrupt(readers->list[i].reader.collector->db);
   }
 }
 

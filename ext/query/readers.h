@@ -20,9 +20,9 @@
 /* A connection, and the sums of its tasks. */
 struct reader {
   struct readers *readers;
-  int number;             /* 0: the host's connection */
-  struct collector *host; /* the connection */
-  struct rows *rows;      /* takes the sums */
+  int number;                  /* 0: the host's connection */
+  struct collector *collector; /* the connection */
+  struct rows *rows;           /* takes the sums */
 };
 
 /* The tasks, and the functions that do them. `context` is the first argument of each function. */
@@ -48,14 +48,14 @@ struct tasks {
   ** Runs from time to time on the host's thread while it waits for other threads, so that SQLite
   ** checks the host's interrupt and progress handler (S5). Returns as run() does.
   */
-  int (*wait)(void *context, const struct reader *host, struct error *error);
+  int (*wait)(void *context, const struct reader *reader, struct error *error);
 };
 
 /*
 ** Opens as many further connections to the host's file as PRAGMA threads allows. The caller must
 ** call this function before the host begins to read. Returns null if the host must read alone.
 */
-struct readers *readers_open(struct collector *host);
+struct readers *readers_open(struct collector *collector);
 void readers_close(struct readers *readers); /* `readers` may be null */
 
 /* Returns the number of connections, including the host's. */
