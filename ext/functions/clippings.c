@@ -5,7 +5,6 @@
 #include "functions/clippings.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "functions/functions.h"
 #include "functions/host.h"
@@ -35,20 +34,6 @@ static void diagnosis_clear(struct diagnosis *diagnosis) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const struct ledger_table *table_of(const char *name) {
-  int i = 0;
-  while (i < ledger_table_count - 1 && strcmp(ledger_tables[i].columns->table, name) != 0) i++;
-  return &ledger_tables[i];
-}
-
-/* Returns the index of a column of a table, from 0 on. */
-static int column_of(const struct ledger_table *table, const char *name) {
-  int place = 1;
-  while (ledger_table_column(table, place) && strcmp(ledger_table_column(table, place), name) != 0)
-    place++;
-  return place - 1;
-}
-
 static double number_at(sqlite3_stmt *row, int column) {
   int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
   return is_null ? (double)NAN : sqlite3_column_double(row, column);
@@ -56,25 +41,27 @@ static double number_at(sqlite3_stmt *row, int column) {
 
 static int take_publication(void *context, sqlite3_stmt *row, int columns) {
   struct diagnosis *diagnosis = context;
-  const struct ledger_table *table = table_of("dp_publication");
+  const struct ledger_table *table = ledger_table_named("dp_publication");
   (void)columns;
   diagnosis->is_published = 1;
-  diagnosis->clipping = (struct ledger_clipping){number_at(row, column_of(table, "clipped")),
-                                                 number_at(row, column_of(table, "unclipped")),
-                                                 number_at(row, column_of(table, "unit_stddev"))};
+  diagnosis->clipping =
+      (struct ledger_clipping){number_at(row, ledger_table_index(table, "clipped")),
+                               number_at(row, ledger_table_index(table, "unclipped")),
+                               number_at(row, ledger_table_index(table, "unit_stddev"))};
   return 1;
 }
 
 static int take_release(void *context, sqlite3_stmt *row, int columns) {
   struct diagnosis *diagnosis = context;
-  const struct ledger_table *table = table_of("dp_release");
+  const struct ledger_table *table = ledger_table_named("dp_release");
   (void)columns;
   diagnosis_clear(diagnosis); /* discarded releases may have had the same name */
-  diagnosis->kind = sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "kind")));
+  diagnosis->kind =
+      sqlite3_mprintf("%s", sqlite3_column_text(row, ledger_table_index(table, "kind")));
   diagnosis->mechanism =
-      sqlite3_mprintf("%s", sqlite3_column_text(row, column_of(table, "mechanism")));
-  diagnosis->clip = number_at(row, column_of(table, "clip"));
-  diagnosis->has_keys = sqlite3_column_type(row, column_of(table, "keys")) != SQLITE_NULL;
+      sqlite3_mprintf("%s", sqlite3_column_text(row, ledger_table_index(table, "mechanism")));
+  diagnosis->clip = number_at(row, ledger_table_index(table, "clip"));
+  diagnosis->has_keys = sqlite3_column_type(row, ledger_table_index(table, "keys")) != SQLITE_NULL;
   return diagnosis->kind && diagnosis->mechanism;
 }
 
@@ -84,10 +71,11 @@ static int take_release(void *context, sqlite3_stmt *row, int columns) {
 */
 static int diagnosis_read(struct ledger *ledger, sqlite3_value *name, sqlite3_value *tier,
                           struct diagnosis *diagnosis) {
-  const struct ledger_table *publications = table_of("dp_publication");
-  const struct ledger_table *releases = table_of("dp_release");
-  int wanted[] = {column_of(publications, "release"), column_of(publications, "tier")};
-  int named = column_of(releases, "name");
+  const struct ledger_table *publications = ledger_table_named("dp_publication");
+  const struct ledger_table *releases = ledger_table_named("dp_release");
+  int wanted[] = {ledger_table_index(publications, "release"),
+                  ledger_table_index(publications, "tier")};
+  int named = ledger_table_index(releases, "name");
   sqlite3_value *values[] = {name, tier};
   *diagnosis = (struct diagnosis){.clipping = NO_CLIPPING};
   return ledger_table_read(ledger, publications, wanted, values, 2, take_publication, diagnosis) &&

@@ -47,17 +47,6 @@ static void values_free(struct values *values) {
   sqlite3_free(values->list);
 }
 
-static const struct ledger_table *value_source(struct values *values) {
-  const struct ledger_table *source = ledger_tables;
-  while (strcmp(source->columns->table, "dp_value") != 0) source++;
-  for (int i = 0; i < COLUMNS; i++) values->places[i] = -1;
-  const char *name;
-  for (int place = 1; (name = ledger_table_column(source, place)) != 0; place++)
-    for (int i = 0; i < COLUMNS; i++)
-      if (strcmp(name, names[i]) == 0) values->places[i] = place - 1;
-  return source;
-}
-
 static double number(sqlite3_stmt *row, int column) {
   return sqlite3_column_double(row, column);
 }
@@ -140,7 +129,8 @@ static int fill_inside(struct row_list *rows, struct host *host, struct values *
   struct error *error = &host->session.error;
   const char *name = plain_text(arguments[0]), *tier = plain_text(arguments[1]);
   struct ledger_release release;
-  const struct ledger_table *source = value_source(values);
+  const struct ledger_table *source = ledger_table_named("dp_value");
+  for (int i = 0; i < COLUMNS; i++) values->places[i] = ledger_table_index(source, names[i]);
   int wanted[] = {values->places[RELEASE], values->places[TIER]};
   sqlite3_value *given[] = {arguments[0], arguments[1]};
   if (!name || !tier) return error_set(error, "the release and the tier must be names");

@@ -586,6 +586,10 @@ char *ledger_table_declaration(const struct ledger_table *table);
 */
 const char *ledger_table_column(const struct ledger_table *table, int place);
 
+/* Return the table with a name, and the index of a column from 0 on. Both must exist. */
+const struct ledger_table *ledger_table_named(const char *name);
+int ledger_table_index(const struct ledger_table *table, const char *column);
+
 /* Returns the SQL for a column that exists: its name, or the expression that computes it. */
 const char *ledger_table_sql(const struct ledger_table *table, int place);
 

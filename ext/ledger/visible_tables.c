@@ -5,6 +5,8 @@
 ** application showed these points to others, for example through a view, the outer tiers would lose
 ** their privacy.
 */
+#include <string.h>
+
 #include "ledger/display.h"
 #include "ledger/table_rows.h"
 
@@ -69,6 +71,18 @@ const char *ledger_table_column(const struct ledger_table *table, int place) {
   const struct column *column = columns_shown(table->columns, place);
   const struct added_column *added = column ? 0 : added_at(table, place);
   return column ? column->name : added ? added->name : 0;
+}
+
+const struct ledger_table *ledger_table_named(const char *name) {
+  const struct ledger_table *table = ledger_tables;
+  while (strcmp(table->columns->table, name) != 0) table++;
+  return table;
+}
+
+int ledger_table_index(const struct ledger_table *table, const char *column) {
+  int place = 1;
+  while (strcmp(ledger_table_column(table, place), column) != 0) place++;
+  return place - 1;
 }
 
 const char *ledger_table_sql(const struct ledger_table *table, int place) {
