@@ -7,6 +7,7 @@
 #include "categories/responses.h"
 #include "functions/functions.h"
 #include "functions/host.h"
+#include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/pending.h"

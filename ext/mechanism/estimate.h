@@ -3,9 +3,9 @@
 ** floating point is safe here.
 **
 ** Each family has its own estimator (sums/family.h): estimate_means.c, estimate_spreads.c,
-** estimate_quantiles.c and estimate_tables.c; estimate.c has the sums, and what comes after all. The
-** estimators return each value with the standard deviation of its noise and an interval; only
-** estimate_bounds() returns neither.
+** estimate_quantiles.c and estimate_tables.c; estimate.c has the sums, and what comes after all of
+** them. The estimators return each value with the standard deviation of its noise and an interval;
+** only estimate_bounds() returns neither.
 ** Averages, spreads and quantiles are not linear in the point. Their standard deviations are
 ** first-order approximations at the estimate.
 */

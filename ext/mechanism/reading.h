@@ -1,6 +1,6 @@
 /*
-** reading.h: how a lattice point is read: its coordinates, their noise, and the intervals around what
-** is computed from them. The estimators (estimate.h) share this.
+** reading.h: how a lattice point is read: its coordinates, their noise, and the intervals around
+** what is computed from them. The estimators (estimate.h) share this.
 */
 #ifndef DIFFUSE_MECHANISM_READING_H
 #define DIFFUSE_MECHANISM_READING_H

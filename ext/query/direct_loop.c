@@ -284,9 +284,9 @@ static enum evaluation end_of(int rc, struct error *error) {
 }
 
 /*
-** Several threads may read the rows, but not those of a table with links: each thread would read all
-** parents, which takes as long as the threads save. If each row is a unit, the map numbers the rows,
-** so only one thread may read them.
+** Several threads may read the rows, but not those of a table with links: each thread would read
+** all parents, which takes as long as the threads save. If each row is a unit, the map numbers the
+** rows, so only one thread may read them.
 */
 enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
                                 const struct rows_opener *opener, struct rows *rows,

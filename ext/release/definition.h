@@ -6,7 +6,7 @@
 #ifndef DIFFUSE_RELEASE_DEFINITION_H
 #define DIFFUSE_RELEASE_DEFINITION_H
 
-#include "mechanism/estimate.h"
+#include "mechanism/reading.h"
 #include "release/publication.h"
 
 /*

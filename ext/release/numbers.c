@@ -7,6 +7,7 @@
 
 #include "base/vector_text.h"
 #include "math/rounding.h"
+#include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/session.h"
 

@@ -76,8 +76,8 @@ static inline int vector_totals_reserve(struct vector_sum *vectors, size_t coord
 }
 
 /*
-** Clips the matrix of `count` slots in the scratch and adds it to the totals. `clipped` says whether
-** the unit counts as clipped in any case. Returns 0 when out of memory.
+** Clips the matrix of `count` slots in the scratch and adds it to the totals. `clipped` says
+** whether the unit counts as clipped in any case. Returns 0 when out of memory.
 */
 int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped);
 
