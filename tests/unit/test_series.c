@@ -483,7 +483,7 @@ static void adaptive_data_cost_no_more(void) {
   series_free(&series);
 }
 
-/* ---- numbers for tests/test_series_law.py -------------------------------------------------------- */
+/* ---- numbers for tests/test_series_law.py ---------------------------------------------------- */
 
 static int128 wide(const char *text) {
   int128 x = 0;
