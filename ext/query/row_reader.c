@@ -49,7 +49,7 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
 ** Returns the cell of a key. Returns CELL_NONE if the keys are public and this key is not one of
 ** them, and CELL_FAILED when out of memory.
 */
-static int cell_of(const struct rows *rows, struct group_keys *cells, sqlite3_value *key) {
+static int cell_of_value(const struct rows *rows, struct group_keys *cells, sqlite3_value *key) {
   struct identity identity;
   if (!identity_of(rows, 0, key, &identity)) return CELL_FAILED;
   int cell = group_keys_find(cells, identity);
@@ -57,6 +57,18 @@ static int cell_of(const struct rows *rows, struct group_keys *cells, sqlite3_va
   char *text = key_text(key);
   cell = text ? group_keys_name(cells, identity, text) : CELL_FAILED;
   sqlite3_free(text);
+  return cell;
+}
+
+/* Returns the same. A short text is looked up among the last ones first. */
+static int cell_of(const struct rows *rows, struct group_keys *cells, sqlite3_value *key) {
+  const void *bytes = sqlite3_value_type(key) == SQLITE_TEXT ? sqlite3_value_text(key) : 0;
+  if (!bytes) return cell_of_value(rows, cells, key);
+  size_t size = (size_t)sqlite3_value_bytes(key);
+  int cell = group_keys_recall(cells, bytes, size);
+  if (cell != CELL_NEW) return cell;
+  cell = cell_of_value(rows, cells, key);
+  if (cell != CELL_FAILED) group_keys_note(cells, bytes, size, cell);
   return cell;
 }
 
@@ -162,20 +174,31 @@ static int add_keyed(struct rows *rows, sqlite3_value **row) {
   return rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
+/* Returns the same as cell_of() for a key of attribute i, and is faster for small integers. */
+static inline int key_of(const struct rows *rows, int i, sqlite3_value *key) {
+  if (sqlite3_value_type(key) == SQLITE_INTEGER) {
+    sqlite3_int64 value = sqlite3_value_int64(key);
+    int cell = value >= 0 && value < GROUP_KEYS_SMALL ? rows->small[i][value] : CELL_NEW;
+    if (cell != CELL_NEW) return cell;
+  }
+  return cell_of(rows, rows->attributes[i], key);
+}
+
 /* Adds a row of cross tables. Its first columns are the keys of the attributes. */
 static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   const struct ways *ways = rows->question->ways;
   struct identity unit;
   double x;
-  int keys[WAYS_MAX_ATTRIBUTES];
+  int64_t place = 0; /* in the full table */
   if (!counts(rows, row)) return 1;
   if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
   for (int i = 0; i < ways->attributes; i++) {
-    keys[i] = cell_of(rows, rows->attributes[i], row[rows->columns.key + i]);
-    if (keys[i] == CELL_NONE) return 1;
-    if (keys[i] == CELL_FAILED) return 0;
+    int key = key_of(rows, i, row[rows->columns.key + i]);
+    if (key == CELL_NONE) return 1;
+    if (key == CELL_FAILED) return 0;
+    place = place * ways->sizes[i] + key;
   }
-  int cell = full_cells_number(vector_sum_full(rows->vectors), ways_full_cell(ways, keys));
+  int cell = full_cells_number(vector_sum_full(rows->vectors), place);
   return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
@@ -222,6 +245,7 @@ static int open_attributes(struct rows *rows, const struct programme *programme)
     char *const *keys = programme_keys(programme, i, &count);
     rows->attributes[i] = group_keys_open(rows->secret, keys, count, 0);
     if (!rows->attributes[i]) return 0;
+    rows->small[i] = group_keys_small(rows->attributes[i]);
   }
   return 1;
 }

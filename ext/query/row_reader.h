@@ -45,8 +45,9 @@ struct rows {
   struct vector_sum *vectors; /* for all other releases; null for a release of one sum */
   /* the family's function, which adds the value of a row to its cell */
   add_to_cell *add_to_cell;
-  void *state; /* of own_rows */
+  void *state;                                        /* of own_rows */
   struct group_keys *attributes[WAYS_MAX_ATTRIBUTES]; /* cross tables: the keys of each attribute */
+  const int *small[WAYS_MAX_ATTRIBUTES];              /* group_keys_small() of each */
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */

@@ -14,14 +14,20 @@
 
 #include "sums/unit_table.h"
 
-/* Integers below this number are frequent keys. Their cells are in an array, which is faster. */
-#define SMALL 4096
+/* Short texts whose cells were looked up last. Each text has one place. */
+#define NOTES      256
+#define SHORT_TEXT 16
+struct note {
+  uint64_t first, last; /* note_of() */
+  int size, cell;       /* the size is 0 in an empty place */
+};
 
 struct group_keys {
   const struct secret *secret;
   struct unit_table integers, others; /* the cell of each identity */
-  int small[SMALL];                   /* the cell of each small integer, or CELL_NEW */
-  struct identity *named;             /* identity of each cell's text */
+  int small[GROUP_KEYS_SMALL];        /* small integers are frequent keys, and this is faster */
+  struct note notes[NOTES];
+  struct identity *named; /* identity of each cell's text */
   char **texts;
   unsigned char *kept;
   int count, room;
@@ -29,7 +35,7 @@ struct group_keys {
 };
 
 static inline int is_small(struct identity key) {
-  return key.kind == IDENTITY_INTEGER && key.low < SMALL;
+  return key.kind == IDENTITY_INTEGER && key.low < GROUP_KEYS_SMALL;
 }
 
 /*
@@ -78,7 +84,7 @@ struct group_keys *group_keys_open(const struct secret *secret, char *const *key
   struct group_keys *cells = calloc(1, sizeof *cells);
   if (!cells) return 0;
   cells->secret = secret;
-  for (int i = 0; i < SMALL; i++) cells->small[i] = CELL_NEW;
+  for (int i = 0; i < GROUP_KEYS_SMALL; i++) cells->small[i] = CELL_NEW;
   int made =
       unit_table_open(&cells->integers, secret, 1) && unit_table_open(&cells->others, secret, 0);
   for (int i = 0; i < count && made; i++)
@@ -100,11 +106,57 @@ void group_keys_close(struct group_keys *cells) {
   free(cells);
 }
 
+const int *group_keys_small(const struct group_keys *cells) {
+  return cells->small;
+}
+
 int group_keys_find(const struct group_keys *cells, struct identity key) {
   if (is_small(key)) return cells->small[key.low];
   const struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
   int64_t cell;
   return unit_table_get(table, key, &cell) ? (int)cell : CELL_NEW;
+}
+
+/*
+** Returns the note of a short text without its cell. Notes of different texts differ. The size is
+** stored plus 1, so that no text has an empty note.
+*/
+static struct note note_of(const unsigned char *bytes, size_t size) {
+  struct note note = {0, 0, (int)size + 1, 0};
+  if (size >= 8) {
+    memcpy(&note.first, bytes, 8);
+    memcpy(&note.last, bytes + size - 8, 8);
+  } else if (size >= 4) {
+    uint32_t first, last;
+    memcpy(&first, bytes, 4);
+    memcpy(&last, bytes + size - 4, 4);
+    note.first = first;
+    note.last = last;
+  } else if (size) {
+    note.first = bytes[0];
+    note.last = (uint64_t)bytes[size / 2] << 8 | bytes[size - 1];
+  }
+  return note;
+}
+
+static size_t place_of(struct note note) {
+  uint64_t mixed = (note.first ^ note.last << 7 ^ note.last >> 9) + (uint64_t)note.size;
+  return (size_t)((mixed * UINT64_C(0x9e3779b97f4a7c15)) >> 56);
+}
+
+int group_keys_recall(const struct group_keys *cells, const void *bytes, size_t size) {
+  if (size > SHORT_TEXT) return CELL_NEW;
+  struct note note = note_of(bytes, size);
+  const struct note *found = &cells->notes[place_of(note)];
+  int is_same = found->size == note.size && found->first == note.first && found->last == note.last;
+  return is_same ? found->cell : CELL_NEW;
+}
+
+void group_keys_note(struct group_keys *cells, const void *bytes, size_t size, int cell) {
+  if (size > SHORT_TEXT) return;
+  struct note note = note_of(bytes, size);
+  note.cell = cell;
+  cells->notes[place_of(note)] = note;
 }
 
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text) {

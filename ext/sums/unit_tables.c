@@ -5,34 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROUNDS 8 /* of scaling; two are normally enough (clip.c) */
+#define MOST_COMPONENTS 2 /* of a cell: a mean has two */
+#define MOST_SUM        ((int128)1 << 110)
+#define MOST_ROUNDS     8 /* of scaling; two are normally enough (clip.c) */
 
 /* Within these bounds the sum over pairs is below 2^127: 2^30 from W, 2^84 and 2 * 2^12 pairs. */
 #define FEW   64
 #define SMALL ((uint128)1 << 42)
 
-/* A cell of the full table in which the unit has rows, and the number of its values. */
-struct entry {
-  int64_t cell;
-  size_t at;
-};
-
-/* The cell of an entry in the table that is being added up. */
+/* A cell in which the unit has rows, and the number of its values. */
 struct place {
-  int cell;
+  int64_t cell;
   size_t at;
 };
 
 struct unit_tables {
   const struct layout *shape;
   int64_t *meets; /* W(D) for each set D of attributes */
+  /* The unit that is being clipped. */
   size_t count, room;
-  struct entry *entries; /* sorted by cell */
-  int *keys;             /* the keys of each entry, WAYS_MAX_ATTRIBUTES apart */
-  int has_keys;          /* `keys` is set; a unit with one cell normally does not need it */
-  struct place *places;  /* sorted by cell, then in the order of the entries */
-  int128 *values;        /* the caller's, `components` for each entry */
-  int128 *sums;          /* components of each cell of one table */
+  const int64_t *cells; /* the caller's */
+  int128 *values;       /* the caller's, `components` for each cell */
+  int has_keys;         /* `keys` is set; a unit with one cell normally does not need it */
+  int *keys;            /* the keys of each cell, WAYS_MAX_ATTRIBUTES apart */
+  int has_pairs;        /* `pairs` is set */
+  int64_t *pairs;       /* 2 W(D) of each pair of cells: 1 and 0, 2 and 0, 2 and 1, ... */
+  int has_order;        /* `order` is set */
+  struct place *order;  /* the cells of the full table, sorted */
+  struct place *places; /* their cells in one table, sorted, then in this order */
+  int128 *sums;         /* components of each cell of one table */
+  /* The tables that are being added up (unit_tables_add()). */
+  const struct cross_table **by_last; /* the measured tables, by their last attribute */
+  int first[WAYS_MAX_ATTRIBUTES + 2]; /* by_last[first[i] ... first[i + 1] - 1] end at level i */
+  int last_keys[WAYS_MAX_ATTRIBUTES]; /* of the cell that was added last */
+  int128 level_sums[WAYS_MAX_ATTRIBUTES + 1][MOST_COMPONENTS];
 };
 
 /* Sets W: the square of each table, then sums over the tables inside, attribute by attribute. */
@@ -47,13 +53,37 @@ static void set_meets(struct unit_tables *tables) {
       if (mask >> i & 1) tables->meets[mask] += tables->meets[mask & ~(1u << i)];
 }
 
+/* Returns the number of the last attribute of a table plus 1, or 0 for the total. */
+static int level_of(const struct cross_table *table) {
+  int level = 0;
+  while (table->mask >> level) level++;
+  return level;
+}
+
+/* Lists the measured tables by their last attribute. */
+static void set_levels(struct unit_tables *tables) {
+  const struct ways *ways = tables->shape->ways;
+  int used = 0;
+  for (int level = 0; level <= ways->attributes; level++) {
+    tables->first[level] = used;
+    for (int a = 0; a < ways->count; a++) {
+      const struct cross_table *table = &ways->tables[a];
+      if (table->multiplier && level_of(table) == level) tables->by_last[used++] = table;
+    }
+  }
+  tables->first[ways->attributes + 1] = used;
+}
+
 struct unit_tables *unit_tables_open(const struct layout *shape) {
   struct unit_tables *tables = calloc(1, sizeof *tables);
   if (!tables) return 0;
   tables->shape = shape;
   tables->meets = calloc((size_t)1 << shape->ways->attributes, sizeof *tables->meets);
-  if (tables->meets) {
+  tables->pairs = malloc(sizeof *tables->pairs * (FEW * (FEW - 1) / 2));
+  tables->by_last = malloc(sizeof *tables->by_last * (size_t)shape->ways->count);
+  if (tables->meets && tables->pairs && tables->by_last) {
     set_meets(tables);
+    set_levels(tables);
     return tables;
   }
   unit_tables_close(tables);
@@ -62,26 +92,25 @@ struct unit_tables *unit_tables_open(const struct layout *shape) {
 
 void unit_tables_close(struct unit_tables *tables) {
   if (!tables) return;
-  free(tables->meets);
-  free(tables->entries);
-  free(tables->keys);
-  free(tables->places);
-  free(tables->sums);
+  void *arrays[] = {tables->meets, tables->pairs, (void *)tables->by_last,
+                    tables->keys,  tables->order, tables->places,
+                    tables->sums};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   free(tables);
 }
 
 static int reserve(struct unit_tables *tables, size_t count) {
   if (count <= tables->room) return 1;
   size_t room = count + tables->room, components = (size_t)tables->shape->components;
-  struct entry *entries = realloc(tables->entries, sizeof *entries * room);
-  if (entries) tables->entries = entries;
+  struct place *order = realloc(tables->order, sizeof *order * room);
+  if (order) tables->order = order;
   int *keys = realloc(tables->keys, sizeof *keys * room * WAYS_MAX_ATTRIBUTES);
   if (keys) tables->keys = keys;
   struct place *places = realloc(tables->places, sizeof *places * room);
   if (places) tables->places = places;
   int128 *sums = realloc(tables->sums, sizeof *sums * room * components);
   if (sums) tables->sums = sums;
-  if (!entries || !keys || !places || !sums) return 0;
+  if (!order || !keys || !places || !sums) return 0;
   tables->room = room;
   return 1;
 }
@@ -89,41 +118,45 @@ static int reserve(struct unit_tables *tables, size_t count) {
 /* ---- one table ------------------------------------------------------------------------------- */
 
 static int by_cell(const void *a, const void *b) {
-  const struct entry *x = a, *y = b;
-  return (x->cell > y->cell) - (x->cell < y->cell);
-}
-
-static int by_place(const void *a, const void *b) {
   const struct place *x = a, *y = b;
   int more = (x->cell > y->cell) - (x->cell < y->cell);
   return more ? more : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sets the keys of all entries. */
+/* Sets the keys of all cells. */
 static void set_keys(struct unit_tables *tables) {
   for (size_t i = 0; i < tables->count && !tables->has_keys; i++)
-    ways_full_keys(tables->shape->ways, tables->entries[i].cell,
-                   &tables->keys[i * WAYS_MAX_ATTRIBUTES]);
+    ways_full_keys(tables->shape->ways, tables->cells[i], &tables->keys[i * WAYS_MAX_ATTRIBUTES]);
   tables->has_keys = 1;
+}
+
+/* Sorts the cells, so that nothing depends on the order in which the caller has them. */
+static void set_order(struct unit_tables *tables) {
+  if (tables->has_order) return;
+  for (size_t i = 0; i < tables->count; i++) tables->order[i] = (struct place){tables->cells[i], i};
+  qsort(tables->order, tables->count, sizeof *tables->order, by_cell);
+  tables->has_order = 1;
 }
 
 /*
 ** Adds up the unit's values in the cells of one table. Afterwards places[i].cell is cell i, and
 ** `sums` holds its sums. Returns the number of cells. The additions saturate in the order of the
-** entries. Sums of rows are far from the limit, but sums from the state of a shard can reach it.
+** cells of the full table. Sums of rows are far from the limit, but sums from the state of a shard
+** can reach it.
 */
 static size_t project(struct unit_tables *tables, const struct cross_table *table) {
   const struct ways *ways = tables->shape->ways;
   size_t components = (size_t)tables->shape->components, used = 0;
   set_keys(tables);
+  set_order(tables);
   for (size_t i = 0; i < tables->count; i++) {
-    int cell = ways_cell(ways, table, &tables->keys[i * WAYS_MAX_ATTRIBUTES]);
-    tables->places[i] = (struct place){cell, i};
+    const int *keys = &tables->keys[tables->order[i].at * WAYS_MAX_ATTRIBUTES];
+    tables->places[i] = (struct place){ways_cell(ways, table, keys), i};
   }
-  qsort(tables->places, tables->count, sizeof *tables->places, by_place);
+  qsort(tables->places, tables->count, sizeof *tables->places, by_cell);
   for (size_t i = 0; i < tables->count; i++) {
     struct place place = tables->places[i];
-    const int128 *value = &tables->values[tables->entries[place.at].at * components];
+    const int128 *value = &tables->values[tables->order[place.at].at * components];
     if (i == 0 || place.cell != tables->places[used - 1].cell) {
       memcpy(&tables->sums[used * components], value, sizeof *value * components);
       tables->places[used++] = place;
@@ -143,46 +176,52 @@ static int are_few(const struct unit_tables *tables, int end) {
   if (tables->shape->is_l1 || tables->count > FEW) return 0;
   for (size_t i = 0; i < tables->count; i++)
     for (int j = 0; j < end; j++)
-      if (lattice_magnitude(tables->values[i * components + (size_t)j]) > SMALL) return 0;
+      if (lattice_magnitude(tables->values[i * components + (size_t)j]) >= SMALL) return 0;
   return 1;
 }
 
-/* Returns the attributes in which the cells of two entries agree. */
-static unsigned agreement(struct unit_tables *tables, size_t i, size_t k) {
+/* Sets 2 W(D) of all pairs of cells, where D are the attributes in which the two cells agree. */
+static void set_pairs(struct unit_tables *tables) {
+  int attributes = tables->shape->ways->attributes;
+  int64_t *pair = tables->pairs;
+  if (tables->has_pairs) return;
   set_keys(tables);
-  const int *x = &tables->keys[i * WAYS_MAX_ATTRIBUTES];
-  const int *y = &tables->keys[k * WAYS_MAX_ATTRIBUTES];
-  unsigned mask = 0;
-  for (int a = 0; a < tables->shape->ways->attributes; a++) mask |= (unsigned)(x[a] == y[a]) << a;
-  return mask;
+  for (size_t i = 1; i < tables->count; i++) {
+    const int *x = &tables->keys[i * WAYS_MAX_ATTRIBUTES];
+    for (const int *y = tables->keys; y < x; y += WAYS_MAX_ATTRIBUTES) {
+      unsigned agreement = 0;
+      for (int a = 0; a < attributes; a++) agreement |= (unsigned)(x[a] == y[a]) << a;
+      *pair++ = 2 * tables->meets[agreement];
+    }
+  }
+  tables->has_pairs = 1;
 }
 
 /* Returns |v|^2 for the first `end` components. are_few() must hold. */
 static uint128 square_of_pairs(struct unit_tables *tables, int end) {
   size_t components = (size_t)tables->shape->components;
-  int128 sum = 0;
   int64_t own = tables->meets[(1u << tables->shape->ways->attributes) - 1];
+  const int64_t *pair = tables->pairs;
+  int128 sum = 0;
+  if (tables->count > 1) set_pairs(tables);
   for (size_t i = 0; i < tables->count; i++) {
-    const int128 *x = &tables->values[tables->entries[i].at * components];
-    for (int j = 0; j < end; j++) sum += x[j] * x[j] * own;
-    for (size_t k = 0; k < i; k++) {
-      const int128 *y = &tables->values[tables->entries[k].at * components];
-      int128 product = 0;
-      for (int j = 0; j < end; j++) product += x[j] * y[j];
-      sum += 2 * product * tables->meets[agreement(tables, i, k)];
+    const int128 *x = &tables->values[i * components];
+    for (int j = 0; j < end; j++) {
+      int64_t size = (int64_t)x[j];
+      int128 met = (int128)size * own;
+      for (size_t k = 0; k < i; k++)
+        met += (int128)(int64_t)tables->values[k * components + (size_t)j] * pair[k];
+      sum += met * size;
     }
+    pair += i;
   }
   return (uint128)sum;
 }
 
-/*
-** Returns whether the first `end` components of v have a norm of at most `reach` < 2^54, exactly. A
-** coordinate is compared before it is multiplied and squared, so nothing overflows.
-*/
-static int fits(struct unit_tables *tables, int end, int64_t reach) {
+/* Returns whether |v| <= `reach` < 2^54, exactly, by adding up each table. Nothing overflows. */
+static int tables_fit(struct unit_tables *tables, int end, int64_t reach) {
   const struct layout *shape = tables->shape;
   uint128 bound = (uint128)reach, limit = shape->is_l1 ? bound : bound * bound, sum = 0;
-  if (are_few(tables, end)) return square_of_pairs(tables, end) <= limit;
   for (int a = 0; a < shape->ways->count; a++) {
     const struct cross_table *table = &shape->ways->tables[a];
     size_t cells = table->multiplier ? project(tables, table) : 0;
@@ -202,10 +241,9 @@ static int fits(struct unit_tables *tables, int end, int64_t reach) {
 }
 
 /* Returns the same norm, with rounding errors. */
-static double norm(struct unit_tables *tables, int end) {
+static double norm_of_tables(struct unit_tables *tables, int end) {
   const struct layout *shape = tables->shape;
   double sum = 0;
-  if (are_few(tables, end)) return sqrt((double)square_of_pairs(tables, end));
   for (int a = 0; a < shape->ways->count; a++) {
     const struct cross_table *table = &shape->ways->tables[a];
     size_t cells = table->multiplier ? project(tables, table) : 0;
@@ -218,6 +256,22 @@ static double norm(struct unit_tables *tables, int end) {
     }
   }
   return shape->is_l1 ? sum : sqrt(sum);
+}
+
+/*
+** Returns whether the first `end` components of v have a norm of at most `reach` < 2^54, exactly.
+** If not, sets *norm to this norm, with rounding errors.
+*/
+static int fits(struct unit_tables *tables, int end, int64_t reach, double *norm) {
+  if (are_few(tables, end)) {
+    uint128 square = square_of_pairs(tables, end);
+    if (square <= (uint128)reach * (uint128)reach) return 1;
+    *norm = sqrt((double)square);
+    return 0;
+  }
+  if (tables_fit(tables, end, reach)) return 1;
+  *norm = norm_of_tables(tables, end);
+  return 0;
 }
 
 /* ---- clipping -------------------------------------------------------------------------------- */
@@ -243,10 +297,10 @@ static void scale(struct unit_tables *tables, double factor) {
 ** 0, so that it ends whatever the rounding errors are.
 */
 static int shrink(struct unit_tables *tables, int end, int64_t reach) {
-  double margin = 1;
+  double margin = 1, norm;
   int round = 0;
-  for (; !fits(tables, end, reach); round++, margin *= 1 - 0x1p-40) {
-    double factor = round < MOST_ROUNDS ? (double)reach / norm(tables, end) * margin : 0;
+  for (; !fits(tables, end, reach, &norm); round++, margin *= 1 - 0x1p-40) {
+    double factor = round < MOST_ROUNDS ? (double)reach / norm * margin : 0;
     scale(tables, fmin(factor, 1));
   }
   return round > 0;
@@ -258,24 +312,49 @@ int unit_tables_clip(struct unit_tables *tables, const int64_t *cells, int128 *v
   const struct block *block = &shape->blocks[0];
   if (!reserve(tables, count)) return 0;
   tables->count = count;
+  tables->cells = cells;
   tables->values = values;
-  for (size_t i = 0; i < count; i++) tables->entries[i] = (struct entry){cells[i], i};
-  if (count > 1) qsort(tables->entries, count, sizeof *tables->entries, by_cell);
-  tables->has_keys = 0;
+  tables->has_keys = tables->has_pairs = tables->has_order = 0;
   if (shrink(tables, block->lead_end, block->lead_reach)) *clipped = 1;
   if (block->lead_end < block->end && shrink(tables, block->end, block->reach)) *clipped = 1;
   return 1;
 }
 
-void unit_tables_measure(const struct layout *shape, const int *keys, const int128 *values,
-                         int128 *coordinates) {
-  size_t components = (size_t)shape->components;
-  for (int a = 0; a < shape->ways->count; a++) {
-    const struct cross_table *table = &shape->ways->tables[a];
-    if (!table->multiplier) continue;
-    int place = table->first_coordinate + ways_cell(shape->ways, table, keys);
-    int128 *sums = &coordinates[(size_t)place * components];
+/* ---- all units ------------------------------------------------------------------------------- */
+
+/* Adds the sum of a level to the tables that end there, and to the sum of the level before. */
+static void add_level(struct unit_tables *tables, int level, int128 *coordinates) {
+  const struct ways *ways = tables->shape->ways;
+  size_t components = (size_t)tables->shape->components;
+  int128 *sums = tables->level_sums[level];
+  for (size_t j = 0; j < components; j++) sums[j] = lattice_clamp(sums[j], -MOST_SUM, MOST_SUM);
+  for (int i = tables->first[level]; i < tables->first[level + 1]; i++) {
+    const struct cross_table *table = tables->by_last[i];
+    int place = table->first_coordinate + ways_cell(ways, table, tables->last_keys);
+    int128 *totals = &coordinates[(size_t)place * components];
     for (size_t j = 0; j < components; j++)
-      sums[j] = lattice_add(sums[j], values[j] * table->multiplier);
+      totals[j] = lattice_add(totals[j], sums[j] * table->multiplier);
   }
+  for (size_t j = 0; j < components; j++) {
+    int128 *before = level > 0 ? &tables->level_sums[level - 1][j] : 0;
+    if (before) *before = lattice_add(*before, sums[j]);
+    sums[j] = 0;
+  }
+}
+
+void unit_tables_add(struct unit_tables *tables, const int *keys, const int128 *values,
+                     int128 *coordinates) {
+  int attributes = tables->shape->ways->attributes, same = 0;
+  while (same < attributes && keys[same] == tables->last_keys[same]) same++;
+  for (int level = attributes; level > same; level--) add_level(tables, level, coordinates);
+  memcpy(tables->last_keys, keys, sizeof *keys * (size_t)attributes);
+  for (int j = 0; j < tables->shape->components; j++) {
+    int128 *sum = &tables->level_sums[attributes][j];
+    *sum = lattice_add(*sum, values[j]);
+  }
+}
+
+void unit_tables_end(struct unit_tables *tables, int128 *coordinates) {
+  for (int level = tables->shape->ways->attributes; level >= 0; level--)
+    add_level(tables, level, coordinates);
 }

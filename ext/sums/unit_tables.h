@@ -37,10 +37,13 @@ int unit_tables_clip(struct unit_tables *tables, const int64_t *cells, int128 *v
                      int *clipped);
 
 /*
-** Adds the values of the cell of the full table with these keys, each within +-2^110, to the
-** coordinates of all measured tables. The sums saturate at +-2^125.
+** Add up the coordinates of all measured tables. unit_tables_add() takes the values of the cell of
+** the full table with these keys, each within +-2^110. Cells whose keys follow each other are
+** fastest, because tables without the last attributes wait for the sum of many cells.
+** unit_tables_end() completes the coordinates. The sums saturate at +-2^125.
 */
-void unit_tables_measure(const struct layout *shape, const int *keys, const int128 *values,
-                         int128 *coordinates);
+void unit_tables_add(struct unit_tables *tables, const int *keys, const int128 *values,
+                     int128 *coordinates);
+void unit_tables_end(struct unit_tables *tables, int128 *coordinates);
 
 #endif

@@ -415,10 +415,11 @@ static void measure(const struct vector_sum *vectors, int128 *totals) {
     int64_t cell = full_cells_cell(vectors->full, i);
     if (cell != at) ways_full_keys(shape->ways, cell, keys);
     if (values[0] != 0 || values[components - 1] != 0)
-      unit_tables_measure(shape, keys, values, totals);
+      unit_tables_add(vectors->tables, keys, values, totals);
     ways_next(shape->ways, keys);
     at = cell + 1;
   }
+  unit_tables_end(vectors->tables, totals);
 }
 
 int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys) {

@@ -83,6 +83,8 @@ enum ways_limit ways_open(struct ways *ways, int attributes, const int *sizes,
   *ways = (struct ways){.attributes = attributes};
   *cells = 0;
   memcpy(ways->sizes, sizes, sizeof *sizes * (size_t)attributes);
+  for (int i = 0; i < attributes; i++)
+    ways->inverses[i] = UINT64_MAX / (uint64_t)sizes[i] + 1; /* not used for a size of 1 */
   enum ways_limit limit = make(ways, masks, weights, count, cells);
   if (limit != WAYS_FIT) ways_close(ways);
   return limit;
@@ -161,16 +163,22 @@ int64_t ways_full(const struct ways *ways) {
   return cells;
 }
 
-int64_t ways_full_cell(const struct ways *ways, const int *keys) {
-  int64_t cell = 0;
-  for (int i = 0; i < ways->attributes; i++) cell = cell * ways->sizes[i] + keys[i];
-  return cell;
+/*
+** Returns cell / sizes[i], without a division if the cell is below 2^32: the inverse is less than 1
+** too large, so the product is less than 2^32 / 2^64 too large, and a quotient is at least 1 / size
+** below the next whole number.
+*/
+static uint64_t divide(const struct ways *ways, uint64_t cell, int i) {
+  if (cell >> 32 || ways->sizes[i] == 1) return cell / (uint64_t)ways->sizes[i];
+  return (uint64_t)((unsigned __int128)cell * ways->inverses[i] >> 64);
 }
 
 void ways_full_keys(const struct ways *ways, int64_t cell, int *keys) {
+  uint64_t rest = (uint64_t)cell;
   for (int i = ways->attributes - 1; i >= 0; i--) {
-    keys[i] = (int)(cell % ways->sizes[i]);
-    cell /= ways->sizes[i];
+    uint64_t quotient = divide(ways, rest, i);
+    keys[i] = (int)(rest - quotient * (uint64_t)ways->sizes[i]);
+    rest = quotient;
   }
 }
 
@@ -183,8 +191,10 @@ void ways_next(const struct ways *ways, int *keys) {
 
 int ways_cell(const struct ways *ways, const struct cross_table *table, const int *keys) {
   int cell = 0;
-  for (int i = 0; i < ways->attributes; i++)
-    if (table->mask >> i & 1) cell = cell * ways->sizes[i] + keys[i];
+  for (unsigned rest = table->mask; rest; rest &= rest - 1) {
+    int i = __builtin_ctz(rest);
+    cell = cell * ways->sizes[i] + keys[i];
+  }
   return cell;
 }
 

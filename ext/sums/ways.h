@@ -40,8 +40,9 @@ struct cross_table {
 struct ways {
   int attributes;
   int sizes[WAYS_MAX_ATTRIBUTES];
-  int count; /* number of tables */
-  int cells; /* number of cells of all tables */
+  uint64_t inverses[WAYS_MAX_ATTRIBUTES]; /* 2^64 / size, rounded up, for fast division */
+  int count;                              /* number of tables */
+  int cells;                              /* number of cells of all tables */
   int coordinates;
   struct cross_table *tables;
   int16_t *index; /* the number of the table of a mask, or WAYS_NONE */
@@ -84,10 +85,9 @@ int ways_is_largest(const struct ways *ways, const struct cross_table *table);
 int64_t ways_full(const struct ways *ways);
 
 /*
-** Returns the cell of the full table with these keys (keys[i] is the number of a key of attribute
-** i), and the other way round.
+** Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The cell
+** is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ...
 */
-int64_t ways_full_cell(const struct ways *ways, const int *keys);
 void ways_full_keys(const struct ways *ways, int64_t cell, int *keys);
 
 /* Moves `keys` to the next cell of the full table, as an odometer does. */
