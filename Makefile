@@ -33,7 +33,7 @@ SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind check-questions check-versions check-newest coverage injector fixed faults replays fuzz fuzzers bench \
         bench-coverage bench-growth \
-        bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards deps-shards bench-utility \
+        bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards bench-tables deps-shards bench-utility \
         deps-utility figures deps-figures deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -323,6 +323,15 @@ deps-shards:
 # Measures questions by unit beside plain SQLite, and writes bench/questions.md.
 bench-questions: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/questions.py
+
+# Measures cross tables beside one group_count, and writes bench/tables.md.
+bench-tables: $(BUILD)/diffuse.so $(BUILD)/bench/tables
+	BUILD=$(BUILD) $(PYTHON) bench/tables.py
+
+$(BUILD)/bench/tables: bench/tables.c $(BUILD)/rooms.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $^ $(STATIC) -lm
 
 # Measures how often 95% intervals contain the exact figures, and writes bench/coverage.md, in a quarter of an hour.
 bench-coverage: $(BUILD)/diffuse.so

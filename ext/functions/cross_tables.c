@@ -99,7 +99,7 @@ static const struct cross_table *find_table(const struct programme *programme,
       sqlite3_str_appendf(asked, "%s%s", sqlite3_str_length(asked) ? " and " : "", name);
     }
   }
-  const struct cross_table *table = going ? ways_find(programme_ways(programme, 0), mask) : 0;
+  const struct cross_table *table = going ? ways_find(programme_tables(programme), mask) : 0;
   char *text = sqlite3_str_finish(asked);
   if (going && !table) error_set(error, "no table of the release contains %s", text ? text : "");
   sqlite3_free(text);
@@ -148,8 +148,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct values *
     qsort(values->list, (size_t)values->count, sizeof *values->list, by_key);
     struct programme *programme =
         programme_open(ledger_json(ledger), release.keys, release.ways, 0);
-    const struct cross_table *table =
-        programme && programme_measure(programme, 0) ? find_table(programme, arguments, error) : 0;
+    const struct cross_table *table = programme ? find_table(programme, arguments, error) : 0;
     done = table && add_cells(rows, values, programme, table, error);
     programme_release(programme);
   }
@@ -158,7 +157,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct values *
 }
 
 /*
-** dp_table(release, tier [, attribute, ...]) -> rows (key, value, stddev, low, high, display) One
+** dp_table(release, tier [, attribute, ...]) -> rows (key, value, stddev, low, high, display). One
 ** table of a release of cross tables: that of these attributes, in any order; without attributes
 ** the total. The rows have the order of the option keys, the last attribute fastest.
 */

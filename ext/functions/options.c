@@ -120,8 +120,16 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
   return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
+static int no_tables(const struct request *request, struct error *error) {
+  return error_set(error,
+                   "kind '%s' has no cross tables (ways is for group_count, group_sum and "
+                   "group_avg)",
+                   request->aggregate->kind);
+}
+
 /* If only dp_plan() has an option with this name, the error says so. */
 static int unknown_option(const struct parse *parse, const char *key, struct error *error) {
+  if (strcmp(key, "ways") == 0) return no_tables(parse->request, error);
   sqlite3_str *known = sqlite3_str_new(0);
   const char *planned = 0;
   const struct option *option;
@@ -272,15 +280,10 @@ static int settle_ways(struct parse *parse) {
   struct request *request = parse->request;
   struct error *error = parse->error;
   if (!request->attributes && !request->ways) return 1;
-  if (!request_takes(request, P_WAYS))
-    return error_set(error,
-                     "kind '%s' has no cross tables (ways is for group_count, group_sum and "
-                     "group_avg)",
-                     request->aggregate->kind);
+  if (!request_takes(request, P_WAYS)) return no_tables(request, error);
   if (parse->form & OPTIONS_OF_AGGREGATE)
-    return error_set(error,
-                     "cross tables are for dp_release() and dp_answer() (give keys as an "
-                     "array)");
+    return error_set(error, "cross tables are for dp_release() and dp_answer() (give keys as an "
+                            "array)");
   if (!request->ways)
     return error_set(error,
                      "ways is missing (keys is an object; give a whole number of attributes, "

@@ -9,6 +9,8 @@
 
 SQLITE_EXTENSION_INIT3
 
+#define MOST_WEIGHT 1e6
+
 struct attribute {
   char *name;
   char *quoted; /* the name as published keys have it, with a colon */
@@ -194,7 +196,9 @@ static int take_name(void *context, const char *index, const char *type, sqlite3
   if (reading->weight > 0) return error_set(error, "ways: a weight is not at the end of its table");
   if (strcmp(type, "integer") == 0 || strcmp(type, "real") == 0) {
     reading->weight = sqlite3_value_double(value);
-    return reading->weight > 0 || error_set(error, "ways: a weight must be a number above 0");
+    return (reading->weight >= 1 / MOST_WEIGHT && reading->weight <= MOST_WEIGHT) ||
+           error_set(error, "ways: a weight must be a number above 0 (from %g to %g)",
+                     1 / MOST_WEIGHT, MOST_WEIGHT);
   }
   const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
   if (!name)
@@ -261,8 +265,9 @@ static int read_ways(struct reading_options *reading, const char *text) {
     if (!json_elements(reading->json, text, take_table, reading)) return 0;
     if (!reading->tables) return error_set(error, "ways has no table");
   } else {
-    long most = strtol(text, 0, 10);
-    if (most < 1 || most > programme->count)
+    char *end;
+    long most = strtol(text, &end, 10);
+    if (*end || most < 1 || most > programme->count)
       return error_set(error,
                        "ways must be a whole number from 1 to %d, the number of attributes, "
                        "or a list of tables",
@@ -399,6 +404,10 @@ int programme_restore(struct programme *programme, struct json *json, int in_sum
   return programme->is_measured[in_sum_norm] ||
          error_set(json->error,
                    "impossible multipliers of cross tables (restore the ledger from a backup)");
+}
+
+const struct ways *programme_tables(const struct programme *programme) {
+  return &programme->ways[0];
 }
 
 const struct ways *programme_ways(const struct programme *programme, int in_sum_norm) {

@@ -34,6 +34,9 @@ int programme_attributes(const struct programme *programme);
 const char *programme_attribute(const struct programme *programme, int attribute);
 char *const *programme_keys(const struct programme *programme, int attribute, int *count);
 
+/* Returns the tables, without multipliers. */
+const struct ways *programme_tables(const struct programme *programme);
+
 /*
 ** Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
 ** programme_measure() computes them (mechanism/shares.h) and returns 1, or 0 if memory ran out.

@@ -446,7 +446,7 @@ static void register_shim(void) {
 
 /* ---- the story ------------------------------------------------------------------------------- */
 
-#define BASE 15 /* number of charges before the statement */
+#define BASE 18 /* number of charges before the statement */
 
 static const char set_up[] =
     "CREATE TABLE t(u, k, x, v); INSERT INTO t(rowid, u, k, x, v) VALUES (1, 1, 'p', 1, '[1,2]'),"
@@ -467,7 +467,9 @@ static const char set_up_ledger[] =
     "'{\"name\":\"laplace\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
     " FROM t;"
     "SELECT dp_sum('a', x, 100, u, 'gap') FROM t; SELECT dp_diffuse('gap', 'b');"
-    "SELECT dp_tier('late', 7e5, 1e9, 1e-6, 'rdp', 1e-7)";
+    "SELECT dp_tier('late', 7e5, 1e9, 1e-6, 'rdp', 1e-7);"
+    "SELECT dp_release('b', 'group_count', 'SELECT k, x FROM t', '{\"name\":\"tables\",\"clip\":3,"
+    "\"ways\":2,\"keys\":{\"k\":[\"p\",\"q\"],\"x\":[1,2,4]}}')";
 
 struct chapter {
   const char *sql;
@@ -521,26 +523,34 @@ static const struct chapter story[] = {
     {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1,
      0, 0},
     {"SELECT dp_release('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"new\",\"clip\":2,"
-     "\"lo\":0,\"hi\":8,\"bins\":4}') ->> 0", 1,
-     BASE + 1, 0, 0},
+     "\"lo\":0,\"hi\":8,\"bins\":4}') ->> 0",
+     1, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
-     "\"clip\":100}') ->> 1", 3, BASE + 1, 0, 0},
+     "\"clip\":100}') ->> 1",
+     3, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'vec_avg', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
-     "\"clip\":100}') ->> 0", 1.17, BASE + 1, 0, 0},
+     "\"clip\":100}') ->> 0",
+     1.17, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{\"name\":\"new\","
      "\"keys\":[\"p\",\"q\",\"r\"],\"clip\":2}') ->> 'p'",
      3, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{\"name\":\"new\","
-     "\"clip\":1}') ->> 'p'", 2, BASE + 1, 0, 0},
+     "\"clip\":1}') ->> 'p'",
+     2, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{\"name\":\"new\","
-     "\"clip\":100}') ->> 'p'", 6, BASE + 1, 0, 0},
+     "\"clip\":100}') ->> 'p'",
+     6, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'group_avg', 'SELECT k, x FROM t', '{\"name\":\"new\","
      "\"keys\":[\"p\",\"q\"],\"lo\":0,\"hi\":10}') ->> 'q'",
      4, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_count', 'SELECT k, x FROM t', '{\"name\":\"new\",\"clip\":3,"
+     "\"ways\":2,\"keys\":{\"k\":[\"p\",\"q\"],\"x\":[1,2,4]}}') ->> '$.\"{}\"'",
+     3, BASE + 1, 0, 0},
     {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
      BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'ou_vec_sum', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
-     "\"clip\":100,\"radius\":1000000.0}') ->> 0", 4, BASE + 1, 0, 0},
+     "\"clip\":100,\"radius\":1000000.0}') ->> 0",
+     4, BASE + 1, 0, 0},
     {"SELECT dp_sum('a', x, 1, u, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
      " FROM t",
      3, BASE + 1, 0, 0},
@@ -594,6 +604,7 @@ static const struct chapter story[] = {
      10, BASE + 3, 0, 0},
     {"SELECT dp_diffuse('old', 'c')", 10, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('keys', 'c') ->> 'p'", 3, BASE + 1, 0, 0},
+    {"SELECT dp_diffuse('tables', 'c') ->> '$.\"{}\"'", 3, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('private', 'c') ->> 'p'", 2, BASE + 4, 0, 0},
     {"SELECT dp_diffuse('laplace', 'b')", 3, BASE + 2, 0, 0},
     {"SELECT dp_diffuse('gap', 'late')", 10, BASE + 1, 0, 0},
@@ -605,6 +616,8 @@ static const struct chapter story[] = {
     {"SELECT dp_mix('symbol', 'a', '[[\"p\",\"p\",1],[\"q\",\"q\",1]]')", ANY, BASE, 1, 0},
     {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
+    {"SELECT sum(value) FROM dp_table('tables', 'b', 'x', 'K')", 3, BASE, 0, 0},
+    {"SELECT value FROM dp_table('tables', 'b', 'nobody')", ANY, BASE, 1, 0},
     {"SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}') ->> '$.weight'", 1, BASE, 0, 0},
     {"SELECT "
      "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\",\"clip\":2},"
@@ -625,7 +638,7 @@ static const struct chapter story[] = {
     {"SELECT (SELECT count(*) FROM dp_tier) + (SELECT count(*) FROM dp_release WHERE name = 'old')"
      " + (SELECT count(*) FROM dp_publication) + (SELECT count(*) FROM dp_value WHERE key = 'p')"
      " + (SELECT count(*) FROM dp_budget)",
-     20, BASE, 0, 0},
+     21, BASE, 0, 0},
     {"SELECT dp_kernel_delta(a, b, 0.5, 1, 0.1) FROM (SELECT column1 AS a, column2 AS b FROM"
      " (VALUES (1, 'x'), (1, 'y'), (2.5, 'y'), (2.5, x'00'), ('', ''), ('', 'x')))",
      0.1, BASE, 0, 0},
