@@ -44,6 +44,14 @@ static void append_width(sqlite3_str *text, double x) {
   }
 }
 
+/* Appends what the half-width before it is about. */
+static void append_noun(sqlite3_str *text, const struct request *request) {
+  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+  sqlite3_str_appendf(text, " around %s %s (95%% of the noise); ",
+                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
+                      noun_of(request->aggregate->kind));
+}
+
 static void append_precision(sqlite3_str *text, const struct request *request, double half_width) {
   if (request->aggregate->family->by_exponent) {
     sqlite3_str_appendall(text, "an end needs a count of about ");
@@ -53,10 +61,7 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
   }
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
-  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
-  sqlite3_str_appendf(text, " around %s %s (95%% of the noise); ",
-                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
-                      noun_of(request->aggregate->kind));
+  append_noun(text, request);
 }
 
 static void append_repeats(sqlite3_str *text, const struct ledger_repeats *repeats,
@@ -98,7 +103,8 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
   ledger_tiers_free(tiers, count);
 }
 
-char *plan_tables_summary(int count, const struct plan_range *range, double cost) {
+char *plan_tables_summary(const struct request *request, int count, const struct plan_range *range,
+                          double cost) {
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", count, count == 1 ? "" : "s",
                       count == 1 ? "s" : "");
@@ -107,7 +113,7 @@ char *plan_tables_summary(int count, const struct plan_range *range, double cost
     sqlite3_str_appendall(text, " to \xC2\xB1");
     append_width(text, range->most);
   }
-  sqlite3_str_appendall(text, " around each figure (95% of the noise); ");
+  append_noun(text, request);
   if (cost > 1)
     sqlite3_str_appendf(text,
                         "one by one, with the same accuracy, they would cost %.1f times as "

@@ -22,6 +22,7 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
 struct plan_range {
   double least, most;
 };
-char *plan_tables_summary(int count, const struct plan_range *range, double cost);
+char *plan_tables_summary(const struct request *request, int count, const struct plan_range *range,
+                          double cost);
 
 #endif

@@ -232,8 +232,8 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
 ** Appends what each of several cross tables gets. Sets the text of the summary about them, which
 ** the caller frees. Returns 0 when out of memory.
 */
-static int append_tables(sqlite3_str *json, const struct publication *publication, double rows,
-                         char **summary) {
+static int append_tables(sqlite3_str *json, const struct request *request,
+                         const struct publication *publication, double rows, char **summary) {
   const struct programme *programme = publication->definition.programme;
   const struct ways *ways = publication->definition.contribution.ways;
   *summary = 0;
@@ -262,7 +262,7 @@ static int append_tables(sqlite3_str *json, const struct publication *publicatio
   }
   sqlite3_str_appendall(json, "]");
   sqlite3_free(widths);
-  if (is_known) *summary = plan_tables_summary(ways->count, &range, cost);
+  if (is_known) *summary = plan_tables_summary(request, ways->count, &range, cost);
   return *summary || !is_known;
 }
 
@@ -284,7 +284,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
     char *of_tables;
-    planned = append_tables(json, &publication, rows, &of_tables) ||
+    planned = append_tables(json, request, &publication, rows, &of_tables) ||
               error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
     if (publication.definition.mechanism->noise) plan_append_mechanisms(json, &publication, rows);

@@ -26,8 +26,8 @@ struct group_keys *group_keys_open(const struct secret *secret, char *const *key
 void group_keys_close(struct group_keys *cells);
 
 /*
-** Returns the cells of the integers 0 ... GROUP_KEYS_SMALL - 1, as group_keys_find() does. The array
-** lives as long as the table.
+** Returns the cells of the integers 0 ... GROUP_KEYS_SMALL - 1, as group_keys_find() does. The
+** array lives as long as the table.
 */
 #define GROUP_KEYS_SMALL 4096
 const int *group_keys_small(const struct group_keys *cells);
@@ -39,9 +39,9 @@ const int *group_keys_small(const struct group_keys *cells);
 int group_keys_find(const struct group_keys *cells, struct identity key);
 
 /*
-** Short texts are found without a hash if they were seen shortly before. group_keys_recall() returns
-** the cell of a text that group_keys_note() has stored, or CELL_NEW. The cell depends on the bytes
-** alone.
+** Short texts are found without a hash if they were seen shortly before. group_keys_recall()
+** returns the cell of a text that group_keys_note() has stored, or CELL_NEW. The cell depends on
+** the bytes alone.
 */
 int group_keys_recall(const struct group_keys *cells, const void *bytes, size_t size);
 void group_keys_note(struct group_keys *cells, const void *bytes, size_t size, int cell);

@@ -85,8 +85,8 @@ int ways_is_largest(const struct ways *ways, const struct cross_table *table);
 int64_t ways_full(const struct ways *ways);
 
 /*
-** Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The cell
-** is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ...
+** Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The
+** cell is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ...
 */
 void ways_full_keys(const struct ways *ways, int64_t cell, int *keys);
 

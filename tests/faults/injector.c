@@ -508,7 +508,7 @@ static const struct chapter story[] = {
     {"SELECT dp_init()", ANY, BASE, 0, 0},
     {"SELECT dp_init('{\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 2000, 1e-6)", ANY, BASE, 0, 0},
-    {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 4, 0, 0},
+    {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 5, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('y', 1e-3, 1, 0, 'pure')", ANY, BASE, 0, 0},
     {"SELECT dp_count('a', x, 2, u, 'new') FROM t", 4, BASE + 1, 0, 0},

@@ -4,7 +4,10 @@ tests compare with cross_table_reference.py, which uses dense linear algebra and
 import itertools
 import json
 import math
+import os
+import pathlib
 import random
+import shutil
 import sqlite3
 
 import numpy
@@ -16,6 +19,7 @@ from conftest import make_ledger, refused, strict_json
 from fixed_noise import run_fixed
 from noise_helpers import connect, one, quick_path
 
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SMALL = {"ward": ["A", "B", "C", "D", "E"], "age": ["0-17", "18-64", "65-79", "80+"], "sex": ["F", "M"]}
 ODD = {'a "b"': ["x.y", "ä'", 'q"'], "n": [1, "1.5", None], "one": ["only"], "yes": ["0", "1"]}
 
@@ -312,6 +316,34 @@ def test_noise_has_the_stated_variance_at_two_tiers():
         covariance = (inner[:, 0] * outer[:, 0]).mean()
         error = inner[0, 1] * math.hypot(math.sqrt(2) * inner[0, 1], math.sqrt(outer[0, 1] ** 2 - inner[0, 1] ** 2)) / math.sqrt(n)
         assert abs(covariance - inner[0, 1] ** 2) < 7 * 1.2 * error
+
+
+def test_star_has_the_promised_widths(tmp_path):
+    """Grade 2 of STAR, four attributes, a tier of epsilon 3 for 24 releases: the 95% intervals of all 11 tables are from ±28 to ±34, as
+    planned, and the exact counts lie where the standard deviations say."""
+    path = tmp_path / "star.db"
+    shutil.copy(BUILD / "star.db", path)
+    db = connect(str(path))
+    make_ledger(db, "{}", "star, student_id")
+    one(db, "SELECT dp_tier('t', dp_rate(3.0, 1e-6, 24), 3.0, 1e-6, 'gdp')")
+    columns = ("school_id", "class_type", "sex", "lunch")
+    keys = {c: [k for (k,) in db.execute(f"SELECT DISTINCT {c} FROM star WHERE grade = '2' AND {c} <> ''")] for c in columns}
+    listed = " AND ".join(f"{c} IN ({', '.join(map(repr, keys[c]))})" for c in columns)
+    assert one(db, f"SELECT count(*) FROM star WHERE grade = '2' AND {listed}") == 6491
+    text = options(keys, 2, name="r")
+    plan = strict_json(one(db, "SELECT dp_plan('t', 'group_count', NULL, ?)", text))
+    planned = {tuple(table["table"]): table["half_width"] for table in plan["tables"]}
+    assert len(planned) == 11 and all(27.5 <= width < 34.5 for width in planned.values())
+    one(db, "SELECT dp_release('t', 'group_count', ?, ?)", f"SELECT {', '.join(columns)} FROM star WHERE grade = '2'", text)
+    for table, width in planned.items():
+        names = ", ".join(table) or "1"
+        found = db.execute(f"SELECT key, value, stddev, low, high FROM dp_table('r', 't'{', ?' * len(table)})", table).fetchall()
+        exact = {reference.key(keys, table, row[:len(table)]): row[-1] for row in
+                 db.execute(f"SELECT {names}, count(*) FROM star WHERE grade = '2' AND {listed} GROUP BY {names}")}
+        assert len(found) == math.prod(len(keys[c]) for c in table)
+        for key, value, stddev, low, high in found:
+            assert abs(value - exact.get(key, 0)) < 8 * stddev and 1.9599 * stddev == pytest.approx(width, rel=2e-3)
+            assert high - value == pytest.approx(width, rel=2e-3) or low == 0
 
 
 # ---- averages ---------------------------------------------------------------------------------------------------------
