@@ -119,7 +119,10 @@ static void append_share(sqlite3_str *text, enum share share, double clip, const
 /* Says what becomes of a unit that has rows in many groups, and which groups are left out. */
 static void append_groups(sqlite3_str *text, const struct ledger_release *release,
                           const char *unit) {
-  if (unit) sqlite3_str_appendall(text, " (one in many groups counts less in each)");
+  if (unit && release->ways)
+    sqlite3_str_appendall(text, " (one with rows in many cells counts less in each)");
+  if (unit && !release->ways)
+    sqlite3_str_appendall(text, " (one in many groups counts less in each)");
   if (release->max_groups > 0 && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);
   if (release->max_groups > 0) sqlite3_str_appendall(text, ", only groups that are large enough");
@@ -139,7 +142,7 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   }
   append_what(text, words[i].what, release, unit);
   append_range(text, release);
-  if (is_grouped) sqlite3_str_appendall(text, " in each group");
+  if (is_grouped) sqlite3_str_appendall(text, release->ways ? " in each cell" : " in each group");
   append_share(text, words[i].share, release->clip, unit);
   if (is_grouped) append_groups(text, release, unit);
   if (is_shrunk && release->theta != 0) {

@@ -38,8 +38,8 @@ enum { RELEASE, TIER, ATTRIBUTES, ABOUT_TEXT, DAY, TIER_NUMBER, KEYS, CAPTION };
 
 /*
 ** The cells of the table ?1 (attributes) of the release ?2 at the tier ?3, whose keys are ?4, with
-** its margins: the label of the row and of the column (NULL: all), and the figure. A row has a key
-** for every attribute but the last, or for none (the bottom margin).
+** all its margins: the label of the row and of the column (NULL: all), and the figure. A row has a
+** key or "all" for every attribute but the last; the bottom margin has "all" for each of them.
 */
 static const char cells_sql[] =
     "WITH attribute AS (SELECT key AS at, value AS name, key = json_array_length(?1) - 1 AS is_last"
@@ -47,10 +47,12 @@ static const char cells_sql[] =
     " place AS (SELECT a.at, a.is_last, k.key AS place, k.value AS label, a.name"
     "  FROM attribute a, json_each(?4) o, json_each(o.value) k WHERE o.key = a.name),"
     " cell AS (SELECT v.key, v.display,"
-    "  (SELECT group_concat(label, ', ') FROM (SELECT p.label FROM json_each(v.key) e JOIN place p"
-    "   ON p.name = e.key AND p.label = e.value AND NOT p.is_last ORDER BY p.at)) AS row,"
-    "  (SELECT group_concat(printf('%08d', p.place), '') FROM json_each(v.key) e JOIN place p"
-    "   ON p.name = e.key AND p.label = e.value AND NOT p.is_last) AS row_at,"
+    "  (SELECT group_concat(label, ', ') FROM (SELECT ifnull(p.label, 'all') AS label"
+    "   FROM attribute a LEFT JOIN json_each(v.key) e ON e.key = a.name LEFT JOIN place p"
+    "   ON p.name = e.key AND p.label = e.value WHERE NOT a.is_last ORDER BY a.at)) AS row,"
+    "  (SELECT group_concat(place, '') FROM (SELECT printf('%08d', ifnull(p.place, 99999999)) AS"
+    "   place FROM attribute a LEFT JOIN json_each(v.key) e ON e.key = a.name LEFT JOIN place p"
+    "   ON p.name = e.key AND p.label = e.value WHERE NOT a.is_last ORDER BY a.at)) AS row_at,"
     "  (SELECT count(*) FROM json_each(v.key) e JOIN attribute a ON a.name = e.key"
     "   WHERE NOT a.is_last) AS row_size,"
     "  (SELECT p.label FROM json_each(v.key) e JOIN place p ON p.name = e.key AND p.label = e.value"
@@ -59,9 +61,8 @@ static const char cells_sql[] =
     "   AND p.is_last) AS column_at"
     "  FROM dp_value v WHERE v.release = ?2 AND v.tier = ?3 AND NOT EXISTS (SELECT 1 FROM"
     "   json_each(v.key) e WHERE e.key NOT IN (SELECT name FROM attribute)))"
-    " SELECT row, column, display FROM cell"
-    " WHERE row_size IN (0, json_array_length(?1) - 1)"
-    " ORDER BY row_at IS NULL, row_at, column_at IS NULL, column_at";
+    " SELECT iif(row_size = 0, NULL, row), column, display FROM cell"
+    " ORDER BY row_at, column_at IS NULL, column_at";
 
 /* Whether a table has too many cells: the product of the numbers of keys of its attributes. */
 static const char size_sql[] =

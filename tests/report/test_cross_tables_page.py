@@ -60,13 +60,13 @@ def check(db, caption, table, attributes, tier):
     shown = dict(db.execute("SELECT key, display FROM dp_value WHERE tier = ?", (tier,)))
     *first, last = attributes
     assert table[0] == ["", *KEYS[last], "all"]
-    rows = list(itertools.product(*(KEYS[name] for name in first))) + ([None] if first else [])
-    assert [row[0] for row in table[1:]] == [", ".join(row) if row else "all" for row in rows] or not first
-    for row, line in zip(rows, table[1:]):
-        for column, text in zip([*KEYS[last], None], line[1:]):
-            cell = dict(zip(first, row)) if row else {}
-            cell = {**cell, **({last: column} if column else {})}
-            key = json.dumps({name: cell[name] for name in KEYS if name in cell}, separators=(",", ":"))
+    rows = list(itertools.product(*([*KEYS[name], None] for name in first)))
+    labels = ["all" if not any(row) else ", ".join(key or "all" for key in row) for row in rows]
+    assert [row[0] for row in table[1:]] == labels
+    for row, line in zip(rows, table[1:], strict=True):
+        for column, text in zip([*KEYS[last], None], line[1:], strict=True):
+            cell = {**dict(zip(first, row)), last: column}
+            key = json.dumps({name: cell[name] for name in KEYS if cell.get(name)}, separators=(",", ":"))
             assert text == shown[key], (caption, key)
 
 

@@ -88,6 +88,8 @@ WORDS = [
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient" + IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient" + IN_GROUPS
      + ", at most 4 groups of each patient, only groups that are large enough"),
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient"
+     " (one with rows in many cells counts less in each)"),
     ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient" + IN_GROUPS),
     ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
      "average of values from 0 to 60 in each group, each patient counts once" + IN_GROUPS),
