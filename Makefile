@@ -353,13 +353,20 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# Builds a program whose noise is the same in every run, a loadable extension whose noise and clock are the same in every
-# run, and a loadable extension for which every version of SQLite is too new for proofs (ext/query/program.h).
-fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/ceiling/diffuse.so
+# Builds a program whose noise is the same in every run, and three loadable extensions: one whose noise and clock are the same in
+# every run, one for which every version of SQLite is too new for proofs (ext/query/program.h), and one whose guard has no
+# authorizer (ext/functions/public_tables.h).
+fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/ceiling/diffuse.so $(BUILD)/bare/diffuse.so
 $(BUILD)/ceiling/diffuse.so: ext/query/program.c $(filter-out %/query/program.o,$(OBJECTS))
 	@echo CC $<
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) -DNEWEST_SQLITE=3033 $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm
+
+BARE = ext/functions/public_tables.c ext/functions/tier_guard.c
+$(BUILD)/bare/diffuse.so: $(BARE) $(filter-out %/functions/public_tables.o %/functions/tier_guard.o,$(OBJECTS))
+	@echo CC $(BARE)
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) -DGUARD_AUTHORIZERS=0 $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm
 
 $(BUILD)/fixed.so: tests/fixed/extension.c tests/fixed/noise.h $(filter-out %/noise/entropy.o,$(OBJECTS))
 	@echo CC $<

@@ -45,6 +45,7 @@ static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const st
   return going;
 }
 
+/* Checks the number of names that dp_protect() got. */
 static int check_protection(const struct ledger *ledger, const struct ledger_declaration *asked,
                             struct error *error) {
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
@@ -58,41 +59,56 @@ static int check_protection(const struct ledger *ledger, const struct ledger_dec
 }
 
 /*
+** Replaces the names of the column and the parent by those of the schema and the policy. A name
+** that neither of them knows may be the value of a row, so no error shows it.
+*/
+static int find_names(struct ledger_declaration *asked, const struct table_facts *facts,
+                      const struct ledger_policy *policy, struct error *error) {
+  int column = asked->unit_column ? table_column_find(facts, asked->unit_column) : -1;
+  if (asked->unit_column && column < 0)
+    return error_set(error, "table '%s' has no such column", facts->name);
+  if (column >= 0) asked->unit_column = facts->columns[column].name;
+  if (!asked->parent) return 1;
+  if (sqlite3_stricmp(asked->parent, facts->name) == 0)
+    return error_set(error, "table '%s' cannot be its own parent: links must not be a cycle",
+                     facts->name);
+  const struct ledger_declaration *parent = ledger_policy_find(policy, asked->parent);
+  if (!parent || parent->role != POLICY_PROTECTED)
+    return error_set(error, "the parent is not protected yet (protect it first)");
+  asked->parent = parent->table;
+  return 1;
+}
+
+/* Checks the links and the unit of a table that is to be protected. */
+static int check_route(sqlite3 *db, const struct ledger_policy *policy,
+                       const struct ledger_declaration *asked, struct error *error) {
+  struct route route = {.count = 0};
+  int going = route_find(&route, db, policy, asked, error);
+  for (int i = 1; i < route.count && going; i++)
+    if (strcmp(route.tables[i].name, route.tables[0].name) == 0)
+      going = error_set(error, "the links of table '%s' are a cycle", route.tables[0].name);
+  if (going && route.count == 1 && route.unit >= 0) going = check_alike(db, policy, &route, error);
+  route_clear(&route);
+  return going;
+}
+
+/*
 ** Checks and records one declaration inside a transaction. The ledger gets the names as the schema
 ** spells them.
 */
 static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  sqlite3 *db = host->collector.db;
   struct ledger_policy policy = {0, 0};
-  struct route route = {.count = 0};
   struct table_facts facts = {.unique = -1};
-  int going = 1;
-  if (!ledger_policy_read(host->session.ledger, &policy)) {
-    going = 0;
-  } else if (asked.role == POLICY_PUBLIC) {
-    going = table_facts_read(&facts, host->collector.db, asked.table, error);
-    if (going) asked.table = facts.name;
-  } else {
-    going = check_protection(host->session.ledger, &asked, error);
-    if (going && asked.parent && sqlite3_stricmp(asked.parent, asked.table) == 0)
-      going = error_set(error, "table '%s' cannot be its own parent: links must not be a cycle",
-                        asked.table);
-    if (going) going = route_find(&route, host->collector.db, &policy, &asked, error);
-    for (int i = 1; i < route.count && going; i++)
-      if (strcmp(route.tables[i].name, route.tables[0].name) == 0)
-        going = error_set(error, "the links of table '%s' are a cycle", route.tables[0].name);
-    if (going && route.count == 1 && route.unit >= 0)
-      going = check_alike(host->collector.db, &policy, &route, error);
-    if (going) {
-      const struct table_facts *first = &route.tables[0];
-      int column = route.count > 1 ? route.links[0] : route.unit;
-      asked.table = first->name;
-      if (column >= 0) asked.unit_column = first->columns[column].name;
-      if (asked.parent) asked.parent = route.tables[1].name;
-    }
-  }
-  if (going && !ledger_policy_declare(host->session.ledger, &asked)) going = 0;
+  int going =
+      ledger_policy_read(ledger, &policy) && table_facts_read(&facts, db, asked.table, error);
+  if (going) asked.table = facts.name;
+  if (going && asked.role == POLICY_PROTECTED)
+    going = check_protection(ledger, &asked, error) && find_names(&asked, &facts, &policy, error) &&
+            check_route(db, &policy, &asked, error);
+  if (going) going = ledger_policy_declare(ledger, &asked);
   ledger_policy_free(&policy);
-  route_clear(&route);
   table_facts_clear(&facts);
   return going;
 }

@@ -15,6 +15,14 @@
 
 #include "ledger/policy.h"
 
+/*
+** 0 in a build for tests, which shows that no secret depends on the authorizers of a guarded
+** connection and of its private connection.
+*/
+#ifndef GUARD_AUTHORIZERS
+#define GUARD_AUTHORIZERS 1
+#endif
+
 /* The name of the module in the text of the virtual tables. */
 #define PUBLIC_TABLE_MODULE "dp_public_table"
 

@@ -71,6 +71,18 @@ def test_no_error_shows_an_argument(name, arguments, tmp_path, monkeypatch):
     assert refusals > arguments or (name, 0) in SHOWN
 
 
+@pytest.mark.parametrize("terms", ["{}", '{"protects":"row"}'])
+@pytest.mark.parametrize("call", ["protect(?)", "protect(?, 'unit')", "protect('other', ?)", "protect('other', 'unit', ?)", "protect('other', ?, 't')",
+                                  "public(?)", "public('other', ?)"])
+def test_no_declaration_shows_an_unknown_name(terms, call):
+    """Names that the schema and the policy know may be shown. The other arguments are right here."""
+    db = connect()
+    db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, unit); CREATE TABLE other(unit, x)")
+    make_ledger(db, terms, "t" if "row" in terms else "t, unit")
+    assert TEXT not in refused(db, f"SELECT dp_{call}", TEXT)
+    assert one(db, "SELECT count(*) FROM dp_policy") == 1
+
+
 def test_each_kind_of_error_shows_the_type():
     """Tests the most likely mistake by hand: the identifier of a patient in the place of a bound."""
     db = story()
