@@ -25,18 +25,18 @@ PATIENCE = 600  # seconds; a process that runs longer than this has hung, even o
 TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
 
 
-def load(connection):
+def load(connection, extension=EXTENSION):
     connection.enable_load_extension(True)
-    connection.load_extension(EXTENSION)
+    connection.load_extension(extension)
     connection.enable_load_extension(False)
     return connection
 
 
-def connect(path=":memory:", **options):
+def connect(path=":memory:", extension=EXTENSION, **options):
     """Returns a connection with the extension. The test begins and ends transactions itself."""
     options.setdefault("isolation_level", None)
     options.setdefault("check_same_thread", False)
-    return load(sqlite3.connect(str(path), **options))
+    return load(sqlite3.connect(str(path), **options), extension)
 
 
 def one(connection, sql, *parameters):

@@ -274,12 +274,13 @@ static sqlite3 *open_again(sqlite3 *db, int mutex, struct error *error) {
 }
 
 /*
-** Takes away from the connection what SQL could use to open the file again, and all virtual tables.
+** Takes away from the connection what SQL could use to open the file again, and virtual tables.
 ** SQLite would crash if a virtual table that has no entry in the schema was used before and after
-** its database is replaced.
+** its database is replaced. The two modules that stay make no such tables, and SQLite's functions
+** fts3_tokenizer() and fts5() use memory that their removal would free.
 */
 static void disarm(sqlite3 *db, struct tier_guard *guard) {
-  const char *kept[] = {PUBLIC_TABLE_MODULE, 0};
+  const char *kept[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 0};
   sqlite3_drop_modules(db, kept);
   sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "query/interrupts.h"
+
 SQLITE_EXTENSION_INIT3
 
 /*
@@ -167,8 +169,7 @@ int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
   sqlite3_stmt *row = 0;
   int old = sqlite3_libversion_number() < 3038000;
   memset(functions, 0, sizeof *functions);
-  if (sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0) != SQLITE_OK)
-    return sqlite3_errcode(db);
+  sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0);
   while (sqlite3_step(row) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(row, 0);
     int place = name ? place_of(name) : -1;
@@ -181,7 +182,9 @@ int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
   }
   for (int i = 0; i < LIST_COUNT; i++)
     if (replaced[i]) functions->own[i] = 0;
-  return sqlite3_finalize(row);
+  int rc = row ? sqlite3_finalize(row) : sqlite3_errcode(db);
+  if (rc != SQLITE_OK) interrupt_pass_on(db);
+  return rc;
 }
 
 int function_is_allowed(const struct allowed_functions *functions, const char *name) {

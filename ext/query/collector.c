@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "query/unit_map.h"
+
 SQLITE_EXTENSION_INIT3
 
 /*
@@ -18,7 +20,13 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  if (!rows_add(collection->rows, argv)) sqlite3_result_error_nomem(context);
+  if (rows_add(collection->rows, argv)) return;
+  const struct unit_map *map = collection->rows->map;
+  if (map && map->rc != SQLITE_OK) {
+    sqlite3_result_error_code(context, map->rc);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
 }
 
 static void collect_final(sqlite3_context *context) {

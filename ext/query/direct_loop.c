@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
+#include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -233,6 +234,7 @@ int direct_loop_open(struct direct_loop *loop, struct collector *collector,
   int open = sql && is_proved_whole(loop, sql) &&
              sqlite3_prepare_v2(collector->db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
              unit_map_open(&loop->map, collector->db, &table->route, &error);
+  if (!open) interrupt_pass_on(collector->db);
   error_clear(&error); /* the evaluator reports this error, too, or needs no map */
   sqlite3_free(sql);
   if (open && has_readers) open_range(loop, evaluator, &text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
+#include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -152,7 +153,7 @@ static int is_strict_table(sqlite3 *db, const char *name) {
   if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
       sqlite3_column_count(row) >= 6 && sqlite3_step(row) == SQLITE_ROW)
     strict = sqlite3_column_int(row, 5);
-  sqlite3_finalize(row);
+  if (sqlite3_finalize(row) != SQLITE_OK || !row) interrupt_pass_on(db);
   sqlite3_free(sql);
   return strict;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "query/interrupts.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* ---- the instructions ------------------------------------------------------------------------ */
@@ -139,9 +141,11 @@ void program_read(struct program *program, sqlite3 *db, const char *sql) {
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   int whole = rc == SQLITE_OK && sqlite3_column_count(row) >= 7;
   while (whole && (rc = sqlite3_step(row)) == SQLITE_ROW) whole = add_instruction(program, row);
-  sqlite3_finalize(row); /* after an error, the program becomes empty */
+  sqlite3_finalize(row); /* its error is that of the last call */
   sqlite3_free(text);
-  if (!whole || rc != SQLITE_DONE) program_clear(program);
+  if (whole && rc == SQLITE_DONE) return;
+  interrupt_pass_on(db);
+  program_clear(program);
 }
 
 void program_clear(struct program *program) {
@@ -379,7 +383,8 @@ static const char *public_table(sqlite3 *db, const struct ledger_policy *policy,
     const struct ledger_declaration *declaration = ledger_policy_find(policy, name);
     if (declaration && declaration->role == POLICY_PUBLIC) found = declaration->table;
   }
-  sqlite3_finalize(row); /* after an error, the table is not known to be public */
+  /* After an error, the table is not known to be public. */
+  if (sqlite3_finalize(row) != SQLITE_OK || !row) interrupt_pass_on(db);
   sqlite3_free(sql);
   return found;
 }

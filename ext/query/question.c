@@ -79,8 +79,8 @@ static int read_policy(struct question *question) {
 */
 static int begin(struct question *question, struct error *error) {
   sqlite3 *db = question->collector->db;
-  int going =
-      unit_loop_prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun, error);
+  int going = unit_loop_prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, "",
+                                &question->begun, error);
   if (!going) return 0;
   int rc = sqlite3_step(question->begun);
   if (rc == SQLITE_ROW) return 1;
@@ -102,7 +102,7 @@ static int lock_tables(const struct question *question, struct evaluator *evalua
     for (int j = 0; j < route->count; j++) {
       char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
       sqlite3_stmt *row = 0;
-      int going = sql ? unit_loop_prepare(db, sql, 1, &row, error) : out_of_memory(error);
+      int going = sql ? unit_loop_prepare(db, sql, 1, "", &row, error) : out_of_memory(error);
       sqlite3_free(sql);
       if (going) sqlite3_step(row);
       if (sqlite3_finalize(row) != SQLITE_OK)
@@ -242,6 +242,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   question->collector = collector;
   question->ledger = ledger;
   question->loop.db = collector->db;
+  question->loop.after = "";
   question->loop.by_row = ledger_protects(ledger) == LEDGER_ROWS;
   *out = question;
   lift_limits(question);
@@ -269,7 +270,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = prepare_streams(question, error);
   if (going) going = unit_loop_prepare_helpers(&question->loop, error);
   return going &&
-         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
+         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);
 }
 
 void question_close(struct question *question) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "query/rowid_ranges.h"
+#include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -29,8 +30,10 @@ static int prepare(void *context, const struct reader *reader) {
   struct range_reader *own = &reading->list[reader->number];
   sqlite3 *db = reader->collector->db;
   own->collection = (struct collection){.rows = reader->rows, .columns = query->columns};
-  return (reader->number == 0 || query->is_proved(query->context, db)) &&
-         sqlite3_prepare_v2(db, query->text, -1, &own->statement, 0) == SQLITE_OK;
+  int prepared = (reader->number == 0 || query->is_proved(query->context, db)) &&
+                 sqlite3_prepare_v2(db, query->text, -1, &own->statement, 0) == SQLITE_OK;
+  if (!prepared) interrupt_pass_on(db);
+  return prepared;
 }
 
 static int open_rows(void *context, const struct reader *reader, struct error *error) {

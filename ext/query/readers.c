@@ -8,6 +8,7 @@
 #include "os/file.h"
 #include "os/thread.h"
 #include "query/private_connection.h"
+#include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -92,7 +93,8 @@ static int64_t version(sqlite3 *db) {
   if (sqlite3_prepare_v2(db, "PRAGMA data_version", -1, &row, 0) == SQLITE_OK &&
       sqlite3_step(row) == SQLITE_ROW)
     version = sqlite3_column_int64(row, 0);
-  sqlite3_finalize(row); /* after an error, the version is -1 */
+  sqlite3_finalize(row);
+  if (version < 0) interrupt_pass_on(db);
   return version;
 }
 

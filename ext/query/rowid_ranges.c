@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "query/interrupts.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* A table and a name of its rowid. */
@@ -22,6 +24,7 @@ static int end_of(const struct place *place, const char *order, sqlite3_stmt **r
   int found = sql && sqlite3_prepare_v2(place->db, sql, -1, row, 0) == SQLITE_OK &&
               sqlite3_step(*row) == SQLITE_ROW && sqlite3_column_type(*row, 0) == SQLITE_INTEGER;
   if (found) *rowid = sqlite3_column_int64(*row, 0);
+  if (!found) interrupt_pass_on(place->db);
   sqlite3_free(sql);
   return found;
 }
@@ -49,7 +52,8 @@ static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
   int found =
       sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
   if (found) *rowid = sqlite3_column_int64(statement, 0);
-  sqlite3_reset(statement); /* after an error, the part stays whole */
+  /* After an error, the part stays whole. */
+  if (sqlite3_reset(statement) != SQLITE_OK) interrupt_pass_on(sqlite3_db_handle(statement));
   return found;
 }
 
@@ -63,7 +67,8 @@ static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare
   char *sql =
       sqlite3_mprintf("SELECT %s FROM main.\"%w\" WHERE %s %s ?1 ORDER BY %s%s LIMIT 1",
                       place->rowid, place->table, place->rowid, compare, place->rowid, order);
-  if (sql) sqlite3_prepare_v2(place->db, sql, -1, &statement, 0);
+  if (sql && sqlite3_prepare_v2(place->db, sql, -1, &statement, 0) != SQLITE_OK)
+    interrupt_pass_on(place->db);
   sqlite3_free(sql);
   return statement;
 }

@@ -122,11 +122,11 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   return sqlite3_str_finish(sql);
 }
 
-int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
-                      struct error *error) {
+int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, const char *after,
+                      sqlite3_stmt **statement, struct error *error) {
   if (!sql) return error_set_memory(error);
   if (sqlite3_prepare_v2(db, sql, -1, statement, 0) != SQLITE_OK)
-    return error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
+    return error_set(error, "cannot read for the question: %s%s", sqlite3_errmsg(db), after);
   if (sqlite3_column_count(*statement) == columns) return 1;
   return error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
 }
@@ -138,14 +138,16 @@ int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *s
   sqlite3_finalize(stream->row); /* a statement of before, which has not run */
   stream->row = 0;
   stream->is_cut = is_cut(loop, stream->table, order);
-  int going = unit_loop_prepare(loop->db, sql, columns + 2 + stream->is_cut, &stream->row, error);
+  int going = unit_loop_prepare(loop->db, sql, columns + 2 + stream->is_cut, loop->after,
+                                &stream->row, error);
   sqlite3_free(sql);
   return going;
 }
 
 static int make_nothing(struct unit_loop *loop, struct error *error) {
   sqlite3_stmt *row = 0;
-  if (!unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1, &row, error))
+  if (!unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1, loop->after, &row,
+                         error))
     return 0;
   if (sqlite3_step(row) == SQLITE_ROW)
     loop->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
@@ -157,7 +159,7 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
   const char *collation = collation_name(loop->collation);
   char *sql =
       sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
-  int going = unit_loop_prepare(loop->db, sql, 1, &loop->compare, error);
+  int going = unit_loop_prepare(loop->db, sql, 1, loop->after, &loop->compare, error);
   sqlite3_free(sql);
   return going && make_nothing(loop, error);
 }

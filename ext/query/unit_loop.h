@@ -60,11 +60,11 @@ enum unit_order {
 
 /*
 ** unit_loop_prepare() compiles one of the question's own statements, which must give `columns`
-** columns. unit_loop_prepare_stream() compiles the statement that reads the table of a stream. Both
-** return 1, or 0 with the error set.
+** columns. An error message ends with `after`. unit_loop_prepare_stream() compiles the statement
+** that reads the table of a stream. Both return 1, or 0 with the error set.
 */
-int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
-                      struct error *error);
+int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, const char *after,
+                      sqlite3_stmt **statement, struct error *error);
 int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
                              enum unit_order order, struct error *error);
 

@@ -20,17 +20,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/sql"))
 
 from conftest import EXTENSION, connect, one  # noqa: E402
-from guard_helpers import create  # noqa: E402
-from guard_statements import READ, REFUSED, USING  # noqa: E402
+from guard_helpers import BARE, create  # noqa: E402
+from guard_statements import REFUSED  # noqa: E402
+from test_guard_secrecy import CHANGES, SIDES, STATEMENTS, change  # noqa: E402
 
 PYTHON, NEWER = ROOT / "build/datasette/bin/python", ROOT / "build/datasette-1/bin/python"
 pytestmark = [pytest.mark.alarm(0), pytest.mark.skipif(not PYTHON.exists(), reason="no Datasette (make deps-datasette)")]
 
 
-def package(folder):
+def package(folder, extension=EXTENSION):
     """Writes the package as pip installs it, with the extension of this build."""
     shutil.copytree(ROOT / "ext/packages/python/sqlite_diffuse", folder / "sqlite_diffuse")
-    shutil.copy(f"{EXTENSION}.so", folder / "sqlite_diffuse/diffuse.so")
+    shutil.copy(f"{extension}.so", folder / "sqlite_diffuse/diffuse.so")
     start = folder / "sqlite_diffuse/__init__.py"
     start.write_text(start.read_text().replace("@LOADABLE@", "diffuse.so").replace("@VERSION@", "0"))
     points = tomllib.loads((ROOT / "ext/packages/python/pyproject.toml").read_text())["project"]["entry-points"]["datasette"]
@@ -162,28 +163,38 @@ def test_no_statement_gets_out(server):
     assert server.rows("SELECT count(*) FROM dp_charge") == [[2]]
 
 
-def test_nothing_depends_on_one_person_after_changes_of_the_schema(folder):
-    """Two databases that differ in one person give the same, before and after another connection changes their schemas."""
+@pytest.mark.parametrize("extension", [EXTENSION, BARE], ids=["whole", "bare"])
+@pytest.mark.parametrize("part", [slice(None, None, 20), pytest.param(slice(None), marks=pytest.mark.slow)])
+def test_nothing_depends_on_what_is_secret_after_changes_of_the_schema(tmp_path, part, extension):
+    """Databases that differ in one person, in an undeclared table or in inner tiers give the same, before and after another process
+    changes their schemas, with and without the guard's authorizer."""
     # Whether a thread of Datasette has opened its empty database `temp` depends on the statements it has got.
-    statements = [s for s in READ + USING if "EXPLAIN" not in s and "database_list" not in s][::7] + REFUSED[::60]
-    assert len(statements) > 50
-    paths = {name: folder / f"apart from {name}" / f"{name}.db" for name in ("left", "right")}  # the marker of a copy finds no other ledger
-    for path in paths.values():
+    statements = [s for s in STATEMENTS if "database_list" not in s and "TEMP" not in s]
+    assert len(statements) >= 200
+    paths = {name: tmp_path / f"apart from {name}" / f"{name}.db" for name in ("left", *SIDES)}  # the marker of a copy finds no other ledger
+    for name, path in paths.items():
         path.parent.mkdir()
-    create(paths["left"]).close()
-    for end in ("", "-ledger"):
-        shutil.copy(f"{paths['left']}{end}", f"{paths['right']}{end}")
-    for path in paths.values():
+        if name == "left":
+            create(path).close()
+            continue
+        for end in ("", "-ledger"):
+            shutil.copy(f"{paths['left']}{end}", f"{path}{end}")
+    for name, path in paths.items():
         one(connect(path), "SELECT count(*) FROM dp_tier")
-    connect(paths["right"]).execute("DELETE FROM visit WHERE patient = 7")
-    server = Server(folder, {name: {"tier": "public"} for name in paths}, *paths.values())
+        if name in SIDES:
+            SIDES[name](connect(path))
+    package(tmp_path, extension)
+    server, answers = Server(tmp_path, {name: {"tier": "public"} for name in paths}, *paths.values()), 0
     try:
-        for change in ("SELECT 1", "CREATE TABLE aside(minutes)", "ALTER TABLE visit ADD COLUMN extra", "ANALYZE", "DROP TABLE aside", "VACUUM"):
+        for i, change_ in enumerate(["SELECT 1", *CHANGES]):
             for path in paths.values():
-                connect(path).execute(change).fetchall()
-            left, right = ([server.rows(s, name) for s in statements] for name in ("left", "right"))
-            assert left == right, change
-            assert sum(isinstance(rows, list) and rows != [] for rows in left) > 20
+                change(path, change_)
+            asked = statements[i % (part.step or 1)::part.step]
+            left, *others = ([server.rows(s, name) for s in asked] for name in paths)
+            for side, right in zip(SIDES, others):
+                assert left == right, (side, change_, [x for x in zip(asked, left, right) if x[1] != x[2]])
+            answers += sum(isinstance(rows, list) and rows != [] for rows in left)
+        assert answers > len(asked)
     finally:
         server.close()
 

@@ -1,15 +1,17 @@
 """Makes databases with a policy and publications, and guarded connections to these databases."""
 
 import json
+import pathlib
 import re
 import shutil
 import sqlite3
 
 import pytest
 
-from conftest import connect, one
+from conftest import connect, EXTENSION, one
 from guard_statements import SCHEMA
 
+BARE = str(pathlib.Path(EXTENSION).parent / "bare/diffuse")  # the build whose guard has no authorizer
 TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.002, 3.0, 1e-6)]
 
 

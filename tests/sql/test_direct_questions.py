@@ -195,6 +195,47 @@ def test_an_interrupt_ends_a_direct_question():
     assert one(db, sql % "again") > 200
 
 
+@pytest.mark.parametrize("means", ["progress handler", "interrupt"])
+@pytest.mark.parametrize("sql, threads", [("SELECT minutes FROM visit", 0), ("SELECT minutes FROM visit", 2), ("SELECT rowid FROM visit", 0), ("SELECT beds FROM visit JOIN ward ON ward = name", 0),
+                                          ("SELECT result FROM exam", 0), ("SELECT sum(minutes) FROM visit", 0)])
+def test_a_single_interrupt_ends_a_question(tmp_path, sql, threads, means):
+    """A progress handler that returns 1 only once ends the question, whichever statement of the extension it meets: a loop, a proof, a
+    look-up of a link. So does sqlite3_interrupt(). If the question was charged, the error says so."""
+    db = connect(tmp_path / "db")
+    db.executescript(reference.SCHEMA)
+    db.executescript("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO visit(patient, ward, minutes) SELECT i % 50, 'a', 1 FROM n;"
+                     "INSERT INTO exam SELECT id, 'x', 1 FROM visit; INSERT INTO ward VALUES ('a', 1, 's')")
+    for call in ["dp_init()", *reference.POLICY, "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+        db.execute("SELECT " + call).fetchall()
+    db.execute(f"PRAGMA threads = {threads}")
+    ask_, charges = "SELECT dp_release('t', 'sum', ?, '{\"clip\":50}')", "SELECT count(*) FROM dp_charge"
+    calls, charged, number = 0, 0, random.Random(sql).randrange(20)
+
+    def handler():
+        nonlocal calls
+        calls += 1
+        if calls == number + 1 and means == "interrupt":
+            db.interrupt()
+        return calls == number + 1 and means != "interrupt"
+    while True:
+        calls, before = 0, one(db, charges)
+        db.set_progress_handler(handler, 40)
+        try:
+            db.execute(ask_, (sql,)).fetchall()
+            message = ""
+        except sqlite3.OperationalError as error:
+            message = str(error)
+        db.set_progress_handler(None, 0)
+        if calls <= number:
+            break
+        assert "interrupted" in message, number
+        spent = one(db, charges) - before
+        assert spent == 0 or message == "interrupted" or message.endswith("interrupted (the charge stays)"), message
+        charged += spent
+        number += 31
+    assert message == "" and charged > 1
+
+
 @pytest.mark.parametrize("linked", [False, True])
 @pytest.mark.parametrize("seed", range(int(os.environ.get("QUESTION_SEEDS", 3))))
 def test_random_questions_give_the_same_integers_on_every_path(tmp_path, seed, linked):
