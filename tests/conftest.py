@@ -59,12 +59,14 @@ def when_reading(connection, action):
 
 def once_charged(connection, path, action, condition="SELECT count(*) FROM dp_charge"):
     """Calls `action` once while a statement of this connection runs, as soon as the ledger meets the condition. SQLite then
-    interrupts the statement if `action` returns a true value."""
-    other, done = connect(path), []
+    interrupts the statement if `action` returns a true value. The ledger is read without the extension, which would wait for its lock."""
+    ledger, done = [], []
 
     def look():
         with contextlib.suppress(sqlite3.OperationalError):  # the ledger is locked for a moment
-            if not done and one(other, condition):
+            if not ledger:
+                ledger.append(sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True, timeout=0, isolation_level=None, check_same_thread=False))
+            if not done and one(ledger[0], condition):
                 done.append(True)
         if len(done) == 1:
             done.append(True)

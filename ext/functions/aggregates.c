@@ -165,7 +165,7 @@ static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
 */
 static int check_apart(struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
-  struct ledger_policy policy = {0, 0};
+  struct ledger_policy policy = {0};
   *tables = 0;
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
               ledger_policy_need(ledger, &policy);

@@ -308,7 +308,7 @@ static int check_table(void *context, const char *key, const char *type, sqlite3
 /* Checks that the tables that the question read have the same roles in this ledger (P6). */
 static int check_tables(const struct merge *merge, struct error *error) {
   struct ledger *ledger = merge->host->session.ledger;
-  struct checking checking = {{0, 0}, error};
+  struct checking checking = {.error = error};
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &checking.policy) &&
               ledger_policy_need(ledger, &checking.policy);
   ledger_rollback(ledger);

@@ -99,7 +99,7 @@ static int check_route(sqlite3 *db, const struct ledger_policy *policy,
 static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
   struct ledger *ledger = host->session.ledger;
   sqlite3 *db = host->collector.db;
-  struct ledger_policy policy = {0, 0};
+  struct ledger_policy policy = {0};
   struct table_facts facts = {.unique = -1};
   int going =
       ledger_policy_read(ledger, &policy) && table_facts_read(&facts, db, asked.table, error);

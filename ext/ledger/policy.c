@@ -44,7 +44,7 @@ static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
 }
 
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
-  *policy = (struct ledger_policy){0, 0};
+  *policy = (struct ledger_policy){.admits_views = !ledger->audience};
   if (!seal_trust_books(ledger)) return 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
   while (statement_row(ledger, row)) take_declaration(ledger, row, policy);
@@ -65,7 +65,7 @@ void ledger_policy_free(struct ledger_policy *policy) {
     sqlite3_free(policy->list[i].parent);
   }
   sqlite3_free(policy->list);
-  *policy = (struct ledger_policy){0, 0};
+  *policy = (struct ledger_policy){0};
 }
 
 const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,

@@ -21,6 +21,11 @@ struct ledger_declaration {
 struct ledger_policy {
   struct ledger_declaration *list; /* in the order in which they were declared */
   int count;
+  /*
+  ** 1: questions may name views. The members of a tier may not: nobody has declared what the text
+  ** of a view tells.
+  */
+  int admits_views;
 };
 
 /*

@@ -18,12 +18,12 @@ SQLITE_EXTENSION_INIT3
 */
 #define DONT_LOG 0x10
 
-#define MOST_TABLES    64
-#define MOST_OBJECTS   256  /* how many views a question may use, directly or through views */
-#define LONGEST_VALUE  1000000
+#define MOST_TABLES       64
+#define MOST_OBJECTS      256 /* how many views a question may use, directly or through views */
+#define LONGEST_VALUE     1000000
 #define MOST_INSTRUCTIONS 100000
-#define TICK           1000 /* the number of steps between two checks of the limit */
-#define TICKS_PER_LOOK 64   /* how many ticks pass between two checks for an interrupt */
+#define TICK              1000 /* the number of steps between two checks of the limit */
+#define TICKS_PER_LOOK    64   /* how many ticks pass between two checks for an interrupt */
 
 struct evaluator {
   sqlite3 *db, *host;
@@ -40,7 +40,7 @@ struct evaluator {
   int instructions; /* the number of instructions of the statement */
   double ticks, most_ticks;
   double most_bytes; /* the budget of one unit */
-  int counts_steps; /* this SQLite has a progress handler */
+  int counts_steps;  /* this SQLite has a progress handler */
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
@@ -49,7 +49,7 @@ struct evaluator {
   int is_utf8;     /* the encoding of the database is UTF-8 */
   sqlite3_value **results;
   size_t kept, room; /* `results` holds `kept` rows, and has room for `room` rows */
-  size_t count; /* the number of results, including those that were not kept */
+  size_t count;      /* the number of results, including those that were not kept */
   struct error error;
 };
 
@@ -313,12 +313,12 @@ static const char *missing_table(const char *message) {
 ** missing table before it optimises, so even a table that the optimiser would drop is added.
 */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
-  int is_view;
+  int is_view = 0;
   const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
   if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0)
     return error_set(error, "cannot compile sql: no such table: %s", name);
   if (declaration) return add_table(evaluator, declaration, error);
-  if (!add_view(evaluator, name, &is_view, error)) return 0;
+  if (evaluator->policy->admits_views && !add_view(evaluator, name, &is_view, error)) return 0;
   if (is_view) return 1;
   return error_set(error,
                    "table '%s' is neither protected nor public, so a question cannot read it "

@@ -148,8 +148,7 @@ def test_an_interrupt_from_a_thread_leaves_the_release_failed(db, path, form):
 
 @FORMS
 def test_a_progress_handler_that_aborts_leaves_the_release_failed(db, path, form):
-    other = connect(path)
-    db.set_progress_handler(lambda: one(other, "SELECT count(*) FROM dp_charge"), 5)
+    once_charged(db, path, lambda: True)
     message = refused(db, form)
     db.set_progress_handler(None, 0)
     assert "interrupted" in message

@@ -157,15 +157,20 @@ QUESTIONS = ["SELECT 1 FROM {}", "SELECT x FROM main.{}", "SELECT count(*) FROM 
 
 
 def test_refusals_of_questions_do_not_say_what_else_exists(published, tmp_path):  # noqa: F811
-    """An undeclared table, and an index, are refused with the words for a name that does not exist. Nothing is charged."""
+    """An undeclared table, an index and a view are refused with the words for a name that does not exist. Nothing is charged. The text
+    of a view could name undeclared tables and rows."""
     path = copy_of(published, tmp_path / "a.db")
-    one(connect(path), "SELECT dp_grant('visitors', 'public', 5, '{\"pad_ms\":1}')")
+    owner = connect(path)
+    owner.executescript("CREATE VIEW peek AS SELECT x FROM secret; CREATE VIEW told AS SELECT minutes AS x, 'hidden' AS minutes FROM visit WHERE patient <> 7")
+    one(owner, "SELECT dp_grant('visitors', 'public', 5, '{\"pad_ms\":1}')")
     guest = guarded(path, options={"ask": "visitors"})
+    names = ("secret", "nosuch", "dp_ledger_id", "visit_day", "sqlite_sequence", "visits", "wards", "peek", "told")
     for question in QUESTIONS:
-        errors = [outcome(guest, "SELECT dp_release('public', 'count', '{}', '{{\"name\":\"x\",\"clip\":1}}')".format(question.format(name)))
-                  for name in ("secret", "nosuch", "dp_ledger_id", "visit_day", "sqlite_sequence")]
-        assert all(isinstance(error, str) for error in errors), errors
-        assert len({error.replace(name, "?") for error, name in zip(errors, ("secret", "nosuch", "dp_ledger_id", "visit_day", "sqlite_sequence"))}) == 1, errors
+        for call in ("SELECT dp_release('public', 'count', '{}', '{{\"name\":\"x\",\"clip\":1}}')",
+                     "SELECT dp_plan('[{{\"tier\":\"public\",\"kind\":\"count\",\"sql\":\"{}\",\"options\":{{\"clip\":1}}}}]')"):
+            errors = [outcome(guest, call.format(question.format(name))) for name in names]
+            assert all(isinstance(error, str) for error in errors), errors
+            assert len({error.replace(name, "?") for error, name in zip(errors, names)}) == 1, errors
     assert one(guest, "SELECT sum(charges) FROM dp_reserve") == 0
 
 

@@ -30,14 +30,15 @@ def clinic(path=":memory:", rows=20000, wards=3000):
 @pytest.mark.plain
 @pytest.mark.parametrize("sql, threads", [(ENDLESS + ", visit", 0), (f"SELECT {LONG} FROM visit LIMIT 1", 0), (HEAVY, 0), (HEAVY, 1)])
 def test_a_question_ends_after_its_seconds(tmp_path, sql, threads):
-    """The questions are evaluated by unit and in one statement, without a progress handler of the host. Each of them takes minutes."""
+    """The questions are evaluated by unit and in one statement, without a progress handler of the host. Each of them takes minutes. The
+    limit is 1.2 seconds of time. A busy machine can delay the answer, but it takes at most 1.32 seconds of each thread's work."""
     db = clinic(str(tmp_path / "db"))
     db.execute(f"PRAGMA threads = {threads}")
     spent = one(db, "SELECT count(*) FROM dp_charge")
-    start = time.monotonic()
-    with pytest.raises(sqlite3.OperationalError, match=r"the question took longer than its limit of 1.5 seconds \(the charge stays\)"):
-        db.execute("SELECT dp_release('t', 'sum', ?, '{\"clip\":9,\"name\":\"long\",\"steps\":1000000000000,\"seconds\":1.5}')", (sql,)).fetchall()
-    assert 1.5 <= time.monotonic() - start < 1.65
+    start, work = time.monotonic(), time.process_time()
+    with pytest.raises(sqlite3.OperationalError, match=r"the question took longer than its limit of 1.2 seconds \(the charge stays\)"):
+        db.execute("SELECT dp_release('t', 'sum', ?, '{\"clip\":9,\"name\":\"long\",\"steps\":1000000000000,\"seconds\":1.2}')", (sql,)).fetchall()
+    assert time.monotonic() - start >= 1.2 and time.process_time() - work < 1.32 * (1 + threads)
     assert one(db, "SELECT state FROM dp_release WHERE name = 'long'") == "failed"
     assert one(db, "SELECT count(*) FROM dp_charge") == spent + 1
     assert abs(one(db, "SELECT dp_release('t', 'count_distinct', 'SELECT 1 FROM visit', '{\"seconds\":60}')") - 50) < 1
