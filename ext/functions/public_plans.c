@@ -38,10 +38,11 @@ char *public_plan_select(const struct table_facts *facts, const char *plan, uint
   char sign;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_uint64 columns = public_plan_columns(plan);
-  sqlite3_str_appendf(sql, "SELECT %s", facts->rowid ? facts->rowid : "NULL");
+  sqlite3_str_appendall(sql, "SELECT ");
   for (int i = 0; i < facts->count; i++)
-    if (plan_reads(columns, i)) sqlite3_str_appendf(sql, ", \"%w\"", facts->columns[i].name);
-  sqlite3_str_appendf(sql, " FROM main.\"%w\"", facts->name);
+    if (plan_reads(columns, i)) sqlite3_str_appendf(sql, "\"%w\", ", facts->columns[i].name);
+  int has_rowid = facts->rowid && !plan_reads_rowid(facts, columns);
+  sqlite3_str_appendf(sql, "%s FROM main.\"%w\"", has_rowid ? facts->rowid : "NULL", facts->name);
   for (; public_plan_next(&at, &column, &sign); number++) {
     char single[] = {sign, 0};
     if (!(used >> number & 1)) continue;

@@ -19,7 +19,10 @@
 char *public_plan_make(const struct table_facts *facts, int is_utf8, sqlite3_index_info *info,
                        int with_order, uint32_t *used);
 
-/* Returns the SELECT of a plan that makes the comparisons in `used`. */
+/*
+** Returns the SELECT of a plan that makes the comparisons in `used`. It gives the columns, and then
+** the rowid, unless a column is the rowid.
+*/
 char *public_plan_select(const struct table_facts *facts, const char *plan, uint32_t used);
 
 /*
@@ -35,6 +38,11 @@ sqlite3_uint64 public_plan_columns(const char *plan);
 
 static inline int plan_reads(sqlite3_uint64 columns, int column) {
   return (int)(columns >> (column < 63 ? column : 63) & 1);
+}
+
+/* Returns whether one of the columns that a statement reads is an alias of the rowid. */
+static inline int plan_reads_rowid(const struct table_facts *facts, sqlite3_uint64 columns) {
+  return facts->rowid_alias >= 0 && plan_reads(columns, facts->rowid_alias);
 }
 
 #endif

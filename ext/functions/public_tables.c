@@ -57,6 +57,7 @@ struct cursor {
   uint32_t used;          /* the comparisons of the plan that the statement makes, one bit each */
   sqlite3_uint64 columns; /* the columns that the statement reads, as in colUsed */
   int places[64];         /* places[i]: where the statement has column i, or those from 63 on */
+  int rowid_place;        /* where it has the rowid */
   int has_row;
   int hides_in; /* 1: the statement has an IN of row values, which SQLite reports as equalities */
 };
@@ -397,6 +398,11 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
+/* Returns where the statement of a cursor has a column that it reads. */
+static int place_of(const struct cursor *cursor, int column) {
+  return column < 63 ? cursor->places[column] : cursor->places[63] + column - 63;
+}
+
 /* Prepares the statement of a plan, unless the cursor or the table has it. */
 static int take_statement(struct vtab *table, struct cursor *cursor, const char *plan,
                           uint32_t used) {
@@ -423,10 +429,14 @@ static int take_statement(struct vtab *table, struct cursor *cursor, const char 
     table->spare_key = 0;
   }
   cursor->columns = public_plan_columns(plan);
-  for (int i = 0, place = 1; i < 64; i++) {
+  for (int i = 0, place = 0; i < 64; i++) {
     cursor->places[i] = place;
     place += plan_reads(cursor->columns, i);
   }
+  const struct table_facts *facts = &table->here->facts;
+  cursor->rowid_place = plan_reads_rowid(facts, cursor->columns)
+                            ? place_of(cursor, facts->rowid_alias)
+                            : sqlite3_column_count(cursor->row) - 1;
   cursor->used = used;
   return SQLITE_OK;
 }
@@ -472,13 +482,13 @@ static int xEof(sqlite3_vtab_cursor *base) {
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
   const struct cursor *cursor = (struct cursor *)base;
   if (!plan_reads(cursor->columns, column)) return SQLITE_INTERNAL; /* colUsed was wrong */
-  int place = column < 63 ? cursor->places[column] : cursor->places[63] + column - 63;
-  sqlite3_result_value(context, sqlite3_column_value(cursor->row, place));
+  sqlite3_result_value(context, sqlite3_column_value(cursor->row, place_of(cursor, column)));
   return SQLITE_OK;
 }
 
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
-  *rowid = sqlite3_column_int64(((struct cursor *)base)->row, 0);
+  const struct cursor *cursor = (struct cursor *)base;
+  *rowid = sqlite3_column_int64(cursor->row, cursor->rowid_place);
   return SQLITE_OK;
 }
 

@@ -184,8 +184,8 @@ def test_a_long_read_is_interrupted(tmp_path):
 
 @pytest.mark.plain
 def test_a_guard_costs_little(tmp_path):
-    """A scan takes at most 1.5 times as long as without a guard (3 times here, because other tests run beside), and an indexed look-up
-    below 0.1 ms. The better of two runs counts."""
+    """A scan takes at most 1.5 times as long as without a guard (2 times here, because other tests run beside), and an indexed look-up
+    below 0.1 ms. The best of three runs counts, in time of this thread."""
     db = make(tmp_path / "a.db")
     db.execute("CREATE TABLE m(id INTEGER PRIMARY KEY, name TEXT, beds INT, x REAL)")
     db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
@@ -202,11 +202,11 @@ def test_a_guard_costs_little(tmp_path):
         for i in range(500):
             assert one(connection, "SELECT id FROM m WHERE name = ?", f"name {7 * i + 1}") == 7 * i + 1
     for work in (scan, look_up):
-        for _ in range(2):
+        for _ in range(3):
             for connection in (db, guest):
-                begun = time.process_time()
+                begun = time.thread_time()
                 work(connection)
                 key = work.__name__, connection is guest
-                best[key] = min(best.get(key, 99), time.process_time() - begun)
-    assert best["scan", True] < 3 * best["scan", False], best
+                best[key] = min(best.get(key, 99), time.thread_time() - begun)
+    assert best["scan", True] < 2 * best["scan", False], best
     assert best["look_up", True] / 500 < 1e-4, best
