@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from conftest import APPEND_ONLY, connect, edit, EXTENSION, ledger_of, one, PATIENCE, refused
-from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
+from guard_helpers import BARE, copy, copy_of, guarded, mend, outcome, published, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
 pytestmark = pytest.mark.alarm(0)
@@ -415,6 +415,49 @@ def test_the_authorizer_is_a_second_line(copy):
         assert isinstance(outcome(db, f"VACUUM INTO '{copy}.out'"), str) and not pathlib.Path(f"{copy}.out").exists()
         assert "not authorized" in refused(db, "SELECT load_extension(?)", EXTENSION)
         assert one(db, "SELECT count(*) FROM main.ward") == 2 and one(db, "SELECT count(*) FROM dp_tier") == 1
+
+
+@pytest.mark.parametrize("extension", [EXTENSION, BARE], ids=["whole", "bare"])
+def test_interfaces_of_the_host_find_only_public_tables(copy, extension, tmp_path):
+    """Not a promise, because the person at a guarded connection sends only SQL: what backups, dumps and blobs would show."""
+    db, path = guarded(copy, extension=extension), tmp_path / "out.db"
+    with contextlib.closing(sqlite3.connect(path)) as target:
+        with contextlib.suppress(sqlite3.Error):
+            db.backup(target)
+    seen = path.read_bytes() + db.serialize() if hasattr(db, "serialize") else path.read_bytes()
+    with contextlib.suppress(sqlite3.Error):
+        seen += "".join(db.iterdump()).encode()
+    assert b"ward" in seen and not any(name in seen for name in (b"visit", b"secret", b"hidden", b"dp_ledger_id"))
+    for table, column in (("visit", "minutes"), ("secret", "x"), ("ward", "beds")):
+        if hasattr(db, "blobopen"):
+            with pytest.raises(sqlite3.Error):
+                db.blobopen(table, column, 1, readonly=True)
+
+
+CHANGES_BETWEEN_ROWS = ["DROP TABLE ward", "ALTER TABLE ward RENAME TO yard; CREATE TABLE ward AS SELECT patient AS name, minutes AS beds FROM visit",
+                        "ALTER TABLE ward ADD COLUMN x DEFAULT 'hidden'", "SELECT dp_protect('ward', 'beds')", "DELETE FROM ward; INSERT INTO ward VALUES ('hidden', 59)"]
+
+
+@pytest.mark.parametrize("extension", [EXTENSION, BARE], ids=["whole", "bare"])
+@pytest.mark.parametrize("change", CHANGES_BETWEEN_ROWS)
+def test_a_change_between_two_rows(copy, extension, change):
+    """A statement that is between rows, and others that begin meanwhile, read the state of before. Those that begin later read a table
+    only if it still is public and has the same columns."""
+    owner = connect(copy)
+    owner.execute("PRAGMA journal_mode = wal").fetchall()  # otherwise the owner waits for the end of the statement
+    db = guarded(copy, extension=extension)
+    before = db.execute("SELECT * FROM ward").fetchall()
+    rows = db.execute("SELECT * FROM ward")
+    first = rows.fetchone()
+    for statement in change.split("; "):
+        owner.execute(statement).fetchall()
+    meanwhile = db.execute("SELECT * FROM ward").fetchall()
+    assert [first, *rows.fetchall()] == before == meanwhile
+    rows.close()
+    if change.startswith("DELETE"):
+        assert db.execute("SELECT * FROM ward").fetchall() == [("hidden", 59)]
+    else:
+        assert refused(db, "SELECT * FROM ward") == ("ward: the table has changed since dp_guard, or is not public any more (reconnect)")
 
 
 def test_a_guarded_connection_in_another_thread(copy):
