@@ -227,6 +227,14 @@ def start(code, *arguments, **options):
                             **options)
 
 
+def library(folder, source):
+    """Compiles a library for LD_PRELOAD, from a file of tests/sql."""
+    path = folder / "library.so"
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, pathlib.Path(__file__).parent / "sql" / source, "-ldl"],
+                   check=True)
+    return str(path)
+
+
 def run(code, *arguments, expect=0, **options):
     """Runs a snippet to its end and returns its output. `expect` is the expected exit code (-9: killed)."""
     process = start(code, *arguments, **options)

@@ -20,9 +20,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/sql"))
 
 from conftest import EXTENSION, connect, one  # noqa: E402
+from guard_corpus import change, CHANGES, SIDES, STATEMENTS  # noqa: E402
 from guard_helpers import BARE, create  # noqa: E402
 from guard_statements import REFUSED  # noqa: E402
-from test_guard_secrecy import CHANGES, SIDES, STATEMENTS, change  # noqa: E402
 
 PYTHON, NEWER = ROOT / "build/datasette/bin/python", ROOT / "build/datasette-1/bin/python"
 pytestmark = [pytest.mark.alarm(0), pytest.mark.skipif(not PYTHON.exists(), reason="no Datasette (make deps-datasette)")]

@@ -5,13 +5,11 @@ rollback journal: each commit syncs the journal, its directory, the header of th
 journal."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
-from conftest import connect, one, run
+from conftest import connect, library, one, run
 
 COMMIT = 5
 ROWS = "SELECT minutes FROM visits"
@@ -32,13 +30,6 @@ COUNT = """
 def batch(*names, diffuse=()):
     return "SELECT dp_batch('" + json.dumps([{"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": name, "clip": 1},
                                               "diffuse": list(diffuse)} for name in names]) + "')"
-
-
-def library(folder, source):
-    path = folder / "library.so"
-    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, os.path.join(os.path.dirname(__file__), source),
-                    "-ldl"], check=True)
-    return str(path)
 
 
 @pytest.fixture(scope="module")
