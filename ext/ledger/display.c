@@ -14,7 +14,7 @@
 SQLITE_EXTENSION_INIT3
 
 enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
-#define FIGURE_ARGUMENTS 10
+#define FIGURE_ARGUMENTS 11
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -54,9 +54,8 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  struct kind_display known =
-      ledger->kinds->displayed(kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]),
-                               number_or_nan(argv[CLIP]));
+  struct kind_display known = ledger->kinds->displayed(
+      kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]), number_or_nan(argv[CLIP]));
   char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
                                                              : figure_alone(value);
   if (text && known.shrinks) {
@@ -94,9 +93,11 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .centre = number_or_nan(argv[5]),
                                    .theta = number_or_nan(argv[6]),
                                    .max_groups = sqlite3_value_int(argv[7]),
-                                   .quantiles = (char *)sqlite3_value_text(argv[8])};
-  char *text =
-      release.kind ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[9])) : 0;
+                                   .quantiles = (char *)sqlite3_value_text(argv[8]),
+                                   .ways = (char *)sqlite3_value_text(argv[9])};
+  char *text = release.kind
+                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[10]))
+                   : 0;
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {
