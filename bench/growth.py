@@ -96,7 +96,7 @@ def keys(most, rounds):
     for n in steps(1, 10**5, most):
         option = json.dumps({"keys": list(range(n))})
         jobs.append(("two rows", n, query(
-            path, "SELECT dp_release('t', 'group_count', 'VALUES (1, 1), (2, 2)', json_set(?, '$.clip', 1))", [option], protects="unit")))
+            path, "SELECT dp_release('t', 'group_count', 'SELECT id, 1 FROM visit WHERE id <= 2', json_set(?, '$.clip', 1))", [option], protects="unit")))
         jobs.append((f"{rows:,} rows of {people:,} units", n, query(
             path, f"SELECT dp_group_count('t', id * {PRIME} / 7 % {n}, 1, unit % {people}, ?)"
                   f" FROM visit WHERE id <= {rows}", [option], protects="unit")))
