@@ -66,7 +66,8 @@ def grammar(seed, count):
 
 
 READS = [s for s in JOINED + USING + NAMED + READ + grammar(1, 400) + ["SELECT " + call + " FROM ward" for call in AGGREGATES] if "CREATE" not in s]
-CORPUS = list(dict.fromkeys(READS + REFUSED))
+# Without the authorizer, SQLite shows freed memory in the EXPLAIN of a statement whose temporary table is gone.
+CORPUS = [s for s in dict.fromkeys(READS + REFUSED) if not s.startswith(("EXPLAIN INSERT", "EXPLAIN DELETE"))]
 
 # Fewer statements, for hosts other than Python.
 STATEMENTS = [s for s in CORPUS if "EXPLAIN" not in s][::6]
