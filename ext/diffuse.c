@@ -78,6 +78,7 @@ static int register_all(sqlite3 *db, struct host *host) {
   if (rc == SQLITE_OK) rc = releases_register(db, host);
   if (rc == SQLITE_OK) rc = answers_register(db, host);
   if (rc == SQLITE_OK) rc = cross_tables_register(db, host);
+  if (rc == SQLITE_OK) rc = appends_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);

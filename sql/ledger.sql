@@ -67,10 +67,14 @@ CREATE TABLE dp_release(
                                      -- cross tables: a JSON object with the keys of each attribute
   ways        TEXT,                  -- cross tables: all tables, as a JSON array of arrays of attributes
   multipliers TEXT,                  -- cross tables: what one row adds to its cell of each table, in the same order
+  periods     TEXT,                  -- a series: the labels of its periods, 'first/last' or a JSON array
+  appended    INTEGER,               -- a series: how many of its periods have been published; NULL: none
+  secret      TEXT,                  -- a series: the key with which dp_allowance hides units, in hexadecimal;
+                                     -- NULL after the last period. This column and appended are confidential
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: largest number of keys of a unit
   key_share   REAL,                  -- private keys: the part of delta_keys that each publication takes
-  dimension   INTEGER,               -- number of coordinates; NULL if keys are private
+  dimension   INTEGER,               -- number of coordinates (a series: of one period); NULL if keys are private
   granularity INTEGER NOT NULL,      -- the lattice is 2^granularity * Z
   shift       INTEGER NOT NULL,      -- contributions are summed on a lattice 2^shift times finer
   sensitivity INTEGER NOT NULL,      -- in lattice steps, under the ledger's adjacency
@@ -138,13 +142,36 @@ CREATE TABLE dp_point(
 -- The coordinates of the points. component is the index of the coordinate among the coordinates of its key.
 -- If keys are private, each point also has a row with component -1, because a point may have no keys at all.
 -- With the option diagnose, components -3 and -2 of the key '' count the units that were clipped and the
--- others. A median has about 2000 coordinates, so this table is most of the file.
+-- others. A series has the number of a period as the key, '0001' and so on, and the coordinates of all groups
+-- as components, with those of diagnose at the end. A median has about 2000 coordinates, so this table is most of the file.
 CREATE TABLE dp_coordinate(
   point      INTEGER NOT NULL REFERENCES dp_point(id),
   key        TEXT NOT NULL,          -- the key of a group, or the symbol
   component  INTEGER NOT NULL,
   value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol
   PRIMARY KEY (point, key, component)
+) WITHOUT ROWID;
+
+-- A series: the exact sums of the periods that have been published, in fine steps. The points of coming
+-- periods need them. Confidential; deleted with the last period.
+CREATE TABLE dp_exact(
+  release_id INTEGER NOT NULL,
+  period     TEXT NOT NULL,          -- the label of the period
+  key        TEXT NOT NULL,          -- the key of a group, or ''
+  component  INTEGER NOT NULL,       -- -3 and -2 of the key '': diagnose, as in dp_coordinate
+  value      TEXT NOT NULL,          -- a whole number, which may have more than 64 bits
+  PRIMARY KEY (release_id, period, key, component)
+) WITHOUT ROWID;
+
+-- A series: what each unit has counted so far. `units` holds 24 bytes for each unit: the first 16 bytes of
+-- the SHA-256 of dp_release.secret and of the unit's identity (16 bytes, as in the state of a shard), and a
+-- little-endian number of 8 bytes: the norm that the unit has counted, in fine steps; plus 2^62 if the unit
+-- has counted anything, and 2^63 if it was clipped. Confidential; deleted with the last period.
+CREATE TABLE dp_allowance(
+  release_id INTEGER NOT NULL,
+  part       INTEGER NOT NULL,
+  units      BLOB NOT NULL,
+  PRIMARY KEY (release_id, part)
 ) WITHOUT ROWID;
 
 -- The points together with their coordinates.
@@ -184,8 +211,9 @@ CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 -- each column is on a line of its own that ends with a newline. A column is written as n for NULL; as i and
 -- a decimal number for an integer; as r and 16 hexadecimal digits of the IEEE 754 bits for a real; as t, the
 -- length in bytes, a colon and the bytes for a text; and as b in the same way for a blob.
---   release_id > 0: the row of dp_release; the rows of dp_publication, ordered by tier; and the rows of
---                   dp_value and dp_path, ordered by tier, key and component
+--   release_id > 0: the row of dp_release; the rows of dp_publication, ordered by tier; the rows of
+--                   dp_value and dp_path, ordered by tier, key and component; and the rows of dp_exact,
+--                   ordered by period, key and component, and of dp_allowance, ordered by part
 --   release_id 0:   dp_ledger; dp_tier, ordered by name; dp_policy, ordered by table_name; and dp_grant,
 --                   ordered by name
 --   release_id -1:  the columns tier, alpha and allowed of dp_order, ordered by tier and alpha

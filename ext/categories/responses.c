@@ -2,6 +2,7 @@
 #include "categories/responses.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"

@@ -38,6 +38,8 @@ int releases_register(sqlite3 *db, struct host *host);
 int answers_register(sqlite3 *db, struct host *host);
 int columns_register(sqlite3 *db, struct host *host);
 int cross_tables_register(sqlite3 *db, struct host *host);
+int appends_register(sqlite3 *db, struct host *host);
+int spans_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
 int reporting_register(sqlite3 *db, struct host *host);

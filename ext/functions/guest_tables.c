@@ -146,6 +146,7 @@ int guest_tables_register(sqlite3 *db, struct host *host) {
   int rc = tables_register(db, host);
   if (rc == SQLITE_OK) rc = answers_register(db, host);
   if (rc == SQLITE_OK) rc = cross_tables_register(db, host);
+  if (rc == SQLITE_OK) rc = spans_register(db, host);
   if (rc == SQLITE_OK) rc = columns_register(db, host);
   if (rc == SQLITE_OK) rc = host->register_others(db);
   if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, each, &module, each, 0);

@@ -41,6 +41,27 @@ static const struct option options[] = {
      0},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0, 0},
     {{"ways", 0, 0, 0, 0}, WAYS, IN(ways), ALL & ~OPTIONS_OF_AGGREGATE, P_WAYS, 0, 0},
+    {{"periods", 0, 0, 0, 0},
+     PERIODS,
+     IN(periods),
+     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
+     P_PERIODS,
+     0,
+     0},
+    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
+     NUMBER,
+     IN(clip),
+     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
+     P_SERIES,
+     0,
+     0},
+    {{"diagnose", 0, 0, 0, 0},
+     FLAG,
+     IN(diagnose),
+     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
+     P_SERIES,
+     0,
+     0},
     {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1, 0},
     {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SHARE, 0, 0},
@@ -275,6 +296,19 @@ static int keep_text(char **kept, sqlite3_value *value, struct error *error) {
   return *kept ? 1 : error_set_memory(error);
 }
 
+/* Reads the labels of a series. */
+static int set_periods(struct parse *parse, const char *type, sqlite3_value *value) {
+  if (strcmp(type, "text") != 0 && strcmp(type, "array") != 0)
+    return error_set(parse->error, "periods must be \"first/last\", or a JSON array of labels%s",
+                     not_a(value, SQLITE_TEXT));
+  char *text = sqlite3_mprintf("%s", sqlite3_value_text(value));
+  periods_release(parse->request->periods);
+  parse->request->periods = text ? periods_open(parse->json, text) : 0;
+  if (!text) error_set_memory(parse->error);
+  sqlite3_free(text);
+  return parse->request->periods != 0;
+}
+
 /* Makes the programme of cross tables from the options keys and ways, if they are given. */
 static int settle_ways(struct parse *parse) {
   struct request *request = parse->request;
@@ -390,6 +424,7 @@ static int set_option(struct parse *parse, const struct option *option, const ch
                ? keep_text(member, value, error)
                : error_set(error,
                            "ways must be a whole number of attributes, or an array of tables");
+  case PERIODS: return set_periods(parse, type, value);
   case QUERY:
   case TABLES:
     if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)

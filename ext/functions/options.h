@@ -35,11 +35,12 @@ enum option_type {
   PROTECTS,
   QUANTILES,
   KEYS,
-  WAYS,   /* the tables of cross tables */
-  KEY,    /* one key, as a text */
-  READ,   /* the function `read` of the option reads it */
-  QUERY,  /* the text of a question */
-  TABLES, /* the tables that a question reads, as a JSON object */
+  WAYS,    /* the tables of cross tables */
+  PERIODS, /* the labels of a series */
+  KEY,     /* one key, as a text */
+  READ,    /* the function `read` of the option reads it */
+  QUERY,   /* the text of a question */
+  TABLES,  /* the tables that a question reads, as a JSON object */
   READ_ALREADY
 };
 

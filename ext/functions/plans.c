@@ -16,6 +16,7 @@
 #include "functions/plan_mechanisms.h"
 #include "functions/plan_summary.h"
 #include "functions/releases.h"
+#include "mechanism/lattice_design.h"
 #include "release/parameter_checks.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
@@ -485,6 +486,8 @@ static int interval_of(struct host *host, const struct wanted *wanted,
   const struct ledger_release *release = &publication->definition.release;
   double value, stddev;
   if (!has_interval(ledger, release)) return 0;
+  if (release->periods)
+    return interval_read_span(publication, wanted->key, wanted->confidence, low, high);
   char *key = published_key(publication, wanted->key);
   int found = key ? ledger_value_find(ledger, release->id, wanted->tier, key, wanted->component,
                                       &value, &stddev) ||

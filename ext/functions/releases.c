@@ -74,6 +74,9 @@ int release_guarded(const struct host *host, struct request *request, int needs_
   if (strcmp(request->tier, tier) != 0)
     return error_set(error, "tier must be '%s' (this connection asks under grant '%s')", tier,
                      grant);
+  if (request->periods)
+    return error_set(error, "a series is the owner's (this connection asks under grant '%s')",
+                     grant);
   if (request->refine)
     return error_set(error, "refine is the owner's (this connection asks under grant '%s')", grant);
   const struct question_limits *limits = tier_guard_limits(host->guard);
@@ -219,6 +222,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (ledger_release_find(ledger, name, &release)) {
       ledger_release_state(ledger, release.id, release.state, "discarded");
+      if (release.periods) ledger_series_forget(ledger, release.id);
       ledger_release_clear(&release);
     } else {
       error_set(ledger_error(ledger), "unknown release (dp_release lists them)");

@@ -107,6 +107,7 @@ static const struct audience_table audience_tables[] = {
       {"dimension", "r.dimension"},
       {"keys", "r.keys"},
       {"ways", "r.ways"},
+      {"periods", "r.periods"},
       {"options", "CASE WHEN NOT inner_model THEN r.options"
                   " WHEN json_extract(r.options, '$.model.default_eta')"
                   " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"

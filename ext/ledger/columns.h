@@ -110,6 +110,9 @@ struct table_columns {
   X(keys, TEXT, 12, DIGEST, "1")                                                                   \
   X(ways, TEXT, 18, DIGEST, "1")                                                                   \
   X(multipliers, TEXT, 19, PLAIN, "1")                                                             \
+  X(periods, TEXT, 20, DIGEST, "1")                                                                \
+  X(appended, COUNT, 0, PLAIN, "1")                                                                \
+  X(secret, TEXT, 0, PLAIN, "1")                                                                   \
   X(model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")       \
   X(dimension, COUNT, 6, PLAIN, "1")                                                               \
   X(granularity, NUMBER, 7, PLAIN, "1")                                                            \
@@ -183,6 +186,18 @@ struct table_columns {
   X(key, BORROWED, 0, PLAIN)                                                                       \
   X(component, NUMBER, 0, PLAIN)                                                                   \
   X(value, WIDE, 0, PLAIN)
+
+#define EXACT_COLUMNS(X)                                                                           \
+  X(release_id, WIDE, 0, PLAIN)                                                                    \
+  X(period, BORROWED, 0, PLAIN)                                                                    \
+  X(key, BORROWED, 0, PLAIN)                                                                       \
+  X(component, NUMBER, 0, PLAIN)                                                                   \
+  X(value, BORROWED, 0, PLAIN)
+
+#define ALLOWANCE_COLUMNS(X)                                                                       \
+  X(release_id, WIDE, 0, PLAIN)                                                                    \
+  X(part, NUMBER, 0, PLAIN)                                                                        \
+  X(units, BLOB, 0, PLAIN)
 
 /*
 ** `subject` and `tier_rate` are not stored in dp_charge, but the hash covers them. The hash does

@@ -455,6 +455,61 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context);
 
+/* ---- series (series_store.c), inside a transaction ------------------------------------------- */
+
+/*
+** Adds coordinates to the point of a release at a tier. The grid has the new cells, and `values`
+** has the coordinates of these cells.
+*/
+int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
+                        const char *tier, const struct ledger_grid *grid, const int64_t *values);
+
+/* Sets the numbers of clipped and of other units of a publication. */
+int ledger_publication_clipping(struct ledger *ledger, int64_t release_id, const char *tier,
+                                struct ledger_clipping clipping);
+
+/*
+** ledger_series_append() stores how many periods of a series have been appended.
+** ledger_series_forget() deletes the exact sums, the book of allowances and its secret.
+*/
+int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended);
+int ledger_series_forget(struct ledger *ledger, int64_t release_id);
+
+/* An exact sum of a series. `value` is a whole number in decimal. */
+struct ledger_exact {
+  const char *period, *key;
+  int component;
+  const char *value;
+};
+int ledger_exact_insert(struct ledger *ledger, int64_t release_id, const struct ledger_exact *sum);
+int ledger_exacts(struct ledger *ledger, int64_t release_id,
+                  int (*take)(void *context, const struct ledger_exact *sum), void *context);
+
+/*
+** The book of allowances, as parts in their order. ledger_allowances() stops when take() returns 0.
+** ledger_allowance_clear() deletes all parts, and ledger_allowance_insert() inserts one.
+*/
+int ledger_allowances(struct ledger *ledger, int64_t release_id,
+                      int (*take)(void *context, const void *units, int size), void *context);
+int ledger_allowance_clear(struct ledger *ledger, int64_t release_id);
+int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part, const void *units,
+                            int size);
+
+/* Returns the current day in UTC, such as 2026-03-31. The caller calls sqlite3_free(). */
+char *ledger_today(struct ledger *ledger);
+
+/*
+** Finds a tier whose rate is at least `rate` and whose current budget ends on the day `last` or
+** before; with `last` null, any such tier with budgets by period. Returns 1 and sets *tier and
+** *end, the last day of its budget, which the caller frees, or 0.
+*/
+int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
+                       char **end);
+
+/* Returns the column `display` of a value that is not stored. The caller calls sqlite3_free(). */
+struct ledger_value;
+char *ledger_display(struct ledger *ledger, int64_t release_id, const struct ledger_value *value);
+
 /* A published value. */
 struct ledger_value {
   const char *key; /* '' without keys */

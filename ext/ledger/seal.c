@@ -36,6 +36,10 @@ static const struct statement rows_of_values = {
     .sql = "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component"};
 static const struct statement rows_of_path = {
     .sql = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component"};
+static const struct statement rows_of_sums = {
+    .sql = "SELECT * FROM dp_exact WHERE release_id = ? ORDER BY period, key, component"};
+static const struct statement rows_of_allowances = {
+    .sql = "SELECT * FROM dp_allowance WHERE release_id = ? ORDER BY part"};
 static const struct statement select_seal = {
     .sql = "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1"};
 static const struct statement select_last_seal = {
@@ -87,10 +91,9 @@ int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
                {"dp_policy", &rows_of_policy},
                {"dp_grant", &rows_of_grants}},
     orders[] = {{"dp_order", &rows_of_orders}},
-    release[] = {{"dp_release", &rows_of_release},
-                 {"dp_publication", &rows_of_publications},
-                 {"dp_value", &rows_of_values},
-                 {"dp_path", &rows_of_path}};
+    release[] = {{"dp_release", &rows_of_release}, {"dp_publication", &rows_of_publications},
+                 {"dp_value", &rows_of_values},    {"dp_path", &rows_of_path},
+                 {"dp_exact", &rows_of_sums},      {"dp_allowance", &rows_of_allowances}};
   struct digest digest;
   digest_begin(&digest);
   if (subject == SEAL_TERMS) {
@@ -99,7 +102,7 @@ int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
   } else if (subject == SEAL_ORDERS) {
     add_rows(ledger, &digest, orders->table, statement_bind(ledger, orders->rows, ""));
   } else {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
       add_rows(ledger, &digest, release[i].table,
                statement_bind(ledger, release[i].rows, "i", subject));
   }

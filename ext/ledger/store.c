@@ -30,6 +30,8 @@ static const struct statement update_slack = {
 static const struct statement select_path = {
     .sql = "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
            " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component"};
+static const struct statement select_point = {
+    .sql = "SELECT id FROM dp_point WHERE release_id = ? AND tier = ?"};
 static const struct statement find_point = {
     .sql = "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1"};
 static const struct statement insert_point_row = {.row = &columns_point,
@@ -62,8 +64,7 @@ static const struct statement select_values = {
 static const struct statement select_values_in_words = {
     .sql = "SELECT key, component, value, stddev, low, high,"
            " display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, key, stddev, value, low,"
-           " high), " FIGURE_SQL
-           " FROM dp_value JOIN dp_release r ON r.id = release_id"
+           " high), " FIGURE_SQL " FROM dp_value JOIN dp_release r ON r.id = release_id"
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
 static const struct statement select_value = {
     .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
@@ -171,15 +172,23 @@ static int make_room(struct ledger *ledger, void **array, int used, size_t size)
 */
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
+/*
+** Returns whether a point of the release may have no coordinate: no private key was kept, or no
+** period of a series has been appended. Each point then begins with a row of component -1.
+*/
+static int may_be_empty(const struct ledger_release *release) {
+  return release->dimension == 0 || release->periods;
+}
+
 /* The state of ledger_path_read() while it reads a point. */
 struct point_reading {
   struct ledger_path *path;
   /* The counts of units, which come before the other rows of a point. */
   int64_t extra[LEDGER_DIAGNOSES];
-  int extras;     /* number of these counts that have been read for the current point */
-  int keyed;      /* 1: the release has keys */
-  int is_private; /* 1: keys are private, and each point begins with a row of component -1 */
-  int rows;       /* number of rows of the current point that have been read */
+  int extras;   /* number of these counts that have been read for the current point */
+  int keyed;    /* 1: the release has keys */
+  int has_head; /* 1: each point begins with a row of component -1 (may_be_empty()) */
+  int rows;     /* number of rows of the current point that have been read */
 };
 
 /*
@@ -224,7 +233,7 @@ static int end_point(struct ledger *ledger, struct point_reading *reading) {
 static int is_in_place(const struct point_reading *reading, int component, int is_new) {
   int extra = reading->path->grid.extra;
   if (component < -1) return component == reading->extras - 1 - extra && is_new == !reading->extras;
-  int is_first = reading->is_private ? component == -1 : reading->rows == 0;
+  int is_first = reading->has_head ? component == -1 : reading->rows == 0;
   return reading->extras == extra && (extra ? !is_new : is_new == is_first);
 }
 
@@ -262,16 +271,14 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
 
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path) {
-  int keyed = release->keys || release->dimension == 0, sound = components > 0;
-  int extra = release->diagnose ? LEDGER_DIAGNOSES : 0;
+  int has_head = may_be_empty(release), keyed = release->keys || has_head, sound = components > 0;
+  int extra = release->diagnose && !release->periods ? LEDGER_DIAGNOSES : 0;
   *path = (struct ledger_path){{0, keyed ? 0 : 1, components, extra}, 0, 0};
-  struct point_reading reading = {
-      .path = path, .keyed = keyed, .is_private = release->dimension == 0};
+  struct point_reading reading = {.path = path, .keyed = keyed, .has_head = has_head};
   sqlite3_stmt *row = statement_bind(ledger, &select_path, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
   if (row) sqlite3_reset(row); /* an error is already recorded */
-  sound = sound && end_point(ledger, &reading) &&
-          (!release->dimension || reading.rows == release->dimension);
+  sound = sound && end_point(ledger, &reading) && (has_head || reading.rows == release->dimension);
   for (int i = 0; i < path->count; i++)
     sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
             path->points[i].clock < (uint64_t)1 << 62;
@@ -295,6 +302,21 @@ static int64_t insert_point(struct ledger *ledger, const struct ledger_release *
                                                            : 0;
 }
 
+/* Inserts the coordinates of cells. */
+static int insert_cells(struct ledger *ledger, int64_t point, const struct ledger_grid *grid,
+                        const int64_t *values) {
+  struct coordinate_row row = {point, "", 0, 0};
+  for (int cell = 0; cell < grid->cells; cell++) {
+    if (grid->keys) row.key = grid->keys[cell];
+    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
+      row.component = j;
+      row.value = *values++;
+      statement_insert(ledger, &insert_coordinate, &row);
+    }
+  }
+  return !error_is_set(ledger->error);
+}
+
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point) {
   const int64_t *value = point->values;
@@ -306,16 +328,17 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
   }
   row.component = -1;
   row.value = 0;
-  if (release->dimension == 0) statement_insert(ledger, &insert_coordinate, &row);
-  for (int cell = 0; cell < grid->cells; cell++) {
-    if (grid->keys) row.key = grid->keys[cell];
-    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
-      row.component = j;
-      row.value = *value++;
-      statement_insert(ledger, &insert_coordinate, &row);
-    }
-  }
-  return !error_is_set(ledger->error);
+  if (may_be_empty(release)) statement_insert(ledger, &insert_coordinate, &row);
+  return insert_cells(ledger, row.point, grid, value);
+}
+
+int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
+                        const char *tier, const struct ledger_grid *grid, const int64_t *values) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_point, "is", release->id, tier);
+  if (!statement_row(ledger, row)) return ledger_fail_damaged(ledger, "dp_point");
+  int64_t point = sqlite3_column_int64(row, 0);
+  sqlite3_reset(row);
+  return insert_cells(ledger, point, grid, values);
 }
 
 /* ---- publications ---------------------------------------------------------------------------- */

@@ -58,6 +58,12 @@ static const struct column point_list[] = {POINT_COLUMNS(DESCRIBE)};
 #define ROW coordinate_row
 static const struct column coordinate_list[] = {COORDINATE_COLUMNS(DESCRIBE)};
 #undef ROW
+#define ROW exact_row
+static const struct column exact_list[] = {EXACT_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW allowance_row
+static const struct column allowance_list[] = {ALLOWANCE_COLUMNS(DESCRIBE)};
+#undef ROW
 #define ROW charge
 static const struct column charge_list[] = {CHARGE_COLUMNS(DESCRIBE)};
 #undef ROW
@@ -90,6 +96,9 @@ const struct table_columns columns_value = {"dp_value", value_list, COUNT(value_
 const struct table_columns columns_point = {"dp_point", point_list, COUNT(point_list)};
 const struct table_columns columns_coordinate = {"dp_coordinate", coordinate_list,
                                                  COUNT(coordinate_list)};
+const struct table_columns columns_exact = {"dp_exact", exact_list, COUNT(exact_list)};
+const struct table_columns columns_allowance = {"dp_allowance", allowance_list,
+                                                COUNT(allowance_list)};
 const struct table_columns columns_charge = {"dp_charge", charge_list, COUNT(charge_list)};
 const struct table_columns columns_seal = {"dp_seal", seal_list, COUNT(seal_list)};
 const struct table_columns columns_budget = {"dp_budget", budget_list, COUNT(budget_list)};

@@ -25,6 +25,14 @@ struct coordinate_row {
   COORDINATE_COLUMNS(COLUMN_MEMBER)
 };
 
+struct exact_row {
+  EXACT_COLUMNS(COLUMN_MEMBER)
+};
+
+struct allowance_row {
+  ALLOWANCE_COLUMNS(COLUMN_MEMBER)
+};
+
 struct charge {
   CHARGE_COLUMNS(COLUMN_MEMBER)
 };
@@ -47,7 +55,8 @@ struct order_row {
 
 extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_publication, columns_value, columns_point, columns_coordinate, columns_charge,
-    columns_seal, columns_budget, columns_order, columns_grant, columns_reserve, columns_rdp;
+    columns_seal, columns_exact, columns_allowance, columns_budget, columns_order, columns_grant,
+    columns_reserve, columns_rdp;
 
 /* An SQL expression for the current time. Its value does not change during a statement. */
 #define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"

@@ -102,8 +102,8 @@ static char *check_subjects(struct ledger *ledger) {
     if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(row, 1)) != 0)
       found = ledger_discrepancy(
           ledger,
-          "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value or "
-          "dp_path were changed",
+          "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value, "
+          "dp_path, dp_exact or dp_allowance were changed",
           (long long)subject, column_text(row, 2));
   }
   if (row) sqlite3_reset(row);

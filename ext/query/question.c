@@ -253,6 +253,11 @@ int question_open(struct question **out, struct collector *collector, struct led
     question->loop.columns += programme_attributes(request->programme) - 1;
     names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
   }
+  if (request->periods) {
+    static const char *const lists[] = {"period", "period, x", "period, key", "period, key, x"};
+    question->loop.columns++;
+    names = lists[2 * (aggregate->places.key > 0) + (aggregate->places.value > 0)];
+  }
   question->loop.takes_one = !aggregate->family->has_states;
   if (going && !question->loop.takes_one) question->readers = readers_open(collector);
   if (going) going = begin(question, error) && own_collations_check(collector->db, error);

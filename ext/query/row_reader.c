@@ -6,6 +6,7 @@
 
 #include "base/sql_text.h"
 #include "base/vector_text.h"
+#include "mechanism/lattice_design.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -202,6 +203,26 @@ static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
+/*
+** Adds a row of a series. Its first column is the label of the period. The cells of a period follow
+** each other.
+*/
+static int add_to_period(struct rows *rows, sqlite3_value **row) {
+  struct identity unit;
+  double x;
+  int key = 0;
+  if (!counts(rows, row)) return 1;
+  int period = cell_of(rows, rows->attributes[0], row[0]);
+  if (period == CELL_FAILED) return 0;
+  if (period < rows->missing.first || period > rows->missing.last) return 1;
+  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
+  if (rows->columns.key >= 0) key = cell_of(rows, rows->attributes[1], row[rows->columns.key]);
+  if (key == CELL_NONE) return 1;
+  if (key == CELL_FAILED) return 0;
+  return rows->add_to_cell(rows->vectors, unit, period * rows->groups + key,
+                           rows->aggregate->counts ? 1 : x);
+}
+
 static int add_vector(struct rows *rows, sqlite3_value **row) {
   struct vector_sum *vectors = rows->vectors;
   struct identity unit;
@@ -220,7 +241,7 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
 struct columns columns_in_order(const struct publication *publication) {
   struct columns columns = {-1, -1, -1};
   const struct ways *ways = publication->definition.contribution.ways;
-  int count = 0;
+  int count = publication->definition.periods ? 1 : 0;
   if (publication->definition.aggregate->places.key) columns.key = count++;
   if (ways) count = ways->attributes;
   if (publication->definition.aggregate->places.value) columns.value = count;
@@ -250,6 +271,25 @@ static int open_attributes(struct rows *rows, const struct programme *programme)
   return 1;
 }
 
+/* Opens the rows of a series. A unit has the same identity in all appends. */
+static int open_series(struct rows *rows, const struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  rows->question = &definition->row_question;
+  rows->add = add_to_period;
+  if (!rows->add_to_cell) rows->add_to_cell = vector_sum_add_number;
+  rows->missing = publication->missing;
+  rows->groups = definition->layout.cells;
+  rows->for_state = 1;
+  rows->vectors = vector_sum_open(rows->question, &definition->row_layout, 1, 0);
+  if (!rows->vectors) return 0;
+  rows->secret = vector_sum_secret(rows->vectors);
+  rows->attributes[0] = group_keys_open(rows->secret, periods_labels(definition->periods),
+                                        periods_count(definition->periods), 0);
+  if (definition->groups)
+    rows->attributes[1] = group_keys_open(rows->secret, definition->groups, rows->groups, 0);
+  return rows->attributes[0] && (rows->attributes[1] || !definition->groups);
+}
+
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error) {
   const struct layout *shape = &publication->definition.layout;
@@ -260,7 +300,9 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .add_to_cell = shape->family->add,
                         .by_unit = publication->definition.by_unit};
   int is_open;
-  if (rows->aggregate->rows) {
+  if (publication->definition.periods) {
+    is_open = open_series(rows, publication);
+  } else if (rows->aggregate->rows) {
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     is_open = rows->buffer && rows->aggregate->rows->open(rows, publication);
   } else if (shape->family->statistic == STATISTIC_NUMBER) {

@@ -45,9 +45,12 @@ struct rows {
   struct vector_sum *vectors; /* for all other releases; null for a release of one sum */
   /* the family's function, which adds the value of a row to its cell */
   add_to_cell *add_to_cell;
-  void *state;                                        /* of own_rows */
-  struct group_keys *attributes[WAYS_MAX_ATTRIBUTES]; /* cross tables: the keys of each attribute */
-  const int *small[WAYS_MAX_ATTRIBUTES];              /* group_keys_small() of each */
+  void *state; /* of own_rows */
+  /* Cross tables: the keys of each attribute. A series: the labels of periods, and the groups. */
+  struct group_keys *attributes[WAYS_MAX_ATTRIBUTES];
+  const int *small[WAYS_MAX_ATTRIBUTES]; /* cross tables: group_keys_small() of each */
+  struct span missing;                   /* a series: the periods whose rows count */
+  int groups;                            /* a series: the number of cells of a period */
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */

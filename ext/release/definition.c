@@ -38,6 +38,58 @@ static int describe_programme(struct publication *publication) {
                                                     noise->in_sum_norm, release->multipliers);
 }
 
+/* The context of take_group(). */
+struct taking_groups {
+  char **groups;
+  int count, room;
+};
+
+static int take_group(void *context, const char *index, const char *text) {
+  struct taking_groups *taking = context;
+  (void)index;
+  if (taking->count == taking->room) return 0;
+  taking->groups[taking->count] = sqlite3_mprintf("%s", text);
+  return taking->groups[taking->count++] != 0;
+}
+
+/* Reads the keys of the groups of a series. A null pointer follows the last one. */
+static int describe_groups(struct publication *publication, int keys) {
+  struct definition *definition = &publication->definition;
+  struct ledger *ledger = publication->session->ledger;
+  if (!definition->release.keys || definition->groups) return 1;
+  size_t size = sizeof *definition->groups * ((size_t)keys + 1);
+  definition->groups = sqlite3_malloc64(size);
+  if (!definition->groups) return error_set_memory(ledger_error(ledger));
+  memset(definition->groups, 0, size);
+  struct taking_groups taking = {definition->groups, 0, keys};
+  if (!json_keys(ledger_json(ledger), definition->release.keys, take_group, &taking) ||
+      taking.count < keys)
+    return error_set_memory(ledger_error(ledger));
+  return 1;
+}
+
+/*
+** Reads the periods of a stored series, or takes those that the request has made, and makes the
+** matrix of the series. Returns 1, or 0 with the ledger's error set.
+*/
+static int describe_periods(struct publication *publication, int keys) {
+  struct definition *definition = &publication->definition;
+  struct ledger *ledger = publication->session->ledger;
+  if (!definition->release.periods) return 1;
+  if (!definition->periods)
+    definition->periods = periods_open(ledger_json(ledger), definition->release.periods);
+  if (!definition->periods) return 0;
+  int count = periods_count(definition->periods);
+  if (definition->release.appended < 0 || definition->release.appended > count)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has impossible parameters (restore the ledger from a backup)",
+                     definition->release.name ? definition->release.name : "");
+  if (!describe_groups(publication, keys)) return 0;
+  if (definition->series.periods) return 1;
+  return series_make(&definition->series, count, definition->mechanism->noise) ||
+         error_set_memory(ledger_error(ledger));
+}
+
 int definition_describe(struct publication *publication, int keys) {
   const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
@@ -51,7 +103,9 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has a mechanism '%s' that this version does not know",
                      release->name ? release->name : "", release->mechanism);
-  if ((release->diagnose && !(aggregate->takes & 1u << P_DIAGNOSE)) || release->max_groups < 0 ||
+  unsigned diagnosed = 1u << P_DIAGNOSE | (release->periods ? 1u << P_SERIES : 0);
+  if ((release->diagnose && !(aggregate->takes & diagnosed)) ||
+      (release->periods && !(aggregate->takes & 1u << P_PERIODS)) || release->max_groups < 0 ||
       release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
       release->size > LAYOUT_MAX_BINS || release->grid < 0 ||
       (release->grid > 0 &&
@@ -66,9 +120,24 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
-  return describe_programme(publication) &&
+  return describe_programme(publication) && describe_periods(publication, keys) &&
          (definition_layout(publication, keys, ledger_adjacency(ledger) == LEDGER_REPLACE) ||
           error_set_memory(ledger_error(ledger)));
+}
+
+/*
+** Makes the layouts of a series. Its rows are added up in one cell for each period and group, and
+** the book of allowances bounds the vectors of all periods together.
+*/
+static void make_series(struct definition *definition, int replace) {
+  int count = periods_count(definition->periods);
+  series_layout(&definition->layout, count, replace, definition->mechanism->noise);
+  definition->row_question = definition->contribution;
+  definition->row_question.keys = definition->row_question.diagnose = 0;
+  definition->row_layout = definition->layout;
+  definition->row_layout.diagnoses = 0;
+  definition->row_layout.cells *= count;
+  definition->row_layout.coordinates = 1; /* no total is made */
 }
 
 int definition_layout(struct publication *publication, int keys, int replace) {
@@ -100,6 +169,7 @@ int definition_layout(struct publication *publication, int keys, int replace) {
     aggregate->procedure->contribute(&publication->definition,
                                      &publication->definition.contribution);
   layout_make(&publication->definition.layout, &publication->definition.contribution, 1, replace);
+  if (publication->definition.periods) make_series(&publication->definition, replace);
   return 1;
 }
 
@@ -114,6 +184,8 @@ int definition_keys(const struct ledger_release *release) {
 
 struct ledger_grid definition_grid(const struct publication *publication) {
   const struct layout *shape = &publication->definition.layout;
+  if (publication->definition.periods)
+    return (struct ledger_grid){0, 0, shape->coordinates + shape->diagnoses, 0};
   return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
 }
 
@@ -161,9 +233,25 @@ double definition_shrink(const struct publication *publication) {
   return estimate_shrink(&view, estimate_variance(&view));
 }
 
+/* Returns whether the points of a series have the periods that have been appended. */
+static int same_periods(const struct publication *publication) {
+  const struct ledger_grid *grid = &publication->grid;
+  char key[PERIOD_KEY];
+  int same = grid->cells == publication->definition.release.appended;
+  for (int i = 0; i < grid->cells && same; i++)
+    same = strcmp(grid->keys[i], definition_period_key(i, key)) == 0;
+  return same;
+}
+
+const char *definition_period_key(int period, char key[PERIOD_KEY]) {
+  sqlite3_snprintf(PERIOD_KEY, key, "%04d", period + 1);
+  return key;
+}
+
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
   const char *keys = publication->definition.release.keys;
+  if (publication->definition.periods) return same_periods(publication);
   if (!keys || publication->definition.release.ways) return 1;
   char *stored = keys_json(grid->keys, grid->cells);
   int same = stored && strcmp(stored, keys) == 0;

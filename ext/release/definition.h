@@ -33,6 +33,10 @@ struct ledger_grid definition_grid(const struct publication *publication);
 */
 int definition_same_keys(const struct publication *publication);
 
+/* Writes the key that the coordinates of a period of a series have in the ledger. */
+#define PERIOD_KEY 12
+const char *definition_period_key(int period, char key[PERIOD_KEY]);
+
 /*
 ** Returns the shrink factor of the coordinates. For averages and other statistics that are not
 ** linear, the factor depends on the data. The function then returns 1, or 0 if the factor could be

@@ -6,6 +6,7 @@
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/room.h"
+#include "release/series.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -44,4 +45,32 @@ int interval_read(struct publication *publication, const char *key, int componen
   ledger_path_free(&path);
   return found ||
          error_set(ledger_error(ledger), "release '%s' has lost its values", release->name);
+}
+
+int interval_read_span(struct publication *publication, const char *key, double confidence,
+                       double *low, double *high) {
+  struct ledger *ledger = publication->session->ledger;
+  struct definition *definition = &publication->definition;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  struct numbers numbers = {0};
+  struct span span;
+  int64_t *values = 0;
+  char *group = 0;
+  int found = 0;
+  if (ledger_publication_find(ledger, definition->release.id, tier, &publication->position.clock) &&
+      series_points(publication, &values) &&
+      periods_read_key(definition->periods, ledger_json(ledger), key, definition->groups != 0,
+                       &span, &group) &&
+      span.last < publication->grid.cells)
+    numbers_span(publication, span, 0, confidence, values, &numbers);
+  for (int i = 0; i < numbers.count && !found; i++) {
+    found = !definition->groups || strcmp(definition->groups[i], group) == 0;
+    *low = numbers.estimates[i].low;
+    *high = numbers.estimates[i].high;
+  }
+  numbers_clear(&numbers);
+  sqlite3_free(values);
+  sqlite3_free(group);
+  return found || error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'",
+                            definition->release.name, *key ? "for this key " : "", tier);
 }

@@ -12,4 +12,10 @@
 int interval_read(struct publication *publication, const char *key, int component,
                   double confidence, double *low, double *high);
 
+/*
+** Does the same for a series, whose key may name any span of its published periods (periods.h).
+*/
+int interval_read_span(struct publication *publication, const char *key, double confidence,
+                       double *low, double *high);
+
 #endif

@@ -44,7 +44,8 @@ static const struct statistic_row statistics[] = {
      .x = X_UNLESS_KEYED,
      .last = P_CLIP,
      .default_clip = 1,
-     .counts = 1},
+     .counts = 1,
+     .has_series = 1},
     /* the number of units; with keys, of each key */
     {.name = "count_distinct",
      .family = &family_sum,
@@ -52,13 +53,15 @@ static const struct statistic_row statistics[] = {
      .needs_unit = 1,
      .keyed_options = CLIP,
      .default_clip = 1,
-     .counts = 1},
+     .counts = 1,
+     .has_series = 1},
     /* the sum of x; the total of each unit is clipped to [-clip, clip] */
     {.name = "sum",
      .family = &family_sum,
      .keyed = &family_key_sum,
      .x = X_ALWAYS,
-     .arguments = {P_CLIP}},
+     .arguments = {P_CLIP},
+     .has_series = 1},
     /* the average, the variance and the standard deviation of x, which is clipped to [lo, hi] */
     {.name = "avg",
      .family = &family_mean,
@@ -66,7 +69,8 @@ static const struct statistic_row statistics[] = {
      .x = X_ALWAYS,
      .arguments = {LO_HI},
      .options = CLIP,
-     .default_clip = 1},
+     .default_clip = 1,
+     .has_series = 1},
     {.name = "var",
      .family = &family_spread,
      .keyed = &family_key_spread,
@@ -167,6 +171,11 @@ static void take_parameters(struct aggregate *kind, const struct statistic_row *
   /* How far a value shrinks depends on the number of groups, which must therefore be public. */
   if (is_keyed && !kind->is_ou) kind->takes |= 1u << P_SELECT | 1u << P_SHARE;
   if (kind->family->has_tables && !kind->is_ou) kind->takes |= 1u << P_WAYS;
+  /* Neither shrinks a series nor bounds it in each group. */
+  if (row->has_series && !kind->is_ou && !kind->family->each) {
+    kind->takes |= 1u << P_PERIODS;
+    if (!(kind->takes & 1u << P_CLIP)) kind->takes |= 1u << P_SERIES;
+  }
   /* Every kind with a clip can say how many units it clipped. */
   if (kind->takes & CLIP && !row->needs_name) kind->takes |= 1u << P_DIAGNOSE;
 }

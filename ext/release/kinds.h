@@ -23,11 +23,13 @@ enum parameter {
   P_GRID,     /* the step of the values of x; always an option */
   P_DIAGNOSE, /* count clipped units; always an option */
   P_CANDIDATES,
-  P_KEYS,   /* public keys */
-  P_WAYS,   /* several attributes of cross tables; always an option */
-  P_SELECT, /* how private keys are selected; always an option */
-  P_SHARE,  /* the share of the tier's delta_keys; always an option */
-  P_OWN,    /* parameters that only this kind has (`own_options` below) */
+  P_KEYS,    /* public keys */
+  P_WAYS,    /* several attributes of cross tables; always an option */
+  P_PERIODS, /* the periods of a series; always an option */
+  P_SERIES,  /* clip and diagnose, which the kind has in a series only; always options */
+  P_SELECT,  /* how private keys are selected; always an option */
+  P_SHARE,   /* the share of the tier's delta_keys; always an option */
+  P_OWN,     /* parameters that only this kind has (`own_options` below) */
   PARAMETERS
 };
 
@@ -63,6 +65,7 @@ struct statistic_row {
   int has_key;    /* it reads a key or another column before x, whatever the keys of the kind */
   int needs_unit; /* the unit is what it counts */
   int needs_name; /* it has no unit, and the options must be given */
+  int has_series; /* it can be released period by period (release/series.h) */
   /* Why there is no kind with a public bound, or with keys; null: there is one. */
   const char *no_bound, *no_keys;
   /* What a room beside the core gives (struct aggregate). */

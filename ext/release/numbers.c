@@ -84,8 +84,165 @@ static int name_cells(struct numbers *numbers, const struct programme *programme
   return going;
 }
 
+/* ---- series ---------------------------------------------------------------------------------- */
+
+/* The figures of a series while they are computed. */
+struct figures {
+  const struct publication *publication;
+  struct reading reading;
+  const int64_t *values;
+  double *weights, *sums; /* of the points; of the coordinates of one period */
+  struct named *named;
+  struct estimate *estimates; /* of one span */
+  int count;
+};
+
+static void figures_close(struct figures *figures) {
+  for (int i = 0; i < figures->count; i++) sqlite3_free(figures->named[i].key);
+  sqlite3_free(figures->weights);
+  sqlite3_free(figures->sums);
+  sqlite3_free(figures->named);
+  sqlite3_free(figures->estimates);
+}
+
+/* Opens the computation of figures of `spans` spans. Returns 0 when out of memory. */
+static int figures_open(struct figures *figures, const struct publication *publication,
+                        double confidence, const int64_t *values, int spans,
+                        struct quantiles *quantiles) {
+  const struct definition *definition = &publication->definition;
+  *figures = (struct figures){.publication = publication,
+                              .reading = reading_of(publication, 0, confidence, quantiles),
+                              .values = values};
+  struct reading *reading = &figures->reading;
+  reading->cells = definition->layout.cells;
+  size_t room = (size_t)reading->cells * (size_t)(spans + 1);
+  size_t coordinates = (size_t)(definition->layout.coordinates + definition->layout.diagnoses);
+  figures->weights = sqlite3_malloc64(sizeof(double) * (size_t)definition->series.periods);
+  figures->sums = sqlite3_malloc64(sizeof(double) * coordinates);
+  figures->named = sqlite3_malloc64(sizeof *figures->named * room);
+  figures->estimates = sqlite3_malloc64(sizeof *figures->estimates * (coordinates + 1));
+  return figures->weights && figures->sums && figures->named && figures->estimates;
+}
+
+/*
+** Sets figures->sums to the figures of all coordinates of a span, and returns the standard
+** deviation of their noise in units of that of a point. Returns NaN when out of memory.
+*/
+static double weigh(const struct figures *figures, struct span span) {
+  const struct definition *definition = &figures->publication->definition;
+  size_t coordinates = (size_t)(definition->layout.coordinates + definition->layout.diagnoses);
+  double variance;
+  if (!series_reading(&definition->series, span.first, span.last, figures->weights, &variance))
+    return (double)NAN;
+  for (size_t i = 0; i < coordinates; i++) figures->sums[i] = 0;
+  for (int t = 0; t <= span.last; t++) {
+    const int64_t *point = &figures->values[(size_t)t * coordinates];
+    double weight = ldexp(figures->weights[t], figures->reading.view.granularity);
+    for (size_t i = 0; i < coordinates && weight != 0; i++)
+      figures->sums[i] += weight * (double)point[i];
+  }
+  return sqrt(variance);
+}
+
+/* Adds the figures of a span. Returns 0 when out of memory. */
+static int add_span(struct figures *figures, struct span span, int total) {
+  const struct definition *definition = &figures->publication->definition;
+  struct reading reading = figures->reading;
+  reading.view.part = weigh(figures, span);
+  reading.numbers = figures->sums;
+  if (isnan(reading.view.part)) return 0;
+  int used = estimate_point(&reading, figures->values, figures->estimates);
+  for (int i = 0; i < used; i++) {
+    const char *group = definition->groups ? definition->groups[figures->estimates[i].cell] : 0;
+    char *key = periods_key(definition->periods, span, total, group);
+    if (!key) return 0;
+    figures->named[figures->count++] = (struct named){key, figures->estimates[i]};
+  }
+  return used >= 0;
+}
+
+/* Moves the figures to `numbers`. Returns 0 when out of memory. */
+static int give_figures(struct figures *figures, struct numbers *numbers) {
+  sqlite3_uint64 count = (sqlite3_uint64)figures->count;
+  numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * (count + 1));
+  numbers->made = sqlite3_malloc64(sizeof *numbers->made * (count + 1));
+  numbers->shrink = 1;
+  if (!numbers->estimates || !numbers->made) return 0;
+  for (int i = 0; i < figures->count; i++) {
+    numbers->estimates[i] = figures->named[i].estimate;
+    numbers->estimates[i].cell = i;
+    numbers->made[i] = figures->named[i].key;
+  }
+  numbers->count = numbers->made_count = figures->count;
+  numbers->keys = numbers->made;
+  figures->count = 0;
+  return 1;
+}
+
+int numbers_span(const struct publication *publication, struct span span, int total,
+                 double confidence, const int64_t *values, struct numbers *numbers) {
+  struct quantiles quantiles;
+  struct figures figures;
+  *numbers = (struct numbers){.confidence = confidence};
+  int done = figures_open(&figures, publication, confidence, values, 1, &quantiles) &&
+             add_span(&figures, span, total) && give_figures(&figures, numbers);
+  figures_close(&figures);
+  return done || error_set_memory(ledger_error(publication->session->ledger));
+}
+
+/*
+** Computes the figures of the periods from publication->missing.first on, and the running totals
+** that end with them, in the order of their keys.
+*/
+static int read_series(const struct publication *publication, double confidence,
+                       const int64_t *values, struct numbers *numbers) {
+  struct quantiles quantiles;
+  struct figures figures;
+  int appended = publication->grid.cells, since = publication->missing.first;
+  *numbers = (struct numbers){.confidence = confidence};
+  int done =
+      figures_open(&figures, publication, confidence, values, 2 * (appended - since), &quantiles);
+  for (int t = since; t < appended && done; t++)
+    done = add_span(&figures, (struct span){t, t}, 0) && add_span(&figures, (struct span){0, t}, 1);
+  if (done) qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
+  done = done && give_figures(&figures, numbers);
+  figures_close(&figures);
+  return done || error_set_memory(ledger_error(publication->session->ledger));
+}
+
+/*
+** A series counts each unit once that was counted, and once that was clipped, so that the number of
+** all units has the noise of one coordinate, and the number of the others has that of two. With the
+** standard deviation multiplied by the golden ratio, the interval of clipping_share() is at least
+** as wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
+*/
+#define GOLDEN_RATIO 1.6180339887498950
+
+static struct ledger_clipping series_clipping(const struct publication *publication,
+                                              const int64_t *values) {
+  struct quantiles quantiles;
+  struct figures figures;
+  const struct layout *shape = &publication->definition.layout;
+  int appended = publication->grid.cells;
+  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent), part = 1;
+  struct ledger_clipping clipping = {0, 0, 0};
+  int open = figures_open(&figures, publication, NUMBERS_CONFIDENCE, values, 0, &quantiles);
+  if (open && appended) {
+    part = weigh(&figures, (struct span){0, appended - 1});
+    clipping.clipped = figures.sums[shape->coordinates] / unit;
+    clipping.unclipped = figures.sums[shape->coordinates + 1] / unit - clipping.clipped;
+  }
+  double stddev = sqrt(estimate_variance(&figures.reading.view)) * part * GOLDEN_RATIO;
+  clipping.stddev = published_up(stddev / unit);
+  figures_close(&figures);
+  return open && !isnan(part) ? clipping : NO_CLIPPING;
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers) {
+  if (publication->definition.periods) return read_series(publication, confidence, values, numbers);
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, delta, confidence, &quantiles);
   size_t room = (size_t)estimate_room(&reading) + 1;
@@ -108,6 +265,7 @@ struct ledger_clipping numbers_clipping(const struct publication *publication,
   const struct layout *shape = &publication->definition.layout;
   struct view view = definition_view(publication);
   if (!shape->diagnoses) return NO_CLIPPING;
+  if (publication->definition.periods) return series_clipping(publication, values);
   const int64_t *counts = &values[grid_size(&publication->grid) - DIAGNOSES];
   double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent);
   return (struct ledger_clipping){ldexp((double)counts[0], view.granularity) / unit,

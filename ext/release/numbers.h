@@ -13,9 +13,9 @@ struct numbers {
   int count;
   double shrink, confidence;
   char *const *keys; /* the keys of the cells; null if there are no keys */
-  char **made;       /* the keys of cross tables, `made_count` texts; owned */
+  char **made;       /* the keys of cross tables or a series, `made_count` texts; owned */
   int made_count;
-  char **sent;       /* the keys, if a kernel made the numbers: one allocation; owned */
+  char **sent; /* the keys, if a kernel made the numbers: one allocation; owned */
 };
 
 void numbers_clear(struct numbers *numbers);
@@ -26,6 +26,14 @@ void numbers_clear(struct numbers *numbers);
 */
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers);
+
+/*
+** Computes the figures of a span of a series. `values` are the points of its first `appended`
+** periods, as publication->grid has them; `total` is that of periods_key(). The groups have their
+** order; the components of a group are those of a release of one period.
+*/
+int numbers_span(const struct publication *publication, struct span span, int total,
+                 double confidence, const int64_t *values, struct numbers *numbers);
 
 /*
 ** Returns the noisy numbers of units that were clipped and that were not, from the last coordinates

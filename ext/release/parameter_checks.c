@@ -38,6 +38,10 @@ static int ask_for_rows(const struct aggregate *aggregate, struct error *error) 
 static int finish_clip(struct request *request, int by_unit, struct error *error) {
   double clip = request->aggregate->default_clip;
   if (request->programme && request->aggregate->counts) clip = 1;
+  if (request_takes(request, P_SERIES) && !request->periods &&
+      (is_given(request->clip) || request->diagnose))
+    return error_set(error, "clip and diagnose of '%s' are for a series (give periods)",
+                     request->aggregate->kind);
   if (by_unit && !request->programme && !is_given(request->clip) &&
       kind_counts_rows(request->aggregate))
     return ask_for_rows(request->aggregate, error);
@@ -208,6 +212,28 @@ static int finish_precision(struct request *request, struct error *error) {
   return 1;
 }
 
+/* Checks a series (release/series.h). */
+static int finish_series(struct request *request, int by_unit, struct error *error) {
+  if (!request->periods) return 1;
+  if (!by_unit)
+    return error_set(error, "the ledger protects rows, and a series remembers units (release each "
+                            "period by itself)");
+  if (request->programme)
+    return error_set(error, "a series has no cross tables (leave ways or periods out)");
+  if (request->max_groups > 0)
+    return error_set(error, "a series has public keys only (list them in \"keys\")");
+  if (request->refine)
+    return error_set(error, "a series cannot be refined (declare it at its innermost tier)");
+  if (is_given(request->steps) || is_given(request->bytes) || is_given(request->seconds))
+    return error_set(error, "a series keeps no limits for its question (leave steps, bytes and "
+                            "seconds out)");
+  double keys = request->key_count ? request->key_count : 1;
+  double width = layout_width(request->aggregate->family, 0, 0) * keys + 2 * request->diagnose;
+  return width * periods_count(request->periods) <= LAYOUT_MAX_COORDINATES ||
+         error_set(error, "keys times periods are too many (at most %d coordinates)",
+                   LAYOUT_MAX_COORDINATES);
+}
+
 int request_finish_shape(struct request *request, int by_unit, struct error *error) {
   const struct places *places = &request->aggregate->places;
   if (!by_unit && places->unit > 0 && places->unit < request->aggregate->min_arguments)
@@ -222,5 +248,6 @@ int request_finish(struct request *request, int by_unit, struct error *error) {
   const struct procedure *procedure = request->aggregate->procedure;
   return request_finish_shape(request, by_unit, error) && finish_quantiles(request, error) &&
          finish_precision(request, error) && finish_ou(request, error) &&
+         finish_series(request, by_unit, error) &&
          (!procedure || !procedure->finish || procedure->finish(request, by_unit, error));
 }

@@ -37,6 +37,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->attributes);
   sqlite3_free(request->ways);
   programme_release(request->programme);
+  periods_release(request->periods);
   sqlite3_free(request->model);
   sqlite3_free(request->sql);
   sqlite3_free(request->tables);
@@ -59,6 +60,7 @@ struct ledger_release request_release(const struct request *request) {
       .quantiles = request->quantiles,
       .keys = programme ? (char *)programme_keys_text(programme) : request->keys,
       .ways = programme ? (char *)programme_ways_text(programme) : 0,
+      .periods = request->periods ? (char *)periods_text(request->periods) : 0,
       .model = request->model,
       .sql = request->sql,
       .clip = request->clip,

@@ -3,6 +3,7 @@
 #define DIFFUSE_RELEASE_PARAMETERS_H
 
 #include "release/kinds.h"
+#include "release/periods.h"
 #include "release/programme.h"
 #include "ledger/ledger.h"
 
@@ -22,12 +23,13 @@ struct request {
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */
   char *unit_word;              /* dp_plan(): the unit of the values, for the summary */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
-  char *keys;      /* public keys as a sorted JSON array; null: no keys or private keys */
-  void *details;   /* the parameters that only this kind has (procedure.h); owned */
-  char *model;     /* what the ledger stores of these parameters: a JSON object, or null */
-  char *attributes, *ways;     /* the texts of the options keys and ways of cross tables */
+  char *keys;              /* public keys as a sorted JSON array; null: no keys or private keys */
+  void *details;           /* the parameters that only this kind has (procedure.h); owned */
+  char *model;             /* what the ledger stores of these parameters: a JSON object, or null */
+  char *attributes, *ways; /* the texts of the options keys and ways of cross tables */
   struct programme *programme; /* cross tables; null: none */
-  char **key_list; /* the public keys as texts */
+  struct periods *periods;     /* a series; null: none */
+  char **key_list;             /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */

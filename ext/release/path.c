@@ -83,6 +83,35 @@ static int is_within_tier(const struct publication *publication, uint64_t clock)
   return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
 }
 
+/*
+** Checks that a series ends while the budgets that pay for it last. Otherwise the people of the
+** next budget's period would be in the series, which that budget does not pay for.
+*/
+static int ends_in_time(const struct publication *publication) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct periods *periods = publication->definition.periods;
+  char day[PERIOD_DAY], *tier = 0, *end = 0;
+  double rate = publication->position.tiers[publication->position.at].rate;
+  int last = periods_count(periods) - 1, dated = 1;
+  for (int i = 0; i <= last && dated; i++) dated = periods_last_day(periods, i, day);
+  if (ledger_budget_ends(ledger, rate, dated ? day : 0, &tier, &end)) {
+    if (dated) {
+      error_set(ledger_error(ledger),
+                "'%s' ends on %s, but the budget of tier '%s' ends on %s (let the series end with "
+                "the budget, and declare another one for the next)",
+                publication->definition.release.name, day, tier, end);
+    } else {
+      error_set(ledger_error(ledger),
+                "the budget of tier '%s' ends on %s, so the periods of a series must be dates "
+                "(such as 2026-01)",
+                tier, end);
+    }
+  }
+  sqlite3_free(tier);
+  sqlite3_free(end);
+  return !error_is_set(ledger_error(ledger));
+}
+
 static int charge(struct publication *publication, uint64_t clock) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
@@ -102,7 +131,8 @@ static int charge(struct publication *publication, uint64_t clock) {
                      "\"keys\", or create a tier with delta_keys)",
                      tier);
   return ledger_charge(ledger, &publication->definition.release, publication->position.tiers,
-                       publication->position.count, publication->position.at, &cost);
+                       publication->position.count, publication->position.at, &cost) &&
+         (!publication->definition.periods || ends_in_time(publication));
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -236,7 +266,7 @@ static int never_refines(const struct publication *publication) {
 /* Returns whether a refinement may add points to the release. */
 static int is_refinable(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
-  return !never_refines(publication) && !definition->release.max_groups &&
+  return !never_refines(publication) && !definition->periods && !definition->release.max_groups &&
          definition->mechanism->noise->refines;
 }
 
@@ -417,6 +447,11 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      "release '%s' is a model and cannot be refined (make a release of its own at "
                      "tier '%s')",
                      name, tier);
+  if (publication->definition.periods)
+    return error_set(ledger_error(ledger),
+                     "release '%s' is a series and cannot be refined (declare a series of its own "
+                     "at tier '%s')",
+                     name, tier);
   if (publication->definition.release.max_groups)
     return error_set(ledger_error(ledger),
                      "release '%s' has private keys and cannot be refined (make a release of its "
@@ -516,6 +551,13 @@ int path_keep(struct publication *publication) {
             store_values(publication, point->clock, point->values));
   }
   return kept;
+}
+
+int path_declare(struct publication *publication) {
+  uint64_t clock = publication->position.clock;
+  int64_t nothing = 0;
+  return store_point(publication, publication->position.at, clock, &nothing) &&
+         store_values(publication, clock, &nothing);
 }
 
 const struct procedure path_procedure = {

@@ -23,6 +23,12 @@ int path_keep(struct publication *publication);
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine);
 
 /*
+** Stores a new series at its tier: its point, which has no coordinate yet, and its publication. The
+** series is already charged.
+*/
+int path_declare(struct publication *publication);
+
+/*
 ** Charges a new release in advance for a later publication at this outer tier. The release must
 ** already be charged at its own tier. Returns 1, or 0 after setting the ledger's error.
 */

@@ -14,6 +14,11 @@ void publish_clear(struct publication *publication) {
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   ledger_release_clear(&publication->definition.release);
   programme_release(publication->definition.programme);
+  periods_release(publication->definition.periods);
+  series_free(&publication->definition.series);
+  char **groups = publication->definition.groups;
+  for (int i = 0; groups && groups[i]; i++) sqlite3_free(groups[i]);
+  sqlite3_free(groups);
   sqlite3_free(publication->definition.details);
   *publication = (struct publication){0};
 }

@@ -4,8 +4,9 @@
 
 #include "ledger/ledger.h"
 #include "math/renyi.h"
-#include "mechanism/lattice_design.h"
 #include "release/kinds.h"
+#include "mechanism/series.h"
+#include "release/periods.h"
 #include "release/programme.h"
 
 /* The published answer: a number, JSON, or NULL. */
@@ -44,7 +45,13 @@ struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* the aggregate of its kind */
   const struct mechanism *mechanism;
-  struct programme *programme;      /* cross tables; null: none */
+  struct programme *programme; /* cross tables; null: none */
+  struct periods *periods;     /* a series; null: none */
+  struct series series;        /* its matrix */
+  char **groups;               /* a series: the keys of its groups; null: none */
+  struct contribution
+      row_question;         /* a series: what vector_sum.h needs to add its rows; it takes */
+  struct layout row_layout; /* each group in each period as a cell (definition_row_cell()) */
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
   void *details;                    /* what only this kind has (procedure.h); owned */
@@ -71,6 +78,7 @@ struct publication {
   struct position position;
   struct publication_cost cost;
   struct ledger_grid grid;    /* the grid of its coordinates; owned */
+  struct span missing;        /* a series: the periods whose rows are read and figures stored */
   const char *const *outward; /* the request's list of outer tiers; not owned */
   int spread;                 /* the answer is stored at these tiers, too */
   int failed;                 /* dp_batch(): the release failed earlier and is not run again */

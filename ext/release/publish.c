@@ -11,12 +11,14 @@
 
 #include "ledger/policy.h"
 #include "math/diffusion.h"
+#include "mechanism/lattice_design.h"
 #include "noise/lattice.h"
 #include "release/default_mechanism.h"
 #include "release/deferred.h"
 #include "release/definition.h"
 #include "release/path.h"
 #include "release/procedures.h"
+#include "release/series.h"
 #include "release/session.h"
 #include "release/values.h"
 
@@ -103,11 +105,11 @@ static int make_release(struct publication *publication, const struct request *r
   row.options = 0;
   struct ledger_release *release = &publication->definition.release;
   *release = row;
-  char **texts[] = {&release->name,      &release->kind, &release->mechanism,
-                    &release->quantiles, &release->keys, &release->model,
-                    &release->state,     &release->sql,  &release->ways};
+  char **texts[] = {&release->name, &release->kind,   &release->mechanism, &release->quantiles,
+                    &release->keys, &release->model,  &release->state,     &release->sql,
+                    &release->ways, &release->periods};
   int made = 1;
-  for (int i = 0; i < 9; i++) { /* after a failure, the remaining texts become null */
+  for (int i = 0; i < 10; i++) { /* after a failure, the remaining texts become null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {
@@ -115,6 +117,7 @@ static int make_release(struct publication *publication, const struct request *r
     }
   }
   publication->definition.programme = programme_retain(request->programme);
+  publication->definition.periods = periods_retain(request->periods);
   release->options = request_options(request);
   release->fingerprint = ledger_fingerprint(&row);
   return made && ((release->options && release->fingerprint) || out_of_memory(ledger));
@@ -128,10 +131,30 @@ static void take_keys(struct publication *publication, struct request *request) 
   request->key_count = 0;
 }
 
+/*
+** Charges a series and publishes it at its tier, before the first period. Reads no row of data, so
+** the series is complete with this transaction.
+*/
+static int declare_series(struct publication *publication, const struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  if (!request->name)
+    return error_set(ledger_error(ledger), "the options must name a series (dp_append asks for it "
+                                           "by its name)");
+  publication->grid = definition_grid(publication);
+  release->secret = series_secret();
+  if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
+  return procedure_of(publication->definition.aggregate)->charge(publication) &&
+         ledger_release_state(ledger, release->id, "charged", "released") &&
+         path_declare(publication) &&
+         (!request->tables || ledger_policy_admit(ledger, release->id, request->tables));
+}
+
 static int publish_new(struct publication *publication, struct request *request) {
   if (!make_release(publication, request) ||
       !definition_describe(publication, request->key_count) || !check_rate(publication))
     return 0;
+  if (publication->definition.periods) return declare_series(publication, request);
   take_keys(publication, request);
   return procedure_of(publication->definition.aggregate)->charge(publication);
 }
@@ -298,6 +321,20 @@ static void begin_again(struct publication *publication, struct request *request
   }
 }
 
+/*
+** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
+*/
+static int spread(struct publication *publication) {
+  int done = 1;
+  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
+    struct publication outer;
+    done = enter_outward(&outer, publication->session, publication->definition.release.name,
+                         publication->outward[i]);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
 /* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
@@ -318,7 +355,12 @@ static void begin(struct publication *publication, struct request *request) {
               "or INSERT the value first, or use dp_release)");
   } else if (publication->position.at >= 0 &&
              !error_is_set(ledger_error(publication->session->ledger))) {
-    if (publish_new(publication, request)) prepay(publication, request);
+    if (!publish_new(publication, request)) return;
+    if (publication->definition.periods) {
+      spread(publication);
+    } else {
+      prepay(publication, request);
+    }
   }
 }
 
@@ -427,20 +469,6 @@ static int is_finished(struct publication *publication) {
   int finished = strcmp(now.state, "released") == 0;
   ledger_release_clear(&now);
   return finished && values_read(publication, position->tiers[position->at].name);
-}
-
-/*
-** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
-*/
-static int spread(struct publication *publication) {
-  int done = 1;
-  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
-    struct publication outer;
-    done = enter_outward(&outer, publication->session, publication->definition.release.name,
-                         publication->outward[i]);
-    publish_clear(&outer);
-  }
-  return done;
 }
 
 /*
@@ -569,6 +597,8 @@ static void diffuse_once(struct publication *publication, struct session *sessio
     enter_outward(publication, session, name, tier);
   } else if (!load(publication, tier, name)) {
     error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  } else if (publication->definition.release.periods) {
+    error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);
   } else if (is_usable(publication)) {
     publish_mixed(publication, mixing);
   }

@@ -58,7 +58,14 @@ static int render(void *context, const struct ledger_value *value) {
   return 1;
 }
 
+/* A series has a figure for each period, so the whole has no answer. */
+static int answer_nothing(struct publication *publication) {
+  publication->answer.is_null = publication->answered = 1;
+  return 1;
+}
+
 int values_read(struct publication *publication, const char *tier) {
+  if (publication->definition.release.periods) return answer_nothing(publication);
   struct ledger *ledger = publication->session->ledger;
   struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
   int is_object = rendering.form == FORM_OBJECT || rendering.form == FORM_ARRAYS;

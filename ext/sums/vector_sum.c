@@ -282,6 +282,37 @@ int vector_sum_records(struct vector_sum *vectors, take_record *take, void *cont
   return !vectors->failed && partitioned_sums_each(vectors->records, take, context);
 }
 
+/* The caller's function that receives the matrix of every unit, and the context for it. */
+struct matrices {
+  struct vector_sum *vectors;
+  take_matrix *take;
+  void *context;
+};
+
+static int by_cell(const void *a, const void *b) {
+  uint32_t x = record_cell(*(const record_word *const *)a),
+           y = record_cell(*(const record_word *const *)b);
+  return (x > y) - (x < y);
+}
+
+static int give_matrix(void *context, const record_word *const *list, size_t count) {
+  const struct matrices *matrices = context;
+  struct vector_sum *vectors = matrices->vectors;
+  if (!vector_scratch_reserve(vectors, count)) return 0;
+  struct scratch *scratch = &vectors->scratch;
+  memcpy(scratch->chosen, list, sizeof *list * count);
+  if (count > 1) qsort(scratch->chosen, count, sizeof *scratch->chosen, by_cell);
+  for (size_t i = 0; i < count; i++) scratch->slots[i] = record_cell(scratch->chosen[i]);
+  record_values(vectors->records, scratch->chosen, count, scratch->values);
+  return matrices->take(matrices->context, record_unit(vectors->records, list[0]), count,
+                        scratch->slots, scratch->values);
+}
+
+int vector_sum_units(struct vector_sum *vectors, take_matrix *take, void *context) {
+  struct matrices matrices = {vectors, take, context};
+  return !vectors->failed && partitioned_sums_each_unit(vectors->records, give_matrix, &matrices);
+}
+
 /* ---- vectors --------------------------------------------------------------------------------- */
 
 static int open_tables(struct vector_sum *vectors, char *const *keys) {

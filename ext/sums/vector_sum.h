@@ -87,6 +87,15 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context);
 
 /*
+** Calls `take` for every unit with the sums of its `count` slots, in the order of the slots, which
+** are not clipped. `values` has the components of each slot, and `take` may change them. Returns 1,
+** or 0 if memory ran out or `take` returned 0.
+*/
+typedef int take_matrix(void *context, struct identity unit, size_t count, const uint32_t *slots,
+                        int128 *values);
+int vector_sum_units(struct vector_sum *vectors, take_matrix *take, void *context);
+
+/*
 ** Returns the exact totals of all coordinates, cell by cell (layout.h). Sets *cells to
 ** the number of cells. With private keys, the cells are in the order of their texts, and *keys
 ** lists these texts; otherwise *keys is null. The caller calls free() for the totals and for the

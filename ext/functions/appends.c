@@ -1,0 +1,237 @@
+/*
+** appends.c: dp_append(), which publishes the next periods of a series, and dp_span(), which reads
+** the figures of any span of a series. Tests: tests/sql/test_series.py
+*/
+#include <string.h>
+
+#include "base/sql_text.h"
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "functions/value_table.h"
+#include "query/question.h"
+#include "release/numbers.h"
+#include "release/pending.h"
+#include "release/series.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- dp_append ------------------------------------------------------------------------------- */
+
+static int open_in_order(void *context, struct rows *rows, struct error *error) {
+  const struct publication *publication = context;
+  return rows_open(rows, publication, columns_in_order(publication), error);
+}
+
+/* Counts the rows of the missing periods, with the stored question. */
+static int count_rows(struct host *host, struct publication *publication, struct append *append) {
+  struct error *error = &host->session.error;
+  const struct definition *definition = &publication->definition;
+  struct request request = {.aggregate = definition->aggregate,
+                            .periods = definition->periods,
+                            .sql = definition->release.sql,
+                            .steps = NAN,
+                            .bytes = NAN,
+                            .seconds = NAN};
+  struct rows_opener opener = {open_in_order, publication, 1, " (nothing was appended)"};
+  struct question_limits limits = question_limits_of(&request);
+  struct counting counting = {publication, append};
+  struct question *question = 0;
+  struct rows rows = {0};
+  int counted = question_open(&question, &host->collector, host->session.ledger, &request, error) &&
+                question_run(question, &limits, &opener, &rows, error);
+  if (counted)
+    counted = vector_sum_units(rows.vectors, series_count, &counting) || error_set_memory(error);
+  rows_close(&rows);
+  question_close(question);
+  return counted;
+}
+
+/* Appends once. Returns 1 if the answer is known, 0 after an error, or -1 to begin anew. */
+static int append_once(struct host *host, const char *name, const char *period,
+                       struct publication *publication) {
+  struct append append;
+  int done = series_begin(publication, &host->session, name, period, &append);
+  if (done && !publication->answered) {
+    done = count_rows(host, publication, &append) && series_finish(publication, &append);
+    if (append.is_stale) done = -1;
+  }
+  append_clear(&append);
+  return done;
+}
+
+/*
+** dp_append(name, period) -> REAL or TEXT, the figure of the period at the series' own tier
+** Publishes all periods of a series up to this one that have not been published, at every tier that
+** has the series. Evaluates the stored question once. Charges nothing. A period that was published
+** before is read back, and no row is read.
+*/
+static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct host *host = host_of(context);
+  struct publication publication = {0};
+  const char *name = argument_text(context, argv[0], "name");
+  const char *period = name ? argument_text(context, argv[1], "period") : 0;
+  if (!period) return;
+  if (host->collector.collecting) {
+    function_error(context, "a release cannot read from another release");
+    return;
+  }
+  pending_settle(&host->session);
+  int done = ledger_ready(host->session.ledger) ? -1 : 0;
+  while (done < 0) {
+    publish_clear(&publication);
+    done = append_once(host, name, period, &publication);
+  }
+  if (done) {
+    result_answer(context, &publication.answer);
+  } else {
+    fail_call(context, function_of(context)->name, &host->session.error);
+  }
+  publish_clear(&publication);
+}
+
+/* ---- dp_span --------------------------------------------------------------------------------- */
+
+#define SPAN "dp_span"
+
+enum { RELEASE, TIER, FIRST, LAST, ARGUMENTS };
+
+static int take_publication(void *context, sqlite3_stmt *row, int columns) {
+  (void)row, (void)columns;
+  *(int *)context = 1;
+  return 1;
+}
+
+/* Returns whether the audience of the ledger may see the release at the tier. */
+static int is_published(struct ledger *ledger, sqlite3_value *const *arguments) {
+  const struct ledger_table *table = ledger_tables;
+  int wanted[2] = {-1, -1}, published = 0;
+  while (strcmp(table->columns->table, "dp_publication") != 0) table++;
+  const char *name;
+  for (int place = 1; (name = ledger_table_column(table, place)) != 0; place++) {
+    if (strcmp(name, "release") == 0) wanted[0] = place - 1;
+    if (strcmp(name, "tier") == 0) wanted[1] = place - 1;
+  }
+  sqlite3_value *values[] = {arguments[RELEASE], arguments[TIER]};
+  return ledger_table_read(ledger, table, wanted, values, 2, take_publication, &published) &&
+         published;
+}
+
+/* Reads a period. Returns its number, or -1 after setting the error. */
+static int period_of(const struct publication *publication, sqlite3_value *value) {
+  struct error *error = ledger_error(publication->session->ledger);
+  const struct periods *periods = publication->definition.periods;
+  const char *label = plain_text(value);
+  int period = label ? periods_find(periods, label) : -1;
+  if (!label) {
+    error_set(error, "a period must be a text%s", not_a(value, SQLITE_TEXT));
+  } else if (period < 0) {
+    error_set(error, "'%s' has no such period (its periods are %s to %s)",
+              publication->definition.release.name, periods_label(periods, 0),
+              periods_label(periods, periods_count(periods) - 1));
+  } else if (period >= publication->grid.cells) {
+    error_set(error, "%s has not been appended", periods_label(periods, period));
+    period = -1;
+  }
+  return period;
+}
+
+/* Adds the rows of one span. */
+static int add_span(struct row_list *rows, const struct publication *publication, struct span span,
+                    const int64_t *values) {
+  struct ledger *ledger = publication->session->ledger;
+  struct numbers numbers = {0};
+  int going = numbers_span(publication, span, 0, NUMBERS_CONFIDENCE, values, &numbers);
+  for (int i = 0; i < numbers.count && going; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    char *display = ledger_display(ledger, publication->definition.release.id, &value);
+    double numbers_of[] = {value.value, value.stddev, value.low, value.high};
+    going = value_row(rows, value.key, -1, numbers_of, display);
+    sqlite3_free(display);
+  }
+  numbers_clear(&numbers);
+  return going && !error_is_set(ledger_error(ledger));
+}
+
+/* Adds the rows of the spans that the arguments name. */
+static int add_spans(struct row_list *rows, const struct publication *publication,
+                     sqlite3_value *const *arguments, const int64_t *values) {
+  struct error *error = ledger_error(publication->session->ledger);
+  if (arguments[LAST]) {
+    struct span span = {period_of(publication, arguments[FIRST]), 0};
+    if (span.first < 0 || (span.last = period_of(publication, arguments[LAST])) < 0) return 0;
+    return span.first <= span.last ? add_span(rows, publication, span, values)
+                                   : error_set(error, "the last period is before the first");
+  }
+  sqlite3_int64 length = sqlite3_value_int64(arguments[FIRST]);
+  if (sqlite3_value_type(arguments[FIRST]) != SQLITE_INTEGER || length < 1)
+    return error_set(error, "give the first and the last period, or a whole number of periods");
+  int going = 1;
+  for (sqlite3_int64 last = length - 1; last < publication->grid.cells && going; last++)
+    going = add_span(rows, publication, (struct span){(int)(last - length + 1), (int)last}, values);
+  return going;
+}
+
+static int fill_inside(struct row_list *rows, struct host *host, struct publication *publication,
+                       sqlite3_value *const *arguments) {
+  struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  struct position *position = &publication->position;
+  const char *name = plain_text(arguments[RELEASE]), *tier = plain_text(arguments[TIER]);
+  if (!name || !tier) return error_set(error, "the release and the tier must be names");
+  if (!is_published(ledger, arguments) ||
+      !ledger_release_find(ledger, name, &publication->definition.release))
+    return error_set(error, "the release is not published at this tier (dp_publication lists where "
+                            "it is)");
+  if (!publication->definition.release.periods)
+    return error_set(error, "release '%s' is not a series (read dp_value)", name);
+  int64_t *values = 0;
+  int going = ledger_tiers(ledger, &position->tiers, &position->count);
+  if (going) position->at = ledger_tier_find(ledger, position->tiers, position->count, tier);
+  going = going && position->at >= 0 && series_points(publication, &values) &&
+          add_spans(rows, publication, arguments, values);
+  sqlite3_free(values);
+  return going;
+}
+
+/*
+** dp_span(release, tier, first, last) or (release, tier, n) -> rows (key, value, stddev, low, high,
+** display). The figures of the periods first to last of a series, or of every n periods that follow
+** each other. Reads what is published.
+*/
+static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
+                struct error *error) {
+  struct host *host = context;
+  struct ledger *ledger = host->session.ledger;
+  struct publication publication = {.session = &host->session};
+  if (!value_table_enter(host, SPAN, error)) return 0;
+  int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
+               fill_inside(rows, host, &publication, arguments);
+  ledger_rollback(ledger);
+  publish_clear(&publication);
+  return value_table_leave(host, filled, error);
+}
+
+static const struct row_table span_table = {
+    .name = SPAN,
+    .columns = SHOWN_COLUMNS ", release_asked HIDDEN, tier_asked HIDDEN, first HIDDEN, last HIDDEN",
+    .count = SHOWN_COUNT,
+    .first = SHOWN_COUNT,
+    .least = LAST,
+    .most = ARGUMENTS,
+    .estimate = 25,
+    .cost = 1e9,
+    .fill = fill};
+
+static const struct scalar functions[] = {
+    {"dp_append", 2, 2, PRIVATE_FUNCTION, dp_append},
+};
+
+int spans_register(sqlite3 *db, struct host *host) {
+  return row_table_register(db, &span_table, host_retain(host), host_release_pointer);
+}
+
+int appends_register(sqlite3 *db, struct host *host) {
+  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  return rc == SQLITE_OK ? spans_register(db, host) : rc;
+}

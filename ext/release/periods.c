@@ -1,0 +1,356 @@
+/* periods.c: see periods.h. Tests: tests/sql/test_series.py */
+#include "release/periods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sql_text.h"
+#include "mechanism/series.h"
+
+SQLITE_EXTENSION_INIT3
+
+struct periods {
+  int references;
+  int count;
+  char **labels;
+  int *by_label; /* the numbers of the periods, in the order of their labels */
+  char *text;
+};
+
+struct periods *periods_retain(struct periods *periods) {
+  if (periods) periods->references++;
+  return periods;
+}
+
+void periods_release(struct periods *periods) {
+  if (!periods || --periods->references) return;
+  for (int i = 0; i < periods->count; i++) sqlite3_free(periods->labels[i]);
+  sqlite3_free(periods->labels);
+  sqlite3_free(periods->by_label);
+  sqlite3_free(periods->text);
+  sqlite3_free(periods);
+}
+
+/* ---- dates ----------------------------------------------------------------------------------- */
+
+enum form { FORM_NONE, FORM_YEAR, FORM_QUARTER, FORM_MONTH, FORM_WEEK, FORM_DAY };
+
+#define LABEL 12 /* bytes of a label that is a date */
+
+/*
+** Returns the number of a day of the Gregorian calendar: 0 for the Monday 0000-01-03, which begins
+** the ISO week 0000-W01. `month` may be 13.
+*/
+static long day_number(int year, int month, int day) {
+  static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
+  int is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  long leaps = year ? (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1 : 0;
+  return 365L * year + leaps + before[month - 1] + (month > 2 && is_leap) + day - 3;
+}
+
+static void date_of(long number, int *year, int *month, int *day) {
+  *year = (int)(number / 366);
+  while (day_number(*year + 1, 1, 1) <= number) ++*year;
+  *month = 1;
+  while (*month < 12 && day_number(*year, *month + 1, 1) <= number) ++*month;
+  *day = (int)(number - day_number(*year, *month, 1)) + 1;
+}
+
+/* Returns the number of the week whose Thursday is in this year. Week 1 has the 4th of January. */
+static long first_week(int year) {
+  return (day_number(year, 1, 4) + 7) / 7 - 1;
+}
+
+/* Reads `count` digits. Returns -1 if there are not so many. */
+static int digits(const char *text, int count) {
+  int number = 0;
+  for (int i = 0; i < count; i++) {
+    if (text[i] < '0' || text[i] > '9') return -1;
+    number = 10 * number + text[i] - '0';
+  }
+  return number;
+}
+
+/* Writes the label of a period of this form. The numbers of periods follow each other in time. */
+static void write_label(enum form form, long number, char label[LABEL]) {
+  int year, month, day;
+  switch (form) {
+  case FORM_YEAR: sqlite3_snprintf(LABEL, label, "%04d", (int)number); break;
+  case FORM_QUARTER:
+    sqlite3_snprintf(LABEL, label, "%04d-Q%d", (int)(number / 4), (int)(number % 4) + 1);
+    break;
+  case FORM_MONTH:
+    sqlite3_snprintf(LABEL, label, "%04d-%02d", (int)(number / 12), (int)(number % 12) + 1);
+    break;
+  case FORM_WEEK:
+    date_of(7 * number + 3, &year, &month, &day); /* the Thursday */
+    sqlite3_snprintf(LABEL, label, "%04d-W%02d", year, (int)(number - first_week(year)) + 1);
+    break;
+  default:
+    date_of(number, &year, &month, &day);
+    sqlite3_snprintf(LABEL, label, "%04d-%02d-%02d", year, month, day);
+  }
+}
+
+/* Returns the form of a label, and sets its number, or returns FORM_NONE. */
+static enum form read_label(const char *label, long *number) {
+  size_t length = strlen(label);
+  enum form form = FORM_NONE;
+  char written[LABEL];
+  int year = length < 4 ? -1 : digits(label, 4);
+  if (year < 0 || length >= LABEL || (length > 4 && label[4] != '-')) return FORM_NONE;
+  if (length == 4) {
+    form = FORM_YEAR;
+    *number = year;
+  } else if (length == 7 && label[5] == 'Q') {
+    form = FORM_QUARTER;
+    *number = 4L * year + digits(label + 6, 1) - 1;
+  } else if (length == 7) {
+    form = FORM_MONTH;
+    *number = 12L * year + digits(label + 5, 2) - 1;
+  } else if (length == 8 && label[5] == 'W') {
+    form = FORM_WEEK;
+    *number = first_week(year) + digits(label + 6, 2) - 1;
+  } else if (length == 10 && digits(label + 5, 2) >= 1 && digits(label + 5, 2) <= 12) {
+    form = FORM_DAY;
+    *number = day_number(year, digits(label + 5, 2), digits(label + 8, 2));
+  }
+  if (form == FORM_NONE || *number < 0) return FORM_NONE;
+  write_label(form, *number, written); /* there is no month 13 and no 30th of February */
+  return strcmp(written, label) == 0 ? form : FORM_NONE;
+}
+
+int periods_last_day(const struct periods *periods, int period, char day[PERIOD_DAY]) {
+  long number, end;
+  int year, month, date;
+  switch (read_label(periods->labels[period], &number)) {
+  case FORM_YEAR: end = day_number((int)number + 1, 1, 1) - 1; break;
+  case FORM_QUARTER: end = day_number((int)(number / 4), 3 * (int)(number % 4) + 4, 1) - 1; break;
+  case FORM_MONTH: end = day_number((int)(number / 12), (int)(number % 12) + 2, 1) - 1; break;
+  case FORM_WEEK: end = 7 * number + 6; break;
+  case FORM_DAY: end = number; break;
+  default: return 0;
+  }
+  date_of(end, &year, &month, &date);
+  sqlite3_snprintf(PERIOD_DAY, day, "%04d-%02d-%02d", year, month, date);
+  return 1;
+}
+
+int periods_is_later(const struct periods *periods, const char *label) {
+  long number, last;
+  enum form form = read_label(label, &number);
+  return form != FORM_NONE && form == read_label(periods->labels[periods->count - 1], &last) &&
+         number > last;
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static int too_many(struct error *error) {
+  return error_set(error, "periods has more than %d labels", SERIES_MAX_PERIODS);
+}
+
+static int add_label(struct periods *periods, const char *text, struct error *error) {
+  if (periods->count == SERIES_MAX_PERIODS) return too_many(error);
+  char *label = sqlite3_mprintf("%s", text);
+  if (!label) return error_set_memory(error);
+  periods->labels[periods->count++] = label;
+  return 1;
+}
+
+/* The context of take_label(). */
+struct reading_labels {
+  struct periods *periods;
+  struct error *error;
+};
+
+static int take_label(void *context, const char *index, const char *type, sqlite3_value *value) {
+  struct reading_labels *reading = context;
+  (void)index;
+  const char *label = strcmp(type, "text") == 0 ? plain_text(value) : 0;
+  if (!label || !*label || strchr(label, '/'))
+    return error_set(reading->error, "periods: a label must be a text that is not empty, without "
+                                     "'/'");
+  int is_plain = key_is_plain(label);
+  if (is_plain < 0) return error_set_memory(reading->error);
+  if (!is_plain) return error_set(reading->error, "periods: a label is too long");
+  return add_label(reading->periods, label, reading->error);
+}
+
+/* Reads "first/last". */
+static int read_range(struct periods *periods, const char *text, struct error *error) {
+  char first[LABEL] = "", label[LABEL];
+  long from, to;
+  const char *slash = strchr(text, '/');
+  if (slash && slash - text < LABEL) memcpy(first, text, (size_t)(slash - text));
+  enum form form = slash ? read_label(first, &from) : FORM_NONE;
+  if (form == FORM_NONE || read_label(slash + 1, &to) != form)
+    return error_set(
+        error, "periods must be \"first/last\", both years (2026), quarters (2026-Q1), months "
+               "(2026-01), ISO weeks (2026-W07) or days (2026-01-31), or a JSON array of "
+               "labels");
+  if (to < from) return error_set(error, "periods: the last period is before the first");
+  if (to - from >= SERIES_MAX_PERIODS) return too_many(error);
+  int going = 1;
+  for (long number = from; number <= to && going; number++) {
+    write_label(form, number, label);
+    going = add_label(periods, label, error);
+  }
+  return going;
+}
+
+/* The lists of labels that qsort() compares; qsort() passes no context. */
+struct numbered {
+  const char *label;
+  int number;
+};
+
+static int by_label(const void *a, const void *b) {
+  return strcmp(((const struct numbered *)a)->label, ((const struct numbered *)b)->label);
+}
+
+/* Sorts the labels for periods_find(), and refuses equal labels. */
+static int sort_labels(struct periods *periods, struct error *error) {
+  size_t count = (size_t)periods->count;
+  struct numbered *list = sqlite3_malloc64(sizeof *list * (count + 1));
+  periods->by_label = sqlite3_malloc64(sizeof *periods->by_label * (count + 1));
+  int going = (list && periods->by_label) || error_set_memory(error);
+  for (int i = 0; i < periods->count && going; i++)
+    list[i] = (struct numbered){periods->labels[i], i};
+  if (going) qsort(list, count, sizeof *list, by_label);
+  for (int i = 0; i < periods->count && going; i++) {
+    periods->by_label[i] = list[i].number;
+    if (i && strcmp(list[i - 1].label, list[i].label) == 0)
+      going = error_set(error, "periods: a label is there twice");
+  }
+  sqlite3_free(list);
+  return going;
+}
+
+/* Writes the stored form: "first/last", or the labels as a JSON array. */
+static int write_text(struct periods *periods, int is_range, struct error *error) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (is_range) {
+    sqlite3_str_appendf(text, "%s/%s", periods->labels[0], periods->labels[periods->count - 1]);
+  } else {
+    for (int i = 0; i < periods->count; i++) {
+      sqlite3_str_appendall(text, i ? "," : "[");
+      json_append_string(text, periods->labels[i]);
+    }
+    sqlite3_str_appendall(text, "]");
+  }
+  periods->text = sqlite3_str_finish(text);
+  return periods->text || error_set_memory(error);
+}
+
+struct periods *periods_open(struct json *json, const char *text) {
+  struct periods *periods = sqlite3_malloc64(sizeof *periods);
+  struct reading_labels reading = {periods, json->error};
+  if (periods) *periods = (struct periods){.references = 1};
+  if (periods) periods->labels = sqlite3_malloc64(sizeof(char *) * SERIES_MAX_PERIODS);
+  int going = (periods && periods->labels) || error_set_memory(json->error);
+  int is_array = text[strspn(text, " \t\r\n")] == '[';
+  if (going)
+    going = is_array ? json_elements(json, text, take_label, &reading)
+                     : read_range(periods, text, json->error);
+  if (going && !periods->count) going = error_set(json->error, "periods has no label");
+  if (going)
+    going = sort_labels(periods, json->error) && write_text(periods, !is_array, json->error);
+  if (going) return periods;
+  periods_release(periods);
+  return 0;
+}
+
+const char *periods_text(const struct periods *periods) {
+  return periods->text;
+}
+
+int periods_count(const struct periods *periods) {
+  return periods->count;
+}
+
+const char *periods_label(const struct periods *periods, int period) {
+  return periods->labels[period];
+}
+
+char *const *periods_labels(const struct periods *periods) {
+  return periods->labels;
+}
+
+int periods_find(const struct periods *periods, const char *label) {
+  int low = 0, high = periods->count - 1;
+  while (low <= high) {
+    int middle = (low + high) / 2, number = periods->by_label[middle];
+    int order = strcmp(label, periods->labels[number]);
+    if (order == 0) return number;
+    if (order < 0) {
+      high = middle - 1;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return -1;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void append_span(sqlite3_str *text, const struct periods *periods, struct span span,
+                        int total) {
+  sqlite3_str_appendall(text, periods->labels[span.first]);
+  if (total || span.last > span.first) sqlite3_str_appendf(text, "/%s", periods->labels[span.last]);
+}
+
+char *periods_key(const struct periods *periods, struct span span, int total, const char *group) {
+  sqlite3_str *key = sqlite3_str_new(0);
+  append_span(key, periods, span, total);
+  if (!group) return sqlite3_str_finish(key);
+  char *text = sqlite3_str_finish(key);
+  if (!text) return 0;
+  key = sqlite3_str_new(0);
+  sqlite3_str_appendall(key, "[");
+  json_append_string(key, text);
+  sqlite3_str_appendall(key, ",");
+  json_append_string(key, group);
+  sqlite3_str_appendall(key, "]");
+  sqlite3_free(text);
+  return sqlite3_str_finish(key);
+}
+
+static int read_span(const struct periods *periods, const char *text, struct span *span) {
+  const char *slash = strchr(text, '/');
+  char *first = slash ? sqlite3_mprintf("%.*s", (int)(slash - text), text) : 0;
+  span->first = slash ? first ? periods_find(periods, first) : -1 : periods_find(periods, text);
+  span->last = slash ? periods_find(periods, slash + 1) : span->first;
+  sqlite3_free(first);
+  return span->first >= 0 && span->last >= span->first;
+}
+
+/* The two elements of the key of a group. */
+struct parts {
+  char *texts[2];
+  int count;
+};
+
+static int take_part(void *context, const char *index, const char *text) {
+  struct parts *parts = context;
+  (void)index;
+  if (parts->count == 2) return 0;
+  parts->texts[parts->count] = sqlite3_mprintf("%s", text);
+  return parts->texts[parts->count++] != 0;
+}
+
+int periods_read_key(const struct periods *periods, struct json *json, const char *key,
+                     int has_groups, struct span *span, char **group) {
+  struct parts parts = {{0}, 0};
+  *group = 0;
+  if (!has_groups) return read_span(periods, key, span);
+  int read = json_keys(json, key, take_part, &parts) && parts.count == 2;
+  error_clear(json->error);
+  read = read && read_span(periods, parts.texts[0], span);
+  if (read) {
+    *group = parts.texts[1];
+    parts.texts[1] = 0;
+  }
+  sqlite3_free(parts.texts[0]);
+  sqlite3_free(parts.texts[1]);
+  return read;
+}

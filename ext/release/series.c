@@ -1,0 +1,544 @@
+/* series.c: see series.h. Tests: tests/sql/test_series.py */
+#include "release/series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mechanism/lattice_design.h"
+#include "noise/entropy.h"
+#include "release/definition.h"
+#include "release/numbers.h"
+#include "release/session.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* The book of allowances is stored in parts of this many units. */
+#define PART_UNITS 32768
+
+static int out_of_memory(struct ledger *ledger) {
+  return error_set_memory(ledger_error(ledger));
+}
+
+static int damaged(const struct publication *publication) {
+  return error_set(ledger_error(publication->session->ledger),
+                   "release '%s' has impossible sums or allowances (restore the ledger from a "
+                   "backup)",
+                   publication->definition.release.name);
+}
+
+/* Returns the number of coordinates of one period. */
+static size_t coordinates_of(const struct publication *publication) {
+  const struct layout *shape = &publication->definition.layout;
+  return (size_t)(shape->coordinates + shape->diagnoses);
+}
+
+/* ---- the secret ------------------------------------------------------------------------------ */
+
+char *series_secret(void) {
+  unsigned char bytes[ALLOWANCE_SECRET];
+  char *text = sqlite3_malloc(2 * ALLOWANCE_SECRET + 1);
+  if (!text) return 0;
+  if (!entropy_fill(bytes, sizeof bytes)) {
+    sqlite3_free(text);
+    return 0;
+  }
+  for (int i = 0; i < ALLOWANCE_SECRET; i++) sqlite3_snprintf(3, &text[2 * i], "%02x", bytes[i]);
+  entropy_wipe(bytes, sizeof bytes);
+  return text;
+}
+
+/* Reads the secret. Returns 0 if the text is not one. */
+static int read_secret(const char *text, unsigned char bytes[ALLOWANCE_SECRET]) {
+  if (!text || strlen(text) != 2 * ALLOWANCE_SECRET) return 0;
+  for (int i = 0; i < 2 * ALLOWANCE_SECRET; i++) {
+    const char *digits = "0123456789abcdef", *digit = strchr(digits, text[i]);
+    if (!digit) return 0;
+    bytes[i / 2] = (unsigned char)(bytes[i / 2] << 4 | (digit - digits));
+  }
+  return 1;
+}
+
+/* ---- exact sums ------------------------------------------------------------------------------ */
+
+#define DECIMAL 48 /* bytes of the text of an int128 */
+
+/* Writes a number in decimal. Returns the text, which is at the end of the buffer. */
+static const char *write_decimal(int128 number, char buffer[DECIMAL]) {
+  uint128 size = lattice_magnitude(number);
+  char *at = &buffer[DECIMAL - 1];
+  *at = 0;
+  do *--at = (char)('0' + (int)(size % 10));
+  while (size /= 10);
+  if (number < 0) *--at = '-';
+  return at;
+}
+
+/* Reads such a number. Its size is below 2^126. Returns 0 if the text is none. */
+static int read_decimal(const char *text, int128 *number) {
+  int negative = *text == '-';
+  uint128 size = 0;
+  text += negative;
+  if (!*text) return 0;
+  for (; *text; text++) {
+    if (*text < '0' || *text > '9' || size >= (uint128)1 << 122) return 0;
+    unsigned digit = (unsigned)*text - '0';
+    size = size * 10u + digit;
+  }
+  *number = negative ? -(int128)size : (int128)size;
+  return 1;
+}
+
+/* The context of take_sum(). */
+struct reading_sums {
+  const struct publication *publication;
+  int128 *sums;
+  size_t count;
+};
+
+/* Returns the number of a group, or -1. */
+static int group_of(const struct definition *definition, const char *key) {
+  int low = 0, high = definition->layout.cells - 1;
+  if (!definition->groups) return *key ? -1 : 0;
+  while (low <= high) { /* public keys are in the order of their texts */
+    int middle = (low + high) / 2, order = strcmp(key, definition->groups[middle]);
+    if (order == 0) return middle;
+    if (order < 0) {
+      high = middle - 1;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return -1;
+}
+
+static int take_sum(void *context, const struct ledger_exact *sum) {
+  struct reading_sums *reading = context;
+  const struct definition *definition = &reading->publication->definition;
+  const struct layout *shape = &definition->layout;
+  int period = periods_find(definition->periods, sum->period), place = -1;
+  if (sum->component < 0 && !*sum->key && shape->diagnoses) {
+    place = sum->component + 1 + DIAGNOSES;
+    if (place >= 0) place += shape->coordinates;
+  } else if (sum->component >= 0 && sum->component < shape->width) {
+    int group = group_of(definition, sum->key);
+    if (group >= 0) place = group * shape->width + sum->component;
+  }
+  reading->count++;
+  return period >= 0 && period < definition->release.appended && place >= 0 &&
+         read_decimal(
+             sum->value,
+             &reading->sums[(size_t)period * coordinates_of(reading->publication) + (size_t)place]);
+}
+
+/* Stores the exact sums of a period. */
+static int store_sums(const struct publication *publication, const int128 *sums, int period) {
+  const struct definition *definition = &publication->definition;
+  const struct layout *shape = &definition->layout;
+  struct ledger *ledger = publication->session->ledger;
+  int going = 1;
+  for (int i = 0; i < shape->coordinates + shape->diagnoses && going; i++) {
+    char buffer[DECIMAL];
+    int own = i < shape->coordinates;
+    struct ledger_exact sum = {periods_label(definition->periods, period),
+                               own && definition->groups ? definition->groups[i / shape->width]
+                                                         : "",
+                               own ? i % shape->width : i - shape->coordinates - 1 - DIAGNOSES,
+                               write_decimal(sums[i], buffer)};
+    going = ledger_exact_insert(ledger, definition->release.id, &sum);
+  }
+  return going;
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+static int take_part(void *context, const void *units, int size) {
+  struct allowances *book = context;
+  return allowances_load(book, units, (size_t)size) > 0;
+}
+
+/* Reads the exact sums of the periods that were appended earlier, and the book. */
+static int load(struct publication *publication, struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct definition *definition = &publication->definition;
+  const struct ledger_release *release = &definition->release;
+  size_t count = coordinates_of(publication), appended = (size_t)release->appended;
+  unsigned char secret[ALLOWANCE_SECRET];
+  if (!read_secret(release->secret, secret)) return damaged(publication);
+  append->book = allowances_open(secret, series_reach(&definition->layout));
+  append->sums = calloc(((size_t)append->period + 1) * count, sizeof *append->sums);
+  entropy_wipe(secret, sizeof secret);
+  if (!append->book || !append->sums) return out_of_memory(ledger);
+  struct reading_sums reading = {publication, append->sums, 0};
+  if (!ledger_exacts(ledger, release->id, take_sum, &reading)) return 0;
+  if (reading.count != (definition->series.factor ? appended * count : 0))
+    return damaged(publication);
+  return ledger_allowances(ledger, release->id, take_part, append->book) ||
+         error_is_set(ledger_error(ledger)) || damaged(publication);
+}
+
+void append_clear(struct append *append) {
+  allowances_close(append->book);
+  free(append->sums);
+  *append = (struct append){0};
+}
+
+/* Reports that a series has no such period. */
+static int unknown_period(const struct publication *publication, const char *period) {
+  const struct periods *periods = publication->definition.periods;
+  const char *name = publication->definition.release.name;
+  const char *first = periods_label(periods, 0);
+  const char *last = periods_label(periods, periods_count(periods) - 1);
+  if (periods_is_later(periods, period))
+    return error_set(ledger_error(publication->session->ledger),
+                     "'%s' ends with %s (declare a series for the next periods)", name, last);
+  return error_set(ledger_error(publication->session->ledger),
+                   "'%s' has no such period (its periods are %s to %s)", name, first, last);
+}
+
+/* Checks that all missing periods are over. */
+static int are_over(const struct publication *publication) {
+  const struct periods *periods = publication->definition.periods;
+  struct ledger *ledger = publication->session->ledger;
+  char *today = ledger_today(ledger), day[PERIOD_DAY];
+  int over = today != 0;
+  for (int t = publication->missing.first; t <= publication->missing.last && over; t++)
+    if (periods_last_day(periods, t, day) && strcmp(day, today) >= 0)
+      over = error_set(ledger_error(ledger), "%s ends on %s (append it afterwards)",
+                       periods_label(periods, t), day);
+  sqlite3_free(today);
+  return over;
+}
+
+/* Sets the answer to the figures of a period at the publication's tier. */
+static int answer(struct publication *publication, int period) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct definition *definition = &publication->definition;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  sqlite3_str *json = sqlite3_str_new(0);
+  double value = 0, stddev;
+  int going = 1;
+  for (int i = 0; i < definition->layout.cells && going; i++) {
+    const char *group = definition->groups ? definition->groups[i] : 0;
+    char *key = periods_key(definition->periods, (struct span){period, period}, 0, group);
+    going = (key || out_of_memory(ledger)) &&
+            (ledger_value_find(ledger, definition->release.id, tier, key, 0, &value, &stddev) ||
+             error_set(ledger_error(ledger), "release '%s' has lost its values",
+                       definition->release.name));
+    sqlite3_free(key);
+    sqlite3_str_appendall(json, i ? "," : "{");
+    if (group) json_append_string(json, group);
+    sqlite3_str_appendall(json, ":");
+    json_append_number(json, value);
+  }
+  sqlite3_str_appendall(json, "}");
+  char *text = sqlite3_str_finish(json);
+  if (going && !text) going = out_of_memory(ledger);
+  if (!going || !definition->groups) {
+    sqlite3_free(text);
+    text = 0;
+  }
+  if (going) publication->answer = (struct answer){value, text, 0};
+  publication->answered = going;
+  return going;
+}
+
+/* Finds the series' own tier, which is that of its innermost point. */
+static int find_tier(struct publication *publication, const struct ledger_path *path) {
+  struct position *position = &publication->position;
+  position->at = ledger_tier_find(publication->session->ledger, position->tiers, position->count,
+                                  path->points[0].tier);
+  return position->at >= 0;
+}
+
+/* Reads the path of the series. The path owns the grid afterwards. */
+static int read_path(struct publication *publication, struct ledger_path *path) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  *path = (struct ledger_path){0};
+  if (!ledger_path_read(ledger, release, definition_grid(publication).components, path)) return 0;
+  publication->grid = path->grid;
+  int same = definition_same_keys(publication) && definition_same_lattice(publication);
+  publication->grid = (struct ledger_grid){0, 0, 0, 0};
+  return same || error_set(ledger_error(ledger),
+                           "release '%s' is on a lattice that does not cover its parameters "
+                           "(restore the ledger from a backup)",
+                           release->name);
+}
+
+static int begin(struct publication *publication, const char *name, const char *period,
+                 struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  struct position *position = &publication->position;
+  struct ledger_path path = {0};
+  if (!ledger_tiers(ledger, &position->tiers, &position->count) ||
+      !ledger_release_find(ledger, name, release))
+    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  if (!ledger_trust_release(ledger, release->id)) return 0;
+  if (!release->periods)
+    return error_set(ledger_error(ledger),
+                     "release '%s' is not a series (declare one with the option periods)", name);
+  if (!definition_describe(publication, definition_keys(release))) return 0;
+  append->period = periods_find(publication->definition.periods, period);
+  if (append->period < 0) return unknown_period(publication, period);
+  int going = read_path(publication, &path) && find_tier(publication, &path);
+  ledger_path_free(&path);
+  if (!going) return 0;
+  if (append->period < release->appended) return answer(publication, append->period);
+  publication->missing = (struct span){release->appended, append->period};
+  if (ledger_read_only(ledger))
+    return error_set(ledger_error(ledger),
+                     "this connection cannot write its database (%s), so it appends nothing (use a "
+                     "connection that can write)",
+                     ledger_read_only(ledger));
+  return are_over(publication) && load(publication, append);
+}
+
+int series_begin(struct publication *publication, struct session *session, const char *name,
+                 const char *period, struct append *append) {
+  *append = (struct append){0};
+  *publication = (struct publication){.session = session};
+  int begun = ledger_begin_reading(session->ledger) && begin(publication, name, period, append);
+  ledger_rollback(session->ledger);
+  return begun && !error_is_set(&session->error);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Adds the vector of a unit in one period, whose slots are given, to the sums of the period. */
+static int count_period(const struct counting *counting, struct identity unit, size_t count,
+                        const uint32_t *slots, int128 *values) {
+  const struct definition *definition = &counting->publication->definition;
+  const struct layout *shape = &definition->layout;
+  struct append *append = counting->append;
+  int period = (int)(slots[0] / (uint32_t)shape->cells), first;
+  int128 *sums = &append->sums[(size_t)period * coordinates_of(counting->publication)];
+  size_t components = (size_t)shape->components;
+  /* A person counts once in a period, however many rows they have there. */
+  int64_t each = definition->aggregate->takes & 1u << P_SERIES ? (int64_t)shape->scale : 0;
+  for (size_t i = 0; each && i < count; i++) values[i] = lattice_clamp(values[i], -each, each);
+  if (!allowances_spend(append->book, shape, unit, values, count, &first)) return 0;
+  for (size_t i = 0; i < count; i++) {
+    int128 *sum = &sums[(slots[i] - (uint32_t)(period * shape->cells)) * (uint32_t)components];
+    for (size_t j = 0; j < components; j++) sum[j] += values[i * components + j];
+  }
+  int128 *facts = &sums[shape->coordinates];
+  if (shape->diagnoses && first & ALLOWANCE_CLIPPED) facts[0] += shape->diagnose_steps;
+  if (shape->diagnoses && first & ALLOWANCE_COUNTED) facts[1] += shape->diagnose_steps;
+  return 1;
+}
+
+int series_count(void *context, struct identity unit, size_t count, const uint32_t *slots,
+                 int128 *values) {
+  const struct counting *counting = context;
+  const struct layout *shape = &counting->publication->definition.layout;
+  uint32_t cells = (uint32_t)shape->cells;
+  int counted = 1;
+  for (size_t start = 0, end; start < count && counted; start = end) {
+    for (end = start + 1; end < count && slots[end] / cells == slots[start] / cells;) end++;
+    counted = count_period(counting, unit, end - start, &slots[start],
+                           &values[start * (size_t)shape->components]);
+  }
+  return counted;
+}
+
+/* ---- the draw -------------------------------------------------------------------------------- */
+
+/*
+** The points of a tier: those of the earlier periods, and behind them those of the missing ones.
+*/
+static int64_t *grow(const struct publication *publication, const struct ledger_point *point,
+                     size_t before, size_t added) {
+  int64_t *values = sqlite3_malloc64(sizeof *values * (before + added + 1));
+  if (!values) {
+    out_of_memory(publication->session->ledger);
+  } else if (before) {
+    memcpy(values, point->values, sizeof *values * before);
+  }
+  return values;
+}
+
+/* Draws the points of the missing periods at the series' own tier, from the exact sums. */
+static int draw_first(const struct publication *publication, const struct append *append,
+                      uint64_t clock, int64_t *values) {
+  const struct definition *definition = &publication->definition;
+  size_t coordinates = coordinates_of(publication);
+  size_t added = (size_t)(append->period - publication->missing.first + 1) * coordinates;
+  int64_t *totals = sqlite3_malloc64(sizeof *totals * (added + 1)), *total = totals;
+  if (!totals) return out_of_memory(publication->session->ledger);
+  for (int t = publication->missing.first; t <= append->period; t++)
+    for (size_t i = 0; i < coordinates; i++)
+      *total++ = series_coordinate(&definition->series, t, &append->sums[i], coordinates,
+                                   definition->release.shift);
+  int drawn =
+      release_draw(definition->mechanism->noise, totals, added, clock, values) ||
+      error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
+  sqlite3_free(totals);
+  return drawn;
+}
+
+/* Draws the same points at the next tier outward, from those of the inner tier. */
+static int draw_outward(const struct publication *publication, const struct ledger_path *path,
+                        int to, const int64_t *inner, size_t count, int64_t *values) {
+  return release_diffuse(publication->definition.mechanism->noise, inner, count,
+                         path->points[to - 1].clock, path->points[to].clock, values) ||
+         error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
+}
+
+/* Publishes the figures of the missing periods at a tier, if the series is published there. */
+static int publish(struct publication *publication, const char *tier, const int64_t *values) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  struct numbers numbers = {0};
+  if (!ledger_publication_find(ledger, release->id, tier, &publication->position.clock))
+    return !error_is_set(ledger_error(ledger));
+  int going = numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &numbers);
+  for (int i = 0; i < numbers.count && going; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    going = ledger_value_insert(ledger, release, tier, &value);
+  }
+  numbers_clear(&numbers);
+  if (going && publication->definition.layout.diagnoses)
+    going = ledger_publication_clipping(ledger, release->id, tier,
+                                        numbers_clipping(publication, values));
+  return going;
+}
+
+/* The keys of the missing periods in the ledger. */
+static struct ledger_grid new_cells(const struct publication *publication, char **keys,
+                                    char (*texts)[PERIOD_KEY]) {
+  int count = publication->missing.last - publication->missing.first + 1;
+  for (int i = 0; i < count; i++) {
+    definition_period_key(publication->missing.first + i, texts[i]);
+    keys[i] = texts[i];
+  }
+  return (struct ledger_grid){keys, count, definition_grid(publication).components, 0};
+}
+
+/*
+** Draws and publishes the missing periods, from the innermost tier outward through every tier that
+** has a point.
+*/
+static int draw(struct publication *publication, const struct append *append,
+                const struct ledger_path *path, const struct ledger_grid *cells) {
+  struct ledger *ledger = publication->session->ledger;
+  size_t coordinates = coordinates_of(publication);
+  size_t before = (size_t)publication->missing.first * coordinates;
+  size_t added = (size_t)cells->cells * coordinates;
+  int64_t *inner = 0;
+  int going = 1;
+  publication->grid = (struct ledger_grid){0, append->period + 1, (int)coordinates, 0};
+  for (int i = 0; i < path->count && going; i++) {
+    const struct ledger_point *point = &path->points[i];
+    int64_t *values = grow(publication, point, before, added);
+    going =
+        values && (i ? draw_outward(publication, path, i, inner + before, added, values + before)
+                     : draw_first(publication, append, point->clock, values + before));
+    going = going &&
+            ledger_point_extend(ledger, &publication->definition.release, point->tier, cells,
+                                values + before) &&
+            publish(publication, point->tier, values);
+    sqlite3_free(inner);
+    inner = values;
+  }
+  sqlite3_free(inner);
+  return going;
+}
+
+/* ---- finishing ------------------------------------------------------------------------------- */
+
+static int store_book(const struct publication *publication, const struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  int64_t id = publication->definition.release.id;
+  size_t count = allowances_count(append->book);
+  int going = ledger_allowance_clear(ledger, id);
+  for (size_t first = 0; first < count && going; first += PART_UNITS) {
+    size_t units = count - first < PART_UNITS ? count - first : PART_UNITS;
+    going = ledger_allowance_insert(ledger, id, (int)(first / PART_UNITS),
+                                    allowances_bytes(append->book, first),
+                                    (int)(units * ALLOWANCE_BYTES));
+  }
+  return going;
+}
+
+/* Stores what later periods need, or deletes it with the last period. */
+static int store_memory(const struct publication *publication, const struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct definition *definition = &publication->definition;
+  size_t coordinates = coordinates_of(publication);
+  if (!ledger_series_append(ledger, definition->release.id, append->period + 1)) return 0;
+  if (append->period + 1 == periods_count(definition->periods))
+    return ledger_series_forget(ledger, definition->release.id);
+  int going = store_book(publication, append);
+  /* Without a matrix, later points do not depend on earlier sums. */
+  for (int t = publication->missing.first; t <= append->period && going; t++)
+    going = !definition->series.factor ||
+            store_sums(publication, &append->sums[(size_t)t * coordinates], t);
+  return going;
+}
+
+/*
+** Returns whether the series is as series_begin() has read it. It may have been discarded, or
+** another process may have appended.
+*/
+static int is_same(const struct publication *publication, struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  struct ledger_release now;
+  if (!ledger_trust_release(ledger, release->id) || !ledger_release_get(ledger, release->id, &now))
+    return 0;
+  append->is_stale = strcmp(now.state, "released") != 0 || now.appended != release->appended;
+  ledger_release_clear(&now);
+  return !append->is_stale;
+}
+
+static int finish(struct publication *publication, struct append *append) {
+  struct ledger_path path = {0};
+  int count = publication->missing.last - publication->missing.first + 1;
+  char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)count);
+  char(*texts)[PERIOD_KEY] = sqlite3_malloc64(sizeof *texts * (sqlite3_uint64)count);
+  int done = (keys && texts) || out_of_memory(publication->session->ledger);
+  if (done) {
+    struct ledger_grid cells = new_cells(publication, keys, texts);
+    done = read_path(publication, &path) && find_tier(publication, &path) &&
+           draw(publication, append, &path, &cells) && store_memory(publication, append) &&
+           answer(publication, append->period);
+  }
+  ledger_path_free(&path);
+  sqlite3_free(keys);
+  sqlite3_free(texts);
+  return done;
+}
+
+int series_finish(struct publication *publication, struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  if (!ledger_resume_patiently(ledger) || !ledger_begin_ending(ledger)) return 0;
+  if (is_same(publication, append)) finish(publication, append);
+  if (append->is_stale) {
+    ledger_rollback(ledger);
+    return 0;
+  }
+  return ledger_commit(ledger);
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+int series_points(struct publication *publication, int64_t **values) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  struct ledger_path path = {0};
+  *values = 0;
+  int found =
+      definition_describe(publication, definition_keys(release)) && read_path(publication, &path);
+  for (int i = 0; i < path.count && found; i++) {
+    if (strcmp(path.points[i].tier, tier) != 0) continue;
+    *values = grow(publication, &path.points[i],
+                   (size_t)path.grid.cells * coordinates_of(publication), 0);
+    publication->position.clock = path.points[i].clock;
+  }
+  publication->grid = (struct ledger_grid){0, path.grid.cells, path.grid.components, 0};
+  ledger_path_free(&path);
+  return *values ||
+         error_set(ledger_error(ledger), "release '%s' has lost its values", release->name);
+}

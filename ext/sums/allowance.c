@@ -1,0 +1,177 @@
+/*
+** allowance.c: see allowance.h. The entries are one array, in the order in which the units came
+** first, and a hash table has their numbers. The first bytes of an entry are a hash already.
+*/
+#include "sums/allowance.h"
+
+#include <math.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+#include "sums/clip.h"
+
+#define NAME  16 /* bytes of the name of a unit */
+#define FLAGS 62 /* the bit of the first flag */
+#define SPENT (((uint64_t)1 << FLAGS) - 1)
+
+struct entry {
+  unsigned char name[NAME];
+  unsigned char spent[8]; /* little-endian, with the flags */
+};
+_Static_assert(sizeof(struct entry) == ALLOWANCE_BYTES, "an entry has no gaps");
+
+struct allowances {
+  unsigned char secret[ALLOWANCE_SECRET];
+  int64_t reach;
+  struct entry *entries;
+  size_t count, room;
+  uint32_t *slots; /* 1 + the number of an entry, or 0 */
+  size_t mask;     /* the number of slots, a power of two, minus 1 */
+};
+
+struct allowances *allowances_open(const unsigned char secret[ALLOWANCE_SECRET], int64_t reach) {
+  struct allowances *book = calloc(1, sizeof *book);
+  if (!book) return 0;
+  memcpy(book->secret, secret, ALLOWANCE_SECRET);
+  book->reach = reach;
+  book->mask = 1023;
+  book->slots = calloc(book->mask + 1, sizeof *book->slots);
+  if (book->slots) return book;
+  free(book);
+  return 0;
+}
+
+void allowances_close(struct allowances *book) {
+  if (!book) return;
+  entropy_wipe(book->secret, sizeof book->secret);
+  free(book->entries);
+  free(book->slots);
+  free(book);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static uint64_t read_number(const unsigned char bytes[8]) {
+  uint64_t number = 0;
+  for (int i = 7; i >= 0; i--) number = number << 8 | bytes[i];
+  return number;
+}
+
+static void write_number(unsigned char bytes[8], uint64_t number) {
+  for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(number >> 8 * i);
+}
+
+/* Returns the slot of a name: that of its entry, or an empty one. */
+static uint32_t *slot_of(const struct allowances *book, const unsigned char *name) {
+  size_t at = (size_t)read_number(name) & book->mask;
+  while (book->slots[at] && memcmp(book->entries[book->slots[at] - 1].name, name, NAME) != 0)
+    at = (at + 1) & book->mask;
+  return &book->slots[at];
+}
+
+/* Makes room for one more entry. Returns 0 if memory runs out. */
+static int make_room(struct allowances *book) {
+  if (book->count == book->room) {
+    size_t room = book->room + book->room / 4 + 256;
+    struct entry *grown = room < UINT32_MAX ? realloc(book->entries, sizeof *grown * room) : 0;
+    if (!grown) return 0;
+    book->entries = grown;
+    book->room = room;
+  }
+  if (book->count <= book->mask / 2) return 1;
+  uint32_t *slots = calloc(2 * (book->mask + 1), sizeof *slots);
+  if (!slots) return 0;
+  free(book->slots);
+  book->slots = slots;
+  book->mask = 2 * book->mask + 1;
+  for (size_t i = 0; i < book->count; i++) *slot_of(book, book->entries[i].name) = (uint32_t)i + 1;
+  return 1;
+}
+
+/* Returns the entry of a name. A new entry has spent nothing. Null: out of memory. */
+static struct entry *entry_of(struct allowances *book, const unsigned char *name) {
+  if (!make_room(book)) return 0;
+  uint32_t *slot = slot_of(book, name);
+  if (!*slot) {
+    struct entry *entry = &book->entries[book->count++];
+    *entry = (struct entry){{0}, {0}};
+    memcpy(entry->name, name, NAME);
+    *slot = (uint32_t)book->count;
+  }
+  return &book->entries[*slot - 1];
+}
+
+static void name_of(const struct allowances *book, struct identity unit, unsigned char name[NAME]) {
+  unsigned char bytes[ALLOWANCE_SECRET + 16], digest[crypto_hash_sha256_BYTES];
+  memcpy(bytes, book->secret, ALLOWANCE_SECRET);
+  write_number(bytes + ALLOWANCE_SECRET, unit.kind);
+  write_number(bytes + ALLOWANCE_SECRET + 8, unit.low);
+  crypto_hash_sha256(digest, bytes, sizeof bytes);
+  memcpy(name, digest, NAME);
+}
+
+int allowances_load(struct allowances *book, const unsigned char *bytes, size_t size) {
+  if (size % ALLOWANCE_BYTES) return 0;
+  for (; size; bytes += ALLOWANCE_BYTES, size -= ALLOWANCE_BYTES) {
+    size_t before = book->count;
+    struct entry *entry = entry_of(book, bytes);
+    if (!entry) return -1;
+    memcpy(entry->spent, bytes + NAME, sizeof entry->spent);
+    if (book->count == before || (read_number(entry->spent) & SPENT) > (uint64_t)book->reach)
+      return 0;
+  }
+  return 1;
+}
+
+size_t allowances_count(const struct allowances *book) {
+  return book->count;
+}
+
+const unsigned char *allowances_bytes(const struct allowances *book, size_t first) {
+  return (const unsigned char *)&book->entries[first];
+}
+
+/* ---- spending -------------------------------------------------------------------------------- */
+
+/*
+** Returns the norm of the values, rounded up, if it is at most `most`, which is below 2^62.
+** Otherwise returns -1. The comparison is exact.
+*/
+static int64_t norm_up_to(const int128 *values, size_t count, int is_l1, int64_t most) {
+  uint128 sum = 0, limit = is_l1 ? (uint128)most : (uint128)most * (uint128)most;
+  for (size_t i = 0; i < count; i++) {
+    uint128 size = lattice_magnitude(values[i]);
+    if (size > (uint128)most) return -1;
+    sum += is_l1 ? size : size * size;
+    if (sum > limit) return -1;
+  }
+  if (is_l1) return (int64_t)sum;
+  int64_t root = (int64_t)sqrt((double)sum);
+  while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= sum) root--;
+  while ((uint128)root * (uint128)root < sum) root++;
+  return root;
+}
+
+int allowances_spend(struct allowances *book, const struct layout *shape, struct identity unit,
+                     int128 *values, size_t cells, int *first) {
+  unsigned char name[NAME];
+  name_of(book, unit, name);
+  struct entry *entry = entry_of(book, name);
+  if (!entry) return 0;
+  size_t count = cells * (size_t)shape->components;
+  uint64_t number = read_number(entry->spent), flags = number >> FLAGS;
+  int64_t left = book->reach - (int64_t)(number & SPENT);
+  int64_t norm = norm_up_to(values, count, shape->is_l1, left);
+  if (norm < 0) {
+    struct block block = {0, shape->components, shape->components, left, left, 0};
+    clip_block(shape, &block, values, cells, shape->components);
+    norm = left;
+    flags |= ALLOWANCE_CLIPPED;
+  }
+  flags |= ALLOWANCE_COUNTED;
+  *first = (int)(flags & ~(number >> FLAGS));
+  write_number(entry->spent, (uint64_t)(book->reach - left + norm) | flags << FLAGS);
+  return 1;
+}
