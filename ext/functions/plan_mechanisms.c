@@ -94,13 +94,34 @@ static double crossing(struct comparison *comparison) {
   return high;
 }
 
-/* Makes a copy of the planned publication with another mechanism. Returns 0 when out of memory. */
+/*
+** Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
+** and nothing else. Returns 0 when out of memory.
+*/
 static int with_noise(struct publication *other, const struct publication *planned,
                       const struct mechanism *mechanism) {
+  int periods = planned->definition.series.periods;
   *other = *planned;
   other->definition.mechanism = mechanism;
+  other->definition.series = (struct series){0};
+  if (periods && !series_make(&other->definition.series, periods, mechanism->noise)) return 0;
   return definition_layout(other, planned->definition.contribution.keys,
                            ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
+}
+
+/* Appends both half-widths at a rate, and where the better noise changes. */
+static void append_comparison(sqlite3_str *json, struct comparison *comparison, double rate) {
+  sqlite3_str_appendf(json,
+                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%s},"
+                      "\"laplace\":{\"half_width\":%s}}",
+                      NUMBER_TEXT(plan_half_width(&comparison->gaussian, comparison->rows, rate)),
+                      NUMBER_TEXT(plan_half_width(&comparison->laplace, comparison->rows, rate)));
+  double from = crossing(comparison);
+  if (isnan(from)) {
+    sqlite3_str_appendall(json, ",\"gaussian_from\":null");
+  } else {
+    sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
+  }
 }
 
 void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows) {
@@ -111,18 +132,9 @@ void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned
   if (laplace != &laplace_mechanism || !tier_covers_all_noise(tier) || rate > laplace_noise.most)
     return;
   struct comparison comparison = {.tier = tier, .rows = rows};
-  if (!with_noise(&comparison.gaussian, planned, &gaussian_mechanism) ||
-      !with_noise(&comparison.laplace, planned, laplace))
-    return;
-  sqlite3_str_appendf(json,
-                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%s},"
-                      "\"laplace\":{\"half_width\":%s}}",
-                      NUMBER_TEXT(plan_half_width(&comparison.gaussian, rows, rate)),
-                      NUMBER_TEXT(plan_half_width(&comparison.laplace, rows, rate)));
-  double from = crossing(&comparison);
-  if (isnan(from)) {
-    sqlite3_str_appendall(json, ",\"gaussian_from\":null");
-  } else {
-    sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
-  }
+  if (with_noise(&comparison.gaussian, planned, &gaussian_mechanism) &&
+      with_noise(&comparison.laplace, planned, laplace))
+    append_comparison(json, &comparison, rate);
+  series_free(&comparison.gaussian.definition.series);
+  series_free(&comparison.laplace.definition.series);
 }

@@ -52,6 +52,12 @@ static void append_noun(sqlite3_str *text, const struct request *request) {
                       noun_of(request->aggregate->kind));
 }
 
+static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {
+  sqlite3_str_appendall(text, "\xC2\xB1");
+  append_width(text, half_width);
+  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+}
+
 static void append_precision(sqlite3_str *text, const struct request *request, double half_width) {
   if (request->aggregate->family->by_exponent) {
     sqlite3_str_appendall(text, "an end needs a count of about ");
@@ -122,11 +128,23 @@ char *plan_tables_summary(const struct request *request, int count, const struct
   return sqlite3_str_finish(text);
 }
 
-void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_tables, double half_width, int64_t charge) {
+char *plan_series_summary(const struct request *request, int periods, double period, double total) {
+  const char *noun = noun_of(request->aggregate->kind);
+  const char *each = request->aggregate->form == FORM_NUMBER ? "the" : "each";
   sqlite3_str *text = sqlite3_str_new(0);
-  if (of_tables) {
-    sqlite3_str_appendall(text, of_tables);
+  append_half_width(text, request, period);
+  sqlite3_str_appendf(text, " around %s %s of a period, ", each, noun);
+  append_half_width(text, request, total);
+  sqlite3_str_appendf(text, " around %s %s of all %d periods (95%% of the noise); ", each, noun,
+                      periods);
+  return sqlite3_str_finish(text);
+}
+
+void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                         const char *of_parts, double half_width, int64_t charge) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (of_parts) {
+    sqlite3_str_appendall(text, of_parts);
   } else if (request && half_width > 0 && isfinite(half_width))
     append_precision(text, request, half_width);
   append_room(text, ledger, request, charge);

@@ -239,7 +239,7 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   const struct ways *ways = publication->definition.contribution.ways;
   *summary = 0;
   if (!programme) return 1;
-  struct table_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)ways->count);
+  struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)ways->count);
   if (!widths || !numbers_tables(publication, rows, widths)) {
     sqlite3_free(widths);
     return 0;
@@ -267,6 +267,25 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   return *summary || !is_known;
 }
 
+/*
+** Appends what the total of a series gets. half_width is that of its noisiest period. Sets the text
+** of the summary about both, which the caller frees. Returns 0 when out of memory.
+*/
+static int append_total(sqlite3_str *json, const struct publication *publication,
+                        const struct request *request, double rows, char **summary) {
+  struct part_width period, total;
+  int periods = publication->definition.series.periods;
+  if (!publication->definition.periods) return 1;
+  if (!numbers_series(publication, rows, &period, &total)) return 0;
+  sqlite3_str_appendf(json, ",\"periods\":%d", periods);
+  append_number(json, "total_half_width",
+                isnan(total.half_width) ? plan_statistic_half_width(publication, total.stddev)
+                                        : total.half_width);
+  if (isnan(total.half_width)) return 1;
+  *summary = plan_series_summary(request, periods, period.half_width, total.half_width);
+  return *summary != 0;
+}
+
 /* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
@@ -284,14 +303,15 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
-    char *of_tables;
-    planned = append_tables(json, request, &publication, rows, &of_tables) ||
+    char *of_parts;
+    planned = (append_tables(json, request, &publication, rows, &of_parts) &&
+               append_total(json, &publication, request, rows, &of_parts)) ||
               error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
     if (publication.definition.mechanism->noise) plan_append_mechanisms(json, &publication, rows);
-    plan_append_summary(json, host->session.ledger, request, of_tables, half_width, since);
+    plan_append_summary(json, host->session.ledger, request, of_parts, half_width, since);
     sqlite3_str_appendall(json, "}");
-    sqlite3_free(of_tables);
+    sqlite3_free(of_parts);
   }
   publish_clear(&publication);
   return planned;

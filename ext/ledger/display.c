@@ -14,7 +14,7 @@
 SQLITE_EXTENSION_INIT3
 
 enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
-#define FIGURE_ARGUMENTS 11
+#define FIGURE_ARGUMENTS 12
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -94,9 +94,10 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .theta = number_or_nan(argv[6]),
                                    .max_groups = sqlite3_value_int(argv[7]),
                                    .quantiles = (char *)sqlite3_value_text(argv[8]),
-                                   .ways = (char *)sqlite3_value_text(argv[9])};
+                                   .ways = (char *)sqlite3_value_text(argv[9]),
+                                   .periods = (char *)sqlite3_value_text(argv[10])};
   char *text = release.kind
-                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[10]))
+                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[11]))
                    : 0;
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);

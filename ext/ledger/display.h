@@ -7,7 +7,8 @@
 /* SQL for what the numbers of the release `r` (a row of dp_release) are, in words. */
 #define FIGURE_SQL                                                                                 \
   "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.max_groups, r.quantiles,"       \
-  " r.ways, (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger))"
+  " r.ways, r.periods,"                                                                            \
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger))"
 
 /*
 ** Registers SQL functions on a private connection: display(kind, lo, hi, clip, size, grid, centre,

@@ -116,6 +116,19 @@ static void append_share(sqlite3_str *text, enum share share, double clip, const
   }
 }
 
+/* Says that the bound of a series is for all of its periods. */
+static void append_periods(sqlite3_str *text, enum share share, double clip, const char *unit) {
+  if (share != NO_SHARE) {
+    sqlite3_str_appendall(text, " in all periods together");
+  } else if (clip == 1) {
+    sqlite3_str_appendf(text, ", each %s in one period", unit);
+  } else {
+    sqlite3_str_appendf(text, ", each %s in at most ", unit);
+    append_number(text, clip);
+    sqlite3_str_appendall(text, " periods");
+  }
+}
+
 /* Says what becomes of a unit that has rows in many groups, and which groups are left out. */
 static void append_groups(sqlite3_str *text, const struct ledger_release *release,
                           const char *unit) {
@@ -144,6 +157,7 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   append_range(text, release);
   if (is_grouped) sqlite3_str_appendall(text, release->ways ? " in each cell" : " in each group");
   append_share(text, words[i].share, release->clip, unit);
+  if (release->periods) append_periods(text, words[i].share, release->clip, unit ? unit : "row");
   if (is_grouped) append_groups(text, release, unit);
   if (is_shrunk && release->theta != 0) {
     sqlite3_str_appendall(text, ", shrunk towards ");

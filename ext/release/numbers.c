@@ -307,7 +307,7 @@ static int tables_of(const struct publication *publication) {
   return ways ? ways->count : 0;
 }
 
-int numbers_tables(const struct publication *publication, double rows, struct table_width *widths) {
+int numbers_tables(const struct publication *publication, double rows, struct part_width *widths) {
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   const struct ways *ways = publication->definition.contribution.ways;
@@ -318,19 +318,19 @@ int numbers_tables(const struct publication *publication, double rows, struct ta
   for (int i = 0; i < ways->count && done; i++) {
     double noise = parts[i] / alone; /* in units of one count that is released alone */
     reading.view.part = parts[i];
-    widths[i] = (struct table_width){estimate_half_width(&reading, rows / ways->tables[i].cells),
-                                     estimate_total_stddev(&reading),
-                                     shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
+    widths[i] = (struct part_width){estimate_half_width(&reading, rows / ways->tables[i].cells),
+                                    estimate_total_stddev(&reading),
+                                    shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
   }
   sqlite3_free(parts);
   return done;
 }
 
 /* Returns the table with the widest interval. Its numbers are NaN if memory runs out. */
-static struct table_width widest_table(const struct publication *publication, double rows) {
+static struct part_width widest_table(const struct publication *publication, double rows) {
   int count = tables_of(publication);
-  struct table_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
-  struct table_width widest = {NAN, NAN, NAN};
+  struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
+  struct part_width widest = {NAN, NAN, NAN};
   int done = widths && numbers_tables(publication, rows, widths);
   for (int i = 0; i < count && done; i++)
     if (i == 0 || widths[i].half_width > widest.half_width ||
@@ -340,8 +340,46 @@ static struct table_width widest_table(const struct publication *publication, do
   return widest;
 }
 
+/* Returns what a span of a series gets whose reading has this variance (mechanism/series.h). */
+static struct part_width span_width(const struct publication *publication, double variance,
+                                    double rows) {
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  reading.view.part = sqrt(variance);
+  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
+                             publication->definition.layout.is_l1 ? 1 / reading.view.part
+                                                                  : 1 / variance};
+}
+
+/*
+** The variance of a single period rises with the first periods and then falls, so the search for
+** the largest one ends at the first that is not larger.
+*/
+int numbers_series(const struct publication *publication, double rows, struct part_width *period,
+                   struct part_width *total) {
+  const struct series *series = &publication->definition.series;
+  double largest = 0, variance = 0, whole = 1;
+  int read = 1;
+  for (int t = 0; t < series->periods && variance >= largest && read; t++) {
+    largest = variance;
+    read = series_reading(series, t, t, 0, &variance);
+    if (series->factor == 0 && t == 0) break; /* all periods have the same noise */
+  }
+  if (read && total) read = series_reading(series, 0, series->periods - 1, 0, &whole);
+  *period = span_width(publication, fmax(largest, variance), rows / series->periods);
+  if (total) *total = span_width(publication, whole, rows);
+  return read;
+}
+
+/* Returns what the noisiest period of a series gets. The numbers are NaN if memory runs out. */
+static struct part_width widest_period(const struct publication *publication, double rows) {
+  struct part_width period, none = {NAN, NAN, NAN};
+  return numbers_series(publication, rows, &period, 0) ? period : none;
+}
+
 double numbers_stddev(const struct publication *publication) {
   if (tables_of(publication)) return widest_table(publication, NAN).stddev;
+  if (publication->definition.periods) return widest_period(publication, NAN).stddev;
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   return estimate_total_stddev(&reading);
@@ -349,6 +387,7 @@ double numbers_stddev(const struct publication *publication) {
 
 double numbers_half_width(const struct publication *publication, double rows) {
   if (tables_of(publication)) return widest_table(publication, rows).half_width;
+  if (publication->definition.periods) return widest_period(publication, rows).half_width;
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
   return estimate_half_width(&reading, rows);

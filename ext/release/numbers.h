@@ -58,26 +58,36 @@ double numbers_selection_delta(const struct publication *publication);
 */
 double numbers_threshold(const struct publication *publication);
 
+/* What a release gives to one of its cross tables, or to the figure of one span of a series. */
+struct part_width {
+  double half_width; /* of each number; NaN for averages without a guess at the rows */
+  double stddev;     /* estimate_total_stddev() */
+  double cost; /* of this part alone, with the same noise, divided by the cost of the release */
+};
+
 /*
 ** For a release of cross tables, at the clock of the publication's tier: what each table gets.
 ** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 if memory runs out.
 */
-struct table_width {
-  double half_width; /* of each cell; NaN for averages without a guess at the rows */
-  double stddev;     /* estimate_total_stddev() */
-  double cost; /* of this table alone, with the same noise, divided by the cost of the release */
-};
-int numbers_tables(const struct publication *publication, double rows, struct table_width *widths);
+int numbers_tables(const struct publication *publication, double rows, struct part_width *widths);
+
+/*
+** For a series, in the same way: what its noisiest period gets and, unless `total` is null, the
+** total of all periods. The guess is divided evenly among the periods.
+*/
+int numbers_series(const struct publication *publication, double rows, struct part_width *period,
+                   struct part_width *total);
 
 /*
 ** Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
-** for cross tables the largest.
+** for cross tables the largest, for a series that of the noisiest period.
 */
 double numbers_stddev(const struct publication *publication);
 
 /*
 ** Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. For
-** cross tables, `rows` is the number of all rows, and the result is the largest half-width.
+** cross tables and a series, `rows` is the number of all rows, and the result is the largest
+** half-width of a table or a period.
 */
 double numbers_half_width(const struct publication *publication, double rows);
 

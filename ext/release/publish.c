@@ -138,9 +138,6 @@ static void take_keys(struct publication *publication, struct request *request) 
 static int declare_series(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
-  if (!request->name)
-    return error_set(ledger_error(ledger), "the options must name a series (dp_append asks for it "
-                                           "by its name)");
   publication->grid = definition_grid(publication);
   release->secret = series_secret();
   if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
@@ -357,6 +354,7 @@ static void begin(struct publication *publication, struct request *request) {
              !error_is_set(ledger_error(publication->session->ledger))) {
     if (!publish_new(publication, request)) return;
     if (publication->definition.periods) {
+      publication->outward = request->outward;
       spread(publication);
     } else {
       prepay(publication, request);
@@ -378,6 +376,9 @@ int publish_prepare(struct session *session, const struct request *request) {
   struct publication publication;
   struct ledger *ledger = session->ledger;
   const struct procedure *procedure = procedure_of(request->aggregate);
+  if (request->periods && !request->name)
+    return error_set(ledger_error(ledger), "the options must name a series (dp_append asks for it "
+                                           "by its name)");
   if (!procedure->prepare) return 1;
   if (!ledger_begin_reading(ledger)) return 0;
   publication_open(&publication, session);

@@ -47,9 +47,13 @@ SQLITE_EXTENSION_INIT3
 /*
 ** place: each tier with its number (1: the innermost).
 **
+** moment: for each figure of a running total (release/periods.h), its group, whether it is a total,
+** the label of its last period, and the number of that period.
+**
 ** described: each release with the number of its series. A series consists of the releases that ask
 ** the same question about different periods (report/series.h). The number is 0 if no other release
-** asks the same question.
+** asks the same question. A release of running totals is a series by itself, with a negative
+** number.
 **
 ** figure: each published value with the number of its tier. The key of a published category in
 ** dp_value is the text of the category, which may differ between tiers. Here, the key is ''.
@@ -59,11 +63,23 @@ SQLITE_EXTENSION_INIT3
 ** In a series, the first fact and the range are those of all its releases together.
 **
 ** line: each figure with everything that the page says about it. `id` consists of the key and the
-** component. The figures of a release with the same id are in one line of a table.
+** component; for running totals, of the group and whether the figure is a total. A chart of
+** page_trends.c has the figures with one id. `line` is the number of the line in the table of the
+** release. Running totals begin with the newest ones.
 */
 static const char *const prepare_sql[] = {
     "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"
     " FROM dp_tier",
+    "CREATE TABLE moment AS WITH named AS (SELECT name, keys, iif(json_valid(periods), periods,"
+    "  '[]') AS list FROM dp_release WHERE periods IS NOT NULL),"
+    " listed AS (SELECT name, value AS period, key AS at FROM named, json_each(list)),"
+    " spans AS (SELECT DISTINCT v.release, v.key, iif(keys IS NULL, v.key,"
+    "  json_extract(v.key, '$[0]')) AS span, iif(keys IS NULL, '', json_extract(v.key, '$[1]'))"
+    "  AS part FROM dp_value v JOIN named ON name = v.release),"
+    " dated AS (SELECT *, instr(span, '/') > 0 AS is_total,"
+    "  substr(span, instr(span, '/') + 1) AS period FROM spans)"
+    " SELECT d.*, ifnull(l.at, dense_rank() OVER (PARTITION BY release ORDER BY d.period)) AS at"
+    " FROM dated d LEFT JOIN listed l ON l.name = d.release AND l.period = d.period",
     "CREATE TABLE described AS WITH release AS (SELECT DISTINCT release AS name, release_id,"
     "  figure AS about FROM dp_value), sorted AS (SELECT r.name, r.kind, r.options, r.keys, r.sql, "
     "about,"
@@ -75,7 +91,8 @@ static const char *const prepare_sql[] = {
     "  dense_rank() OVER (ORDER BY " QUESTION ") AS rank FROM said)"
     " SELECT name AS release, kind, options, day, about, at, floor, series_title(name) "
     "AS title, releases,"
-    "  iif(releases > 1, rank, 0) AS series FROM grouped",
+    "  CASE WHEN name IN (SELECT release FROM moment) THEN -rank WHEN releases > 1 THEN rank"
+    "  ELSE 0 END AS series FROM grouped",
     "CREATE TABLE figure AS SELECT v.release, p.number AS tier, iif(stddev IS NULL AND key <> ''"
     " AND key = display, '', key) AS key, component, value, low, high, display"
     " FROM dp_value v JOIN place p ON p.name = v.tier",
@@ -86,13 +103,17 @@ static const char *const prepare_sql[] = {
     " SELECT release, max(is_group) OVER w AS is_group, min(low) OVER w AS low,"
     "  max(high) OVER w AS high, tiers FROM one WINDOW w AS (PARTITION BY series, iif(series, '',"
     "  release))",
-    "CREATE TABLE line AS SELECT f.release, d.kind, d.day, d.about, d.series, d.at, d.title,"
-    " d.releases, s.is_group, s.low AS lowest, s.high AS highest, s.tiers, f.tier, f.display,"
-    " f.value, f.low, f.high, dense_rank() OVER (PARTITION BY f.release ORDER BY f.key + 0, f.key,"
-    " f.component) AS line, rtrim(" KEY " || ' ' || " COMPONENT ") AS label,"
-    " f.component || ' ' || f.key AS id"
+    "CREATE TABLE line AS SELECT f.release, d.kind, d.day, d.about, d.series, ifnull(m.at, d.at)"
+    " AS at, d.title, d.releases, s.is_group, s.low AS lowest, s.high AS highest, s.tiers, f.tier,"
+    " f.display, f.value, f.low, f.high, dense_rank() OVER (PARTITION BY f.release ORDER BY"
+    "  -m.at, -m.is_total, f.key + 0, f.key, f.component) AS line,"
+    " iif(m.key IS NULL, rtrim(" KEY " || ' ' || " COMPONENT "), replace(" KEY ", '/', ' to '))"
+    " AS label, ifnull(m.part || iif(m.part = '', '', ', ') || iif(m.is_total, 'total so far',"
+    "  'each period'), rtrim(" KEY " || ' ' || " COMPONENT ")) AS trend,"
+    " ifnull(m.is_total || ' ' || m.part, f.component || ' ' || f.key) AS id,"
+    " ifnull(m.period, series_period(f.release)) AS period"
     " FROM figure f JOIN described d ON d.release = f.release JOIN shape s ON s.release ="
-    " f.release"};
+    " f.release LEFT JOIN moment m ON m.release = f.release AND m.key = f.key"};
 
 int page_lines(struct page *page) {
   if (!series_register(page->facts)) error_set_memory(page->error);

@@ -24,13 +24,14 @@ SQLITE_EXTENSION_INIT3
 static const char lines_sql[] =
     "SELECT release, kind, day, is_group, iif(is_group OR series OR tiers > 1, lowest, NULL),"
     " highest, tier, display, value, low, high, line, label, series, about, title, releases,"
-    " series_period(first_value(release) OVER w), series_period(last_value(release) OVER w),"
-    " series = 0 OR at = max(at) OVER w"
+    " first_value(period) OVER w, last_value(period) OVER w,"
+    " series = 0 OR (series > 0 AND at = max(at) OVER w)"
     " FROM line WHERE release NOT IN (SELECT name FROM dp_release WHERE ways IS NOT NULL)"
     " WINDOW w AS (PARTITION BY series ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND"
     " UNBOUNDED FOLLOWING) ORDER BY is_group, iif(is_group, 0, series > 0), min(day) OVER "
     "(PARTITION BY series,"
-    " iif(series, '', release)), iif(series, title, release), series, at, release, line, tier";
+    " iif(series, '', release)), iif(series > 0, title, release), series, iif(series > 0, at, 0),"
+    " release, line, tier";
 enum {
   RELEASE,
   KIND,
@@ -202,15 +203,25 @@ static void scale_set(struct release_table *table) {
   table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
 }
 
+/* Returns whether the current figure is one of running totals. They are one release. */
+static int is_running(struct release_table *table) {
+  return sqlite3_column_int(table->row, SERIES) < 0;
+}
+
 /* Writes the title of a series, what its figures are, and their trends. */
 static void write_series_heading(struct release_table *table) {
   struct page *page = table->page;
   sqlite3_str_appendall(page->html, "<h3>");
-  html_text(page->html, text_of(table, TITLE));
+  html_text(page->html, text_of(table, is_running(table) ? RELEASE : TITLE));
   sqlite3_str_appendall(page->html, "<small>");
   write_about(table);
-  sqlite3_str_appendf(page->html, " · %s releases, %s to %s</small></h3>\n",
-                      text_of(table, RELEASES), text_of(table, FIRST), text_of(table, LAST));
+  sqlite3_str_appendall(page->html, " · ");
+  if (!is_running(table))
+    sqlite3_str_appendf(page->html, "%s releases, ", text_of(table, RELEASES));
+  html_text(page->html, text_of(table, FIRST));
+  sqlite3_str_appendall(page->html, " to ");
+  html_text(page->html, text_of(table, LAST));
+  sqlite3_str_appendall(page->html, "</small></h3>\n");
   page_trends(page, sqlite3_column_int(table->row, SERIES), is_count(text_of(table, KIND)));
 }
 
@@ -231,22 +242,30 @@ static int write_number_series(struct release_table *table) {
   return more;
 }
 
-/*
-** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
-** the last release has charts, because the charts of page_trends() show the same intervals.
-*/
-static int write_group(struct release_table *table) {
+/* Writes the heading of one release of several numbers. */
+static void write_group_heading(struct release_table *table) {
   struct page *page = table->page;
-  char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
-  int more = 1, lines = 0, in_series = sqlite3_column_int(table->row, SERIES) > 0;
+  int in_series = sqlite3_column_int(table->row, SERIES) > 0;
   const char *level = in_series ? "h4" : "h3";
-  if (!release) return error_set_memory(page->error);
   sqlite3_str_appendf(page->html, "<%s>", level);
-  html_text(page->html, release);
+  html_text(page->html, text_of(table, RELEASE));
   sqlite3_str_appendall(page->html, "<small>");
   if (!in_series) write_about(table);
   sqlite3_str_appendf(page->html, "%s%s</small></%s>\n", in_series ? "" : " · ",
                       text_of(table, DAY), level);
+}
+
+/*
+** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
+** the last release has charts, because the charts of page_trends() show the same intervals. Running
+** totals have their heading already, and the newest of their figures come first.
+*/
+static int write_group(struct release_table *table) {
+  struct page *page = table->page;
+  char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
+  int more = 1, lines = 0;
+  if (!release) return error_set_memory(page->error);
+  if (!is_running(table)) write_group_heading(table);
   scale_set(table);
   table->has_charts = sqlite3_column_int(table->row, HAS_CHARTS);
   table_open(table, "", scale_is_good(table->scale));
@@ -297,7 +316,7 @@ static void write_clipping(struct page *page) {
       "WITH said AS (SELECT c.*, d.series, d.title, min(p.number) FROM clipping c"
       "  JOIN place p ON p.name = c.tier JOIN described d ON d.release = c.release"
       "  GROUP BY c.release)"
-      " SELECT iif(series, title, release), count(*), iif(series, 1, 0), min(low), max(high),"
+      " SELECT iif(series > 0, title, release), count(*), series > 0, min(low), max(high),"
       "  iif(min(words) = max(words), words, fact) FROM"
       "  (SELECT *, substr(words, 1, instr(words || ':', ':') - 1) AS fact FROM said)"
       " GROUP BY series, iif(series, '', release), fact ORDER BY 1, series, min(release)";

@@ -19,10 +19,10 @@ SQLITE_EXTENSION_INIT3
 
 /* The figures of a series, by line, tier and time. */
 static const char trends_sql[] =
-    "SELECT label, id, tier, at, value, low, high, first, last, max(lowest, min(low) OVER w),"
+    "SELECT trend, id, tier, at, value, low, high, first, last, max(lowest, min(low) OVER w),"
     " max(high) OVER w, max(tier) OVER (),"
-    " (SELECT series_period(release) FROM line WHERE series = ?1 ORDER BY at LIMIT 1),"
-    " (SELECT series_period(release) FROM line WHERE series = ?1 ORDER BY at DESC LIMIT 1)"
+    " (SELECT period FROM line WHERE series = ?1 ORDER BY at LIMIT 1),"
+    " (SELECT period FROM line WHERE series = ?1 ORDER BY at DESC LIMIT 1)"
     " FROM line, (SELECT min(at) AS first, max(at) AS last"
     "  FROM line WHERE series = ?1) WHERE series = ?1 AND low IS NOT NULL AND first < last"
     " WINDOW w AS (PARTITION BY id) ORDER BY min(line) OVER w, id, tier, at";
