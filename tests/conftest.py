@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -241,6 +242,37 @@ def run(code, *arguments, expect=0, **options):
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == expect, f"exit {process.returncode}\n{output}\n{errors}"
     return output
+
+
+class KilledAtWrite:
+    """Kills this process when SQLite makes its n-th system call that changes a file. SQLite's VFS finds its system calls in a
+    table, and xSetSystemCall() replaces them there."""
+
+    CALLS = {"write": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t),
+             "pwrite": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
+             "pwrite64": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
+             "ftruncate": (ctypes.c_int, ctypes.c_int, ctypes.c_long), "unlink": (ctypes.c_int, ctypes.c_char_p)}
+
+    def __init__(self, at):
+        library, libc, self.left, self.kept = ctypes.CDLL("libsqlite3.so.0"), ctypes.CDLL(None), at, []
+        library.sqlite3_vfs_find.restype = ctypes.c_void_p
+        vfs = library.sqlite3_vfs_find(None)
+        slot = vfs + (3 * 4 + 7) // 8 * 8 + 16 * 8  # xSetSystemCall follows xCurrentTimeInt64
+        setter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+            ctypes.c_void_p.from_address(slot).value)
+        for name, types in self.CALLS.items():
+            kind = ctypes.CFUNCTYPE(*types)
+            call = kind(self.counting(kind((name, libc))))
+            self.kept.append(call)
+            setter(vfs, name.encode(), ctypes.cast(call, ctypes.c_void_p))
+
+    def counting(self, real):
+        def call(*arguments):
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments)
+        return call
 
 
 class Clock:

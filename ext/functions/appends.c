@@ -1,6 +1,6 @@
 /*
 ** appends.c: dp_append(), which publishes the next periods of a series, and dp_span(), which reads
-** the figures of any span of a series. Tests: tests/sql/test_series.py
+** the figures of any span of a series. Tests: tests/sql/test_series_*.py
 */
 #include <string.h>
 

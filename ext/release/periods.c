@@ -1,4 +1,4 @@
-/* periods.c: see periods.h. Tests: tests/sql/test_series.py */
+/* periods.c: see periods.h. Tests: tests/sql/test_series_*.py */
 #include "release/periods.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* series.c: see series.h. Tests: tests/sql/test_series.py */
+/* series.c: see series.h. Tests: tests/sql/test_series_*.py */
 #include "release/series.h"
 
 #include <stdlib.h>

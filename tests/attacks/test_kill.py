@@ -1,7 +1,6 @@
 """Attack: kill -9 after the answer. If the charge is written after the answer, or kept in memory for later, an
 attacker who kills the process has seen a value that nobody paid for."""
 
-import ctypes
 import json
 import os
 import random
@@ -9,7 +8,7 @@ import shutil
 import signal
 
 from attack import CALLS, FORMS, charges, one, room_for, system, verified
-from conftest import connect, refused, run
+from conftest import KilledAtWrite, connect, refused, run
 
 NAIVE = """
     import json, random
@@ -78,37 +77,6 @@ BATCH = [
 ]
 BATCH_CHARGES = 2 + 2  # each tier pays for its own publications and those of outer tiers
 BATCH_PUBLISHED = 2 + 1
-
-
-class KilledAtWrite:
-    """Kills this process when SQLite makes its n-th system call that changes a file. SQLite's VFS finds its system calls in a
-    table, and xSetSystemCall() replaces them there."""
-
-    CALLS = {"write": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t),
-             "pwrite": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
-             "pwrite64": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
-             "ftruncate": (ctypes.c_int, ctypes.c_int, ctypes.c_long), "unlink": (ctypes.c_int, ctypes.c_char_p)}
-
-    def __init__(self, at):
-        library, libc, self.left, self.kept = ctypes.CDLL("libsqlite3.so.0"), ctypes.CDLL(None), at, []
-        library.sqlite3_vfs_find.restype = ctypes.c_void_p
-        vfs = library.sqlite3_vfs_find(None)
-        slot = vfs + (3 * 4 + 7) // 8 * 8 + 16 * 8  # xSetSystemCall follows xCurrentTimeInt64
-        setter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-            ctypes.c_void_p.from_address(slot).value)
-        for name, types in self.CALLS.items():
-            kind = ctypes.CFUNCTYPE(*types)
-            call = kind(self.counting(kind((name, libc))))
-            self.kept.append(call)
-            setter(vfs, name.encode(), ctypes.cast(call, ctypes.c_void_p))
-
-    def counting(self, real):
-        def call(*arguments):
-            self.left -= 1
-            if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments)
-        return call
 
 
 def batch_in_a_child(path, at):

@@ -32,6 +32,10 @@ SELECT dp_mix('symbol', 'b', '[["q","q",1],{"x":"p","y":"p","p":0.5},["p","q",0.
 SELECT dp_sum('a', x, 9, u) IS NULL FROM t;
 SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
 SELECT dp_release('a', 'count', 'SELECT x FROM t WHERE 0', '{"name":"empty","clip":1}') IS NULL;
+SELECT dp_release('a', 'group_sum', 'SELECT k, k, x FROM t', '{"name":"series","clip":9,"keys":["p","q"],"periods":["p","q","r"],"diagnose":true}') IS NULL;
+SELECT dp_diffuse('series', 'b') IS NULL, dp_append('series', 'q') IS NULL, dp_append('series', 'p') IS NULL;
+SELECT count(*) FROM dp_span('series', 'b', 1), dp_span('series', 'a', 'p', 'q');
+SELECT dp_append('series', 'r') IS NULL, dp_append('series', 's');
 PRAGMA threads = 2;
 SELECT dp_release('a', 'sum', 'SELECT x FROM t WHERE x < 5 OR x IS NULL', '{"clip":9}') IS NULL;
 SELECT dp_release('a', 'group_count', 'SELECT k FROM t', '{"clip":1}') IS NULL;
