@@ -21,7 +21,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-ELSEWHERE = {"tutorial": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py",
+ELSEWHERE = {"tutorial": "test_tutorial.py", "series": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py",
              "errata": "test_papers_errata.py"}
 DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql").glob("*.md"))
                             if page.stem not in ELSEWHERE and "```sql" in page.read_text())]
