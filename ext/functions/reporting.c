@@ -78,11 +78,12 @@ static void result_exported(sqlite3_context *context, sqlite3 *facts, const char
                             const char *file, struct error *error) {
   sqlite3_stmt *row =
       facts_prepare(facts, "SELECT count(*), count(DISTINCT release) FROM dp_value", error);
-  char *text =
-      facts_row(row, error)
-          ? sqlite3_mprintf("%lld values of %lld releases for '%s' in %s",
-                            sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), tier, file)
-          : 0;
+  char *text = 0;
+  if (facts_row(row, error)) {
+    sqlite3_int64 values = sqlite3_column_int64(row, 0), releases = sqlite3_column_int64(row, 1);
+    text = sqlite3_mprintf("%lld value%s of %lld release%s for '%s' in %s", values,
+                           values == 1 ? "" : "s", releases, releases == 1 ? "" : "s", tier, file);
+  }
   sqlite3_finalize(row);
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
