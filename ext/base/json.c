@@ -25,12 +25,19 @@ void json_close(struct json *json) {
   json->db = 0;
 }
 
+/* Reports the error of a statement that reads JSON. */
+static int cannot_read(struct json *json) {
+  if (sqlite3_errcode(json->db) == SQLITE_NOMEM) return error_set_memory(json->error);
+  return error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
+}
+
 int json_present(struct json *json) {
   sqlite3_stmt *statement = 0;
   if (!parser_open(json)) return 0;
   int rc = sqlite3_prepare_v2(json->db, "SELECT json_extract(value, '$') FROM json_each('[]')", -1,
                               &statement, 0);
   sqlite3_finalize(statement); /* the statement was never run, so this cannot fail */
+  if (rc == SQLITE_NOMEM) return error_set_memory(json->error);
   return rc == SQLITE_OK || error_set(json->error,
                                       "this SQLite was built without the JSON functions that "
                                       "the ledger needs (%s)",
@@ -55,14 +62,21 @@ static int has_zero_byte(const char *text) {
 ** error that helps the caller less.
 */
 static int is_json(struct json *json, const char *text, const char *wanted) {
+  static const char sql[] =
+      "SELECT CASE WHEN NOT json_valid(?1) THEN 0 WHEN json_type(?1) <> ?2 THEN 1 ELSE 2 END";
   sqlite3_stmt *row = 0;
-  int rc =
-      sqlite3_prepare_v2(json->db, "SELECT json_valid(?1) AND json_type(?1) = ?2", -1, &row, 0);
+  int rc = sqlite3_prepare_v2(json->db, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
-  int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row); /* an error here means that memory ran out */
-  if (!is) return error_set(json->error, "malformed JSON %s", wanted);
+  if (rc == SQLITE_OK) rc = sqlite3_step(row);
+  int is = rc == SQLITE_ROW ? sqlite3_column_int(row, 0) : -1;
+  if (is < 0) cannot_read(json);
+  sqlite3_finalize(row); /* its error is recorded */
+  if (is < 0) return 0;
+  if (!is)
+    return error_set(json->error, "malformed JSON %s (check its quotes, commas and brackets)",
+                     wanted);
+  if (is == 1) return error_set(json->error, "malformed JSON %s", wanted);
   /* SQLite's parser would cut a name at the zero byte. */
   return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
 }
@@ -104,7 +118,9 @@ static int take_members(struct json *json, const char *text, const char *wanted,
   while (going && (!json->go_on || json->go_on(json->context)) &&
          (rc = sqlite3_step(row)) == SQLITE_ROW) {
     const char *key = (const char *)sqlite3_column_text(row, 0);
-    if (!key || sqlite3_column_int(row, 3) > 1) {
+    if (!key) {
+      going = error_set_memory(json->error);
+    } else if (sqlite3_column_int(row, 3) > 1) {
       going = error_set(json->error, "an option is given twice");
     } else if (sqlite3_column_type(row, 2) == SQLITE_FLOAT &&
                !isfinite(sqlite3_column_double(row, 2))) {
@@ -114,8 +130,7 @@ static int take_members(struct json *json, const char *text, const char *wanted,
     }
   }
   if (json->end) json->end(json->context);
-  if (going && rc != SQLITE_DONE)
-    error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
+  if (going && rc != SQLITE_DONE) cannot_read(json);
   sqlite3_finalize(row); /* an error of the statement is already recorded */
   return going && !error_is_set(json->error);
 }

@@ -149,8 +149,10 @@ static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
   if (proof->result != PROOF_HOLDS)
     return error_set(error,
                      "cannot show that the rows of one %s stay apart from those of another in this "
-                     "SELECT (ask dp_release(tier, '%s', 'SELECT ...', options))",
-                     by_unit ? "unit" : "row", run->aggregate->kind);
+                     "SELECT%s%s (%sask dp_release(tier, '%s', 'SELECT ...', options))",
+                     by_unit ? "unit" : "row", proof->obstacle ? ", because of " : "",
+                     proof->obstacle ? proof->obstacle : "", proof->instead ? proof->instead : "",
+                     run->aggregate->kind);
   if (!check_parameters(run, proof, error)) return 0;
   *tables = proof->tables;
   proof->tables = 0;

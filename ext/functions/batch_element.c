@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/known_names.h"
+
 SQLITE_EXTENSION_INIT3
 
 struct reader {
@@ -12,28 +14,32 @@ struct reader {
   sqlite3_value *diffuse; /* a copy, or null */
 };
 
+#define MEMBERS 5
+#define NESTED  2 /* from this member on, options stand in an object of their own */
+
+static const char *const members[MEMBERS] = {"tier", "kind", "sql", "options", "diffuse"};
+
 static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct reader *reader = context;
   struct batch_element *element = reader->element;
-  const struct {
-    const char *name;
-    sqlite3_value **place;
-    int is_nested;
-  } members[] = {{"tier", &element->tier, 0},
-                 {"kind", &element->kind, 0},
-                 {"sql", &element->sql, 1},
-                 {"options", &element->options, 1},
-                 {"diffuse", &reader->diffuse, 1}};
-  for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-    if (strcmp(members[i].name, key) != 0) continue;
-    element->is_nested |= members[i].is_nested;
-    if (members[i].place == &reader->diffuse && strcmp(type, "array") != 0)
+  sqlite3_value **const places[MEMBERS] = {&element->tier, &element->kind, &element->sql,
+                                           &element->options, &reader->diffuse};
+  for (int i = 0; i < MEMBERS; i++) {
+    if (strcmp(members[i], key) != 0) continue;
+    element->is_nested |= i >= NESTED;
+    if (places[i] == &reader->diffuse && strcmp(type, "array") != 0)
       return error_set(reader->json->error, "diffuse must be a JSON array of tiers, not %s", type);
-    *members[i].place = sqlite3_value_dup(value);
-    return *members[i].place || error_set_memory(reader->json->error);
+    *places[i] = sqlite3_value_dup(value);
+    return *places[i] || error_set_memory(reader->json->error);
   }
   if (!reader->unknown) reader->unknown = sqlite3_mprintf("%s", key);
   return reader->unknown || error_set_memory(reader->json->error);
+}
+
+static int unknown_member(const struct reader *reader) {
+  struct known_names known = {.asked = reader->unknown, .shows = 1};
+  for (int i = 0; i < MEMBERS; i++) known_names_add(&known, members[i]);
+  return known_names_fail(&known, reader->json->error, "unknown member%s (%sknown members: %s)");
 }
 
 static int take_tier(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -59,10 +65,7 @@ int batch_element_read(struct batch_element *element, struct json *json, const c
       json_members(json, object, take_member, &reader) &&
       (!reader.diffuse ||
        json_elements(json, (const char *)sqlite3_value_text(reader.diffuse), take_tier, &reader));
-  if (read && element->is_nested && reader.unknown)
-    read = error_set(json->error,
-                     "unknown member '%s' (known members: tier, kind, sql, options, diffuse)",
-                     reader.unknown);
+  if (read && element->is_nested && reader.unknown) read = unknown_member(&reader);
   if (read && !element->kind) read = error_set(json->error, "kind is missing");
   if (read && !element->tier) read = error_set(json->error, "tier is missing");
   sqlite3_value_free(reader.diffuse);

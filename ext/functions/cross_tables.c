@@ -91,7 +91,7 @@ static const struct cross_table *find_table(const struct programme *programme,
     if (!name) {
       going = error_set(error, "an attribute must be a name%s", not_a(arguments[i], SQLITE_TEXT));
     } else if (attribute < 0) {
-      going = programme_unknown(programme, "", name, error);
+      going = programme_unknown(programme, 0, name, error);
     } else if (mask >> attribute & 1) {
       going = error_set(error, "the attribute '%s' is there twice", name);
     } else {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
@@ -53,9 +54,9 @@ struct guard_options {
 
 static int guard_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   (void)type;
+  static const char *const known[] = {"ask", 0};
   struct guard_options *options = context;
-  if (strcmp(key, "ask") != 0)
-    return error_set(options->error, "unknown option (known options: ask)");
+  if (strcmp(key, "ask") != 0) return unknown_option(key, known, options->error);
   const char *text = plain_text(value);
   if (!text || !*text)
     return error_set(options->error, "ask must be the name of a grant%s",
@@ -171,6 +172,7 @@ struct grant_options {
 };
 
 static int grant_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  static const char *const known[] = {"bytes", "diffuse", "pad_ms", "seconds", "steps", 0};
   struct grant_options *options = context;
   struct error *error = options->error;
   for (int i = 0; i < NUMBERS; i++) {
@@ -180,9 +182,7 @@ static int grant_option(void *context, const char *key, const char *type, sqlite
     return !grant_numbers[i].is_whole || *number == floor(*number) ||
            error_set(error, "%s must be a whole number", key);
   }
-  if (strcmp(key, "diffuse") != 0)
-    return error_set(error,
-                     "unknown option (known options: bytes, diffuse, pad_ms, seconds, steps)");
+  if (strcmp(key, "diffuse") != 0) return unknown_option(key, known, error);
   return (strcmp(type, "array") == 0 &&
           json_elements(options->json, (const char *)sqlite3_value_text(value), take_name,
                         &options->outward) &&

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "base/vector_text.h"
@@ -149,22 +150,20 @@ static int no_tables(const struct request *request, struct error *error) {
 }
 
 /* If only dp_plan() has an option with this name, the error says so. */
-static int unknown_option(const struct parse *parse, const char *key, struct error *error) {
+static int unknown_here(const struct parse *parse, const char *key, struct error *error) {
   if (strcmp(key, "ways") == 0) return no_tables(parse->request, error);
-  sqlite3_str *known = sqlite3_str_new(0);
-  const char *planned = 0;
+  struct known_names known = {.asked = key, .shows = 1};
   const struct option *option;
+  int is_planned = 0;
   for (int i = 0; (option = option_at(parse->request->aggregate, i)) != 0; i++) {
     const char *name = option->domain.parameter;
-    if (applies(parse->request->aggregate, parse->form, option))
-      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "", name);
-    if (option->forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0) planned = name;
+    if (applies(parse->request->aggregate, parse->form, option)) known_names_add(&known, name);
+    is_planned |= option->forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0;
   }
-  char *list = sqlite3_str_finish(known);
-  error_set(error, "unknown option%s%s%s (known options: %s)", planned ? ": " : "",
-            planned ? planned : "", planned ? " is for dp_plan() only" : "", list ? list : "");
-  sqlite3_free(list);
-  return 0;
+  return known_names_fail(&known, error,
+                          is_planned
+                              ? "unknown option%s: it is for dp_plan() only (%sknown options: %s)"
+                              : "unknown option%s (%sknown options: %s)");
 }
 
 /* Sets a name. Names such as 'release-1' are reserved for unnamed releases. */
@@ -349,7 +348,7 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
   const char *name = plain_text(value);
   if (!name) return error_set(error, "mechanism must be a text%s", not_a(value, SQLITE_TEXT));
   if (!mechanism_find(request->aggregate, name))
-    return unknown_mechanism(request->aggregate, error);
+    return unknown_mechanism(request->aggregate, name, error);
   sqlite3_free(request->mechanism);
   request->mechanism = sqlite3_mprintf("%s", name);
   return request->mechanism ? 1 : error_set_memory(error);
@@ -443,7 +442,7 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
       continue;
     return set_option(parse, option, type, value, parse->error);
   }
-  return unknown_option(parse, key, parse->error);
+  return unknown_here(parse, key, parse->error);
 }
 
 static const struct option *option_of(const struct aggregate *aggregate, enum parameter parameter) {

@@ -528,7 +528,7 @@ static int interval(struct host *host, const struct wanted *wanted, double *low,
   if (ledger_tiers(ledger, &position->tiers, &position->count))
     position->at = ledger_tier_find(ledger, position->tiers, position->count, wanted->tier);
   if (!ledger_release_find(ledger, wanted->name, &publication.definition.release)) {
-    error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+    ledger_release_unknown(ledger, wanted->name);
   } else {
     if (!error_is_set(ledger_error(ledger)))
       found = interval_of(host, wanted, &publication, low, high);

@@ -225,7 +225,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
       if (release.periods) ledger_series_forget(ledger, release.id);
       ledger_release_clear(&release);
     } else {
-      error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+      ledger_release_unknown(ledger, name);
     }
     ledger_commit(ledger);
   }

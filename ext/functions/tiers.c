@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "ledger/accountant.h"
@@ -47,6 +48,7 @@ static int init_choice(int *member, const char *key, sqlite3_value *value, const
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  static const char *const known[] = {"path", "unit", "protects", "adjacency", 0};
   struct init *init = context;
   struct error *error = init->error;
   (void)type;
@@ -56,7 +58,7 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
     return init_choice(&init->protects, key, value, "unit", "row", error);
   if (strcmp(key, "adjacency") == 0)
     return init_choice(&init->adjacency, key, value, "add-remove", "replace", error);
-  return error_set(error, "unknown option (known options: path, unit, protects, adjacency)");
+  return unknown_option(key, known, error);
 }
 
 /*
@@ -131,13 +133,14 @@ static int tier_period(struct tier_terms *terms, sqlite3_value *value) {
 }
 
 static int tier_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  static const char *const known[] = {"accountant", "delta_keys", "period", 0};
   struct tier_terms *terms = context;
   if (strcmp(type, "true") == 0 || strcmp(type, "false") == 0)
     return error_set(terms->error, "%s must not be a Boolean", key);
   if (strcmp(key, "accountant") == 0) return tier_accountant(terms, value);
   if (strcmp(key, "delta_keys") == 0) return tier_keys(terms, value);
   if (strcmp(key, "period") == 0) return tier_period(terms, value);
-  return error_set(terms->error, "unknown option (known options: accountant, delta_keys, period)");
+  return unknown_option(key, known, terms->error);
 }
 
 /* Reads argument 5: the name of an accountant, or options. */

@@ -76,7 +76,7 @@ static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) 
   struct ledger_release release;
   if (!name) return statement_bind(ledger, &select_publications, "");
   if (!ledger_release_find(ledger, name, &release)) {
-    ledger_fail(ledger, "unknown release (dp_release lists them)");
+    ledger_release_unknown(ledger, name);
     return 0;
   }
   int64_t id = release.id;

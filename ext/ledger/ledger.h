@@ -353,6 +353,9 @@ char *ledger_certificate(struct ledger *ledger, const char *verified, describe_m
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
 
+/* Reports that there is no release of this name. Returns 0. */
+int ledger_release_unknown(struct ledger *ledger, const char *name);
+
 /*
 ** Returns the fingerprint of a release: its exact parameters as one text. The caller calls
 ** sqlite3_free(). A later request for the same name must have the same fingerprint.

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "ledger/curve.h"
 #include "ledger/display.h"
 #include "ledger/grant.h"
@@ -14,6 +15,8 @@ static const struct statement select_release_by_name = {
     .row = &columns_release, .sql = " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
 static const struct statement select_release_by_id = {.row = &columns_release,
                                                       .sql = " FROM dp_release WHERE id = ?"};
+static const struct statement select_names = {
+    .sql = "SELECT name FROM dp_release WHERE state <> 'discarded' ORDER BY id"};
 static const struct statement insert_release = {.row = &columns_release,
                                                 .changes = CHANGES_NEW_RELEASE};
 static const struct statement name_release = {
@@ -99,6 +102,18 @@ int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_r
 
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release) {
   return find_release(ledger, statement_bind(ledger, &select_release_by_id, "i", id), release);
+}
+
+/* The members of a tier may not know the names of all releases, so they get no suggestion. */
+int ledger_release_unknown(struct ledger *ledger, const char *name) {
+  struct known_names known = {.asked = name};
+  if (error_is_set(ledger->error)) return 0;
+  sqlite3_stmt *row = ledger->audience ? 0 : statement_bind(ledger, &select_names, "");
+  while (statement_row(ledger, row)) {
+    const char *other = (const char *)sqlite3_column_text(row, 0);
+    if (other) known_names_add(&known, other);
+  }
+  return known_names_fail(&known, ledger->error, "unknown release%s (%sdp_release lists them)");
 }
 
 void ledger_release_clear(struct ledger_release *release) {

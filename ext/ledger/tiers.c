@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
@@ -40,14 +41,10 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
   for (int i = 0; i < count; i++) {
     if (strcmp(tiers[i].name, name) == 0) return i;
   }
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < count; i++) sqlite3_str_appendf(known, "%s%s", i ? ", " : "", tiers[i].name);
-  char *list = sqlite3_str_finish(known);
-  if (count) {
-    ledger_fail(ledger, "unknown tier (known tiers: %s)", list ? list : "");
-  } else {
-    ledger_fail(ledger, "unknown tier (there are none: create one with dp_tier())");
-  }
-  sqlite3_free(list);
+  struct known_names known = {.asked = name};
+  for (int i = 0; i < count; i++) known_names_add(&known, tiers[i].name);
+  known_names_fail(&known, ledger->error,
+                   count ? "unknown tier%s (%sknown tiers: %s)"
+                         : "unknown tier (there are none: create one with dp_tier())");
   return -1;
 }

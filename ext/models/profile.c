@@ -18,8 +18,7 @@ SQLITE_EXTENSION_INIT3
 int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                struct descent *descent) {
   *release = (struct ledger_release){0};
-  if (!ledger_release_find(ledger, name, release))
-    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+  if (!ledger_release_find(ledger, name, release)) return ledger_release_unknown(ledger, name);
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || aggregate->family->statistic != STATISTIC_MODEL)
     return error_set(ledger_error(ledger), "release '%s' is no model but a '%s'", name,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "query/allowed_functions.h"
 #include "query/private_memory.h"
@@ -297,14 +298,16 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
   return added;
 }
 
-/*
-** Returns the name in SQLite's message "no such table: [main.]name", or null for another message.
-*/
+/* Returns the name at the end of a message of SQLite that begins so, or null. */
+static const char *missing(const char *message, const char *start) {
+  size_t length = strlen(start);
+  return strncmp(message, start, length) == 0 ? message + length : 0;
+}
+
+/* Returns the name in SQLite's message "no such table: [main.]name", or null. */
 static const char *missing_table(const char *message) {
-  static const char start[] = "no such table: ";
-  if (strncmp(message, start, sizeof start - 1) != 0) return 0;
-  message += sizeof start - 1;
-  return sqlite3_strnicmp(message, "main.", 5) == 0 ? message + 5 : message;
+  const char *name = missing(message, "no such table: ");
+  return name && sqlite3_strnicmp(name, "main.", 5) == 0 ? name + 5 : name;
 }
 
 /*
@@ -320,10 +323,15 @@ static int add_missing(struct evaluator *evaluator, const char *name, struct err
   if (declaration) return add_table(evaluator, declaration, error);
   if (evaluator->policy->admits_views && !add_view(evaluator, name, &is_view, error)) return 0;
   if (is_view) return 1;
+  struct known_names known = {.asked = name};
+  for (int i = 0; i < evaluator->policy->count; i++)
+    known_names_add(&known, evaluator->policy->list[i].table);
+  const char *nearest = known_names_nearest(&known);
   return error_set(error,
                    "table '%s' is neither protected nor public, so a question cannot read it "
-                   "(declare it with dp_protect() or dp_public())",
-                   name);
+                   "(%s%s%sdeclare it with dp_protect() or dp_public())",
+                   name, nearest ? "did you mean '" : "", nearest ? nearest : "",
+                   nearest ? "'? if not, " : "");
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */
@@ -342,12 +350,27 @@ static int is_too_long(const struct evaluator *evaluator) {
   return rc == SQLITE_OK;
 }
 
+/* Reports SQLite's message. If a column is missing, asks whether the nearest column was meant. */
+static int cannot_compile(const struct evaluator *evaluator, const char *message,
+                          struct error *error) {
+  const char *name = missing(message, "no such column: ");
+  const char *last = name ? strrchr(name, '.') : 0;
+  struct known_names known = {.asked = last ? last + 1 : name};
+  const struct evaluator_tables *tables = &evaluator->tables;
+  for (int i = 0; name && i < tables->count; i++)
+    for (int j = 0; j < tables->list[i].route.tables[0].count; j++)
+      known_names_add(&known, tables->list[i].route.tables[0].columns[j].name);
+  const char *nearest = known_names_nearest(&known);
+  return error_set(error, "cannot compile sql: %s%s%s%s", message,
+                   nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+}
+
 static int compile_error(struct evaluator *evaluator, struct error *error) {
   if (evaluator->denied) return error_set(error, "%s", evaluator->denied);
   if (is_too_long(evaluator))
     return error_set(error, "sql compiles to more than %d instructions (ask a shorter question)",
                      MOST_INSTRUCTIONS);
-  return error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
+  return cannot_compile(evaluator, sqlite3_errmsg(evaluator->db), error);
 }
 
 static int compile(struct evaluator *evaluator, const char *sql, const char **tail,

@@ -167,7 +167,7 @@ static int can_follow(sqlite3 *db, const struct route *route) {
 
 void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy,
                 const struct aggregate *aggregate) {
-  struct allowed_functions functions;
+  struct allowed_functions functions = {{0}};
   struct program program = running_program(db);
   struct table_loop loop;
   *proof = (struct loop_proof){.result = program_is_known() ? PROOF_FAILED : PROOF_UNKNOWN};
@@ -182,16 +182,22 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
       check_units(proof, db, &program, &loop);
     } else if (!publics) { /* a join could turn one row, which is a unit, into several */
       proof->result = PROOF_HOLDS;
+    } else {
+      proof->obstacle = sqlite3_mprintf("a join");
     }
   }
+  if (program.count && proof->result == PROOF_FAILED && !proof->obstacle)
+    proof->obstacle =
+        table_loop_obstacle(&program, &functions, is_known, db, policy, &proof->instead);
   program_clear(&program);
 }
 
 void loop_proof_clear(struct loop_proof *proof) {
   route_clear(&proof->route);
   sqlite3_free(proof->tables);
+  sqlite3_free(proof->obstacle);
   sqlite3_free(proof->instead);
-  proof->tables = proof->instead = 0;
+  proof->tables = proof->obstacle = proof->instead = 0;
 }
 
 const char *loop_proof_column(const struct loop_proof *proof) {

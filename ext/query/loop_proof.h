@@ -33,7 +33,12 @@ struct loop_proof {
   struct route route;
   char *tables;    /* PROOF_HOLDS: the tables that the loop reads, as JSON (ledger/policy.h) */
   unsigned of_row; /* the arguments that may differ from row to row, as bits 1 << place */
-  char *instead; /* PROOF_OTHER_UNIT: a constant text that an aggregate gets as its unit, or null */
+  char *obstacle;  /* PROOF_FAILED: the part of the statement that is the cause, or null */
+  /*
+  ** PROOF_FAILED: what to write instead (table_loop_obstacle()), or null. PROOF_OTHER_UNIT: a
+  ** constant text that an aggregate gets as its unit, or null.
+  */
+  char *instead;
 };
 
 /*

@@ -552,6 +552,142 @@ void table_loop_publics(const struct program *program, sqlite3 *db,
   }
 }
 
+/* ---- why there is no such loop --------------------------------------------------------------- */
+
+/*
+** What people call the part of a SELECT that SQLite compiles to an instruction which the proofs do
+** not know. An error names the first part of the list that the program has.
+*/
+static const struct {
+  const char *instruction, *words;
+} parts[] = {{"AggInverse", "a window"},
+             {"AggValue", "a window"},
+             {"SorterOpen", "GROUP BY, ORDER BY or DISTINCT"},
+             {"Compare", "GROUP BY, ORDER BY or DISTINCT"},
+             {"InitCoroutine", "a subquery"},
+             {"OpenAutoindex", "a join that has no index"},
+             {"RowSetTest", "OR over several indices"},
+             {"OpenEphemeral", "IN, DISTINCT or a subquery"},
+             {"BeginSubrtn", "a subquery"},
+             {"Concat", "||"},
+             {"OffsetLimit", "OFFSET"},
+             {"DecrJumpZero", "LIMIT"},
+             {"IfNotZero", "LIMIT"},
+             {"Count", "count(*)"},
+             {"IfPos", "a LEFT JOIN"},
+             {"VOpen", "a virtual table"},
+             {"Once", "a subquery"}};
+
+/* Returns what people call the first part of a program that may do anything, or null. */
+static char *unsafe_part(const struct program *program, const struct allowed_functions *functions) {
+  for (int i = 0; i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    if (is(here, CALLS) && here->p4 && !is_safe(here, functions))
+      return sqlite3_mprintf("the function %.*s()", (int)strcspn(here->p4, "("), here->p4);
+  }
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (int j = 0; j < program->count; j++)
+      if (strcmp(program->list[j].name, parts[i].instruction) == 0)
+        return sqlite3_mprintf("%s", parts[i].words);
+  const struct program_instruction *here = program_unsafe(program, functions);
+  return here ? sqlite3_mprintf("SQLite's instruction %s", here->name) : 0;
+}
+
+/* What a program opens: the entry of the schema. */
+struct opened {
+  char *name, *table;
+  int is_index, is_protected;
+};
+
+static void find_opened(struct opened *opened, sqlite3 *db, const struct ledger_policy *policy,
+                        int root) {
+  sqlite3_stmt *row = 0;
+  *opened = (struct opened){0};
+  char *sql = sqlite3_mprintf("SELECT name, tbl_name, type = 'index' FROM main.sqlite_master"
+                              " WHERE rootpage = %d",
+                              root);
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW && sqlite3_column_text(row, 1)) {
+    opened->name = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+    opened->table = sqlite3_mprintf("%s", sqlite3_column_text(row, 1));
+    opened->is_index = sqlite3_column_int(row, 2);
+    const struct ledger_declaration *declaration =
+        opened->table ? ledger_policy_find(policy, opened->table) : 0;
+    opened->is_protected = declaration && declaration->role == POLICY_PROTECTED;
+  }
+  sqlite3_finalize(row); /* after an error, the error of the proof has fewer words */
+  sqlite3_free(sql);
+}
+
+static void opened_clear(struct opened *opened) {
+  sqlite3_free(opened->name);
+  sqlite3_free(opened->table);
+}
+
+/*
+** Returns what people call the tables, if the program opens something else than one protected table
+** and public tables. If there is something to write instead, sets *instead.
+*/
+static char *opened_part(const struct program *program, sqlite3 *db,
+                         const struct ledger_policy *policy, char **instead) {
+  struct opened first = {0}, here;
+  char *part = 0;
+  for (int i = 0; i < program->count && !part; i++) {
+    const struct program_instruction *open = &program->list[i];
+    if (!is(open, OPENS)) continue;
+    here = (struct opened){0};
+    if (open->p3) {
+      part = sqlite3_mprintf("a table of another database");
+    } else if (!has_binary_keys(open)) {
+      part = sqlite3_mprintf("an index under another collation");
+    } else if (!public_table(db, policy, open->p2)) {
+      find_opened(&here, db, policy, open->p2);
+    }
+    if (here.name && here.is_index && here.is_protected) {
+      part = sqlite3_mprintf("the index '%s'", here.name);
+      *instead = sqlite3_mprintf("write FROM \"%w\" NOT INDEXED, or ", here.table);
+    } else if (here.name && !here.is_protected) {
+      part = sqlite3_mprintf("the table '%s', which is not declared", here.table);
+    } else if (here.name && first.name) {
+      part = sqlite3_mprintf("a join of the tables '%s' and '%s'", first.table, here.table);
+    }
+    if (first.name || part) {
+      opened_clear(&here);
+    } else {
+      first = here;
+    }
+  }
+  opened_clear(&first);
+  return part;
+}
+
+/* Returns what people call an instruction that is safe, but not in such a loop, or null. */
+static char *other_part(const struct program *program, char **instead) {
+  for (int i = 0; i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    if (is(here, COMPARES) && here->p4 && *here->p4 && strncmp(here->p4, "BINARY-", 7) != 0)
+      return sqlite3_mprintf("a comparison under %.*s", (int)strcspn(here->p4, "-"), here->p4);
+  }
+  for (int i = 0; i < program->count; i++) {
+    if (!is(&program->list[i], SEEKS) && !is(&program->list[i], SEEKS_FROM)) continue;
+    *instead = sqlite3_mprintf("write +column in the condition, or ");
+    return sqlite3_mprintf("a search for single rows");
+  }
+  return 0;
+}
+
+char *table_loop_obstacle(const struct program *program, const struct allowed_functions *functions,
+                          is_aggregate *is_known, sqlite3 *db, const struct ledger_policy *policy,
+                          char **instead) {
+  struct program_call call;
+  char *part = unsafe_part(program, functions);
+  for (int i = 0; !part && program_call(&call, program, i); i = call.at + 1)
+    if (!is_known(&call))
+      part = sqlite3_mprintf("the aggregate %.*s()", (int)strcspn(call.name, "("), call.name);
+  if (!part) part = opened_part(program, db, policy, instead);
+  return part ? part : other_part(program, instead);
+}
+
 /* ---- values in the loop ---------------------------------------------------------------------- */
 
 int table_loop_control(struct program_instruction *found, sqlite3 *db,

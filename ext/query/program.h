@@ -117,6 +117,16 @@ int table_loop_find(struct table_loop *loop, const struct program *program, enum
                     const struct ledger_policy *policy);
 
 /*
+** Returns the part of a statement because of which table_loop_find() fails, in words such as
+** "LIMIT", or null if there is no word for it. If the statement can do without this part, sets
+** *instead to what to write, such as "write FROM visit NOT INDEXED, or ". The caller calls
+** sqlite3_free() for both.
+*/
+char *table_loop_obstacle(const struct program *program, const struct allowed_functions *functions,
+                          is_aggregate *is_known, sqlite3 *db, const struct ledger_policy *policy,
+                          char **instead);
+
+/*
 ** Calls `take` for each public table that the program opens, once for each table. The name belongs
 ** to the policy.
 */

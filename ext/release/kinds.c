@@ -11,6 +11,7 @@
 #include "release/kinds.h"
 
 #include <sqlite3ext.h>
+#include "base/known_names.h"
 #include "mechanism/families.h"
 #include "sums/layout.h"
 
@@ -298,18 +299,12 @@ const struct mechanism *mechanism_find(const struct aggregate *aggregate, const 
   return 0;
 }
 
-int unknown_mechanism(const struct aggregate *aggregate, struct error *error) {
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; mechanisms[i]; i++) {
+int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error) {
+  struct known_names known = {.asked = name};
+  for (int i = 0; mechanisms[i]; i++)
     if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
-      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
-                          mechanisms[i]->name);
-  }
-  char *list = sqlite3_str_finish(known);
-  error_set(error, "kind '%s' has no such mechanism (it has: %s)", aggregate->kind,
-            list ? list : "");
-  sqlite3_free(list);
-  return 0;
+      known_names_add(&known, mechanisms[i]->name);
+  return known_names_fail(&known, error, "unknown mechanism%s (%sthis kind has: %s)");
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
@@ -336,13 +331,9 @@ int unknown_kind(const char *kind, struct error *error) {
   if (row)
     return error_set(error, "there is no kind '%s', because %s (take '%s')", kind, reason,
                      row->name);
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < kind_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", kinds[i].kind.kind);
-  char *list = sqlite3_str_finish(known);
-  error_set(error, "unknown kind (known kinds: %s)", list ? list : "");
-  sqlite3_free(list);
-  return 0;
+  struct known_names known = {.asked = kind};
+  for (int i = 0; i < kind_count; i++) known_names_add(&known, kinds[i].kind.kind);
+  return known_names_fail(&known, error, "unknown kind%s (%sknown kinds: %s)");
 }
 
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names) {

@@ -128,8 +128,8 @@ const struct aggregate *aggregate_find(const char *kind);
 */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
-/* Reports an unknown mechanism, and lists the known mechanisms. Always returns 0. */
-int unknown_mechanism(const struct aggregate *aggregate, struct error *error);
+/* Reports an unknown mechanism, and lists those of the kind. Always returns 0. */
+int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error);
 
 /*
 ** Reports an unknown kind: says why there is no such kind, or lists the known kinds. `kind` may be

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "mechanism/shares.h"
 
@@ -176,16 +177,13 @@ int programme_find(const struct programme *programme, const char *name) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-int programme_unknown(const struct programme *programme, const char *where, const char *name,
+int programme_unknown(const struct programme *programme, int is_option, const char *name,
                       struct error *error) {
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < programme->count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", programme->attributes[i].name);
-  char *list = sqlite3_str_finish(known);
-  error_set(error, "%sunknown attribute '%s' (known attributes: %s)", where, name,
-            list ? list : "");
-  sqlite3_free(list);
-  return 0;
+  struct known_names known = {.asked = name, .shows = is_option};
+  for (int i = 0; i < programme->count; i++) known_names_add(&known, programme->attributes[i].name);
+  return known_names_fail(&known, error,
+                          is_option ? "ways: unknown attribute%s (%sknown attributes: %s)"
+                                    : "unknown attribute%s (%sknown attributes: %s)");
 }
 
 /* Takes the name of an attribute, or the weight at the end of a table. */
@@ -204,7 +202,7 @@ static int take_name(void *context, const char *index, const char *type, sqlite3
   if (!name)
     return error_set(error, "ways: a table is an array of names, with a weight at its end");
   int attribute = programme_find(reading->programme, name);
-  if (attribute < 0) return programme_unknown(reading->programme, "ways: ", name, error);
+  if (attribute < 0) return programme_unknown(reading->programme, 1, name, error);
   if (reading->mask >> attribute & 1)
     return error_set(error, "ways: a table has the attribute '%s' twice", name);
   reading->mask |= 1u << attribute;

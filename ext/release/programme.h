@@ -70,10 +70,10 @@ char *programme_table_name(const struct programme *programme, const struct cross
 int programme_find(const struct programme *programme, const char *name);
 
 /*
-** Reports that there is no attribute of this name, and lists the known ones. `where` is the start
-** of the message. Always returns 0.
+** Reports that there is no attribute of this name, and lists the known ones. `is_option`: the name
+** stands in the option ways. Always returns 0.
 */
-int programme_unknown(const struct programme *programme, const char *where, const char *name,
+int programme_unknown(const struct programme *programme, int is_option, const char *name,
                       struct error *error);
 
 #endif

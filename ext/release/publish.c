@@ -289,8 +289,7 @@ static int publish_resume(struct publication *publication, struct request *reque
 static int enter_outward(struct publication *publication, struct session *session, const char *name,
                          const char *tier) {
   publication_open(publication, session);
-  if (!load(publication, tier, name))
-    return error_set(&session->error, "unknown release (dp_release lists them)");
+  if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
   return is_usable(publication) &&
          publish_existing(publication, definition_keys(&publication->definition.release), 0);
 }
@@ -597,7 +596,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
   if (!mixing) {
     enter_outward(publication, session, name, tier);
   } else if (!load(publication, tier, name)) {
-    error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+    ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
     error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);
   } else if (is_usable(publication)) {

@@ -6,7 +6,7 @@ import re
 EXT = pathlib.Path(__file__).resolve().parents[2] / "ext"
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 # The functions that report an error, and calls that write its text. The text is their first argument with a literal.
-REPORTERS = r"\b(?:error_set|ledger_fail|ledger_discrepancy|function_error|fail_load|fail)\("
+REPORTERS = r"\b(?:error_set|known_names_fail|ledger_fail|ledger_discrepancy|function_error|fail_load|fail)\("
 MESSAGES = r"(?:return fail\w*\([^;\"]*|(?:\*error|\*message|zErrMsg|denied)\s*=\s*(?:api->)?)(?:sqlite3_)?mprintf\("
 # Texts that are only a part of an error, such as the end of "tier '…' …".
 REASONS = rf'({LITERAL}(?:\s*{LITERAL})*)'

@@ -167,7 +167,7 @@ GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "goo
     ({"diffuse": "public"}, "diffuse must be a JSON array"), ({"diffuse": [1]}, "diffuse must list the names of tiers"),
     ({"diffuse": ["clinic"]}, "tier 'clinic' is not outside tier 'clinic'"), ({"options": {"name": "b", "clip": 1, "refine": True}}, "refine is not for dp_batch"),
     ({"tier": "public", "diffuse": ["region"]}, "tier 'region' is not outside tier 'public'"), ({"colour": 1}, "unknown member 'colour'"),
-    ({"options": {"name": "b", "rows": 5}}, "unknown option: rows is for dp_plan() only (known options: name, "),
+    ({"options": {"name": "b", "rows": 5}}, "unknown option 'rows': it is for dp_plan() only (known options: name, "),
     ({"options": {"name": "good", "clip": 1}}, "the name 'good' is given twice"),
     ({"kind": "choice", "sql": "SELECT 'a' FROM visits", "options": {"name": "c", "candidates": ["a"]}, "diffuse": ["public"]}, "only through a kernel")])
 def test_a_wrong_element_charges_nothing(path, wrong, message):

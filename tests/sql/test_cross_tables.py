@@ -473,7 +473,7 @@ REFUSALS = [
     ("group_count", None, options(SMALL, 4), "ways must be a whole number from 1 to 3"),
     ("group_count", None, options(SMALL, 0), "ways must be a whole number from 1 to 3"),
     ("group_count", None, options(SMALL, 1.5), "ways must be a whole number"),
-    ("group_count", None, options(SMALL, [["ward", "sx"]]), "ways: unknown attribute 'sx' (known attributes: ward, age, sex)"),
+    ("group_count", None, options(SMALL, [["ward", "sx"]]), "ways: unknown attribute 'sx' (did you mean 'sex'? known attributes: ward, age, sex)"),
     ("group_count", None, options(SMALL, [["ward", "age"], ["age", "ward"]]), "is there twice"),
     ("group_count", None, options(SMALL, [["ward", 0]]), "ways: a weight must be a number above 0"),
     ("group_count", None, options(SMALL, [["ward", 1e300]]), "ways: a weight must be a number above 0 (from 1e-06 to 1e+06)"),
@@ -506,7 +506,7 @@ def test_other_refusals(tmp_path):
     one(db, "SELECT dp_release('inner', 'group_count', ?, ?)", question(SMALL), options(SMALL, 2, name="r"))
     one(db, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM person', '{\"name\":\"plain\",\"clip\":1}')")
     assert "no table of the release contains ward and age and sex" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'ward', 'age', 'sex')")
-    assert "unknown attribute 'x' (known attributes: ward, age, sex)" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'x')")
+    assert "unknown attribute (known attributes: ward, age, sex)" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'x')")
     assert "the attribute 'WARD' is there twice" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'ward', 'WARD')")
     assert "is not of cross tables" in refused(db, "SELECT * FROM dp_table('plain', 'inner')")
     assert "has no values at tier 'outer'" in refused(db, "SELECT * FROM dp_table('r', 'outer')")

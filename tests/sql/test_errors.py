@@ -15,8 +15,8 @@ RADIUS = "radius must be a finite number above 0"
 NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty"
-SUM_OPTIONS = "(known options: name, weight, refine, mechanism, diagnose)"
-OU_OPTIONS = "(known options: name, weight, refine, mechanism, diagnose, centre, theta, rho, t)"
+SUM_OPTIONS = "known options: name, weight, refine, mechanism, diagnose)"
+OU_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, centre, theta, rho, t)"
 SQL = "SELECT x FROM t"
 
 
@@ -136,23 +136,23 @@ SUM = "SELECT dp_sum('clinic', x, 1, unit, {}) FROM t"
 OU = "SELECT dp_ou_sum('clinic', x, 1, NULL, unit, {}) FROM t"
 
 OPTIONS = [
-    (SUM, '{', "malformed JSON object"),
-    (SUM, '{"a":1,}', "malformed JSON object"),
-    (SUM, '{"a":1}x', "malformed JSON object"),
-    (SUM, "{'a':1}", "malformed JSON object"),
-    (SUM, '{"weight":NaN}', "malformed JSON object"),
-    (SUM, '{"weight":Infinity}', "malformed JSON object"),
+    (SUM, '{', "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, '{"a":1,}', "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, '{"a":1}x', "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, "{'a':1}", "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, '{"weight":NaN}', "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, '{"weight":Infinity}', "malformed JSON object (check its quotes, commas and brackets)"),
     (SUM, '{"name":"x","name":"y"}', "an option is given twice"),
     (SUM, '{"weight":0.5,"name":"x","weight":0.5}', "an option is given twice"),
-    (SUM, '{"nome":"x"}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"Name":"x"}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"":1}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"%s%n":1}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"clip":1}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"radius":1}', "unknown option " + SUM_OPTIONS),
-    (SUM, '{"theta":1,"rho":1}', "unknown option " + SUM_OPTIONS),
-    (OU, '{"radius":1}', "unknown option " + OU_OPTIONS),
-    (OU, '{"nope":1}', "unknown option " + OU_OPTIONS),
+    (SUM, '{"nome":"x"}', "unknown option 'nome' (did you mean 'name'? " + SUM_OPTIONS),
+    (SUM, '{"Name":"x"}', "unknown option (did you mean 'name'? " + SUM_OPTIONS),
+    (SUM, '{"":1}', "unknown option (" + SUM_OPTIONS),
+    (SUM, '{"%s%n":1}', "unknown option (" + SUM_OPTIONS),
+    (SUM, '{"clip":1}', "unknown option 'clip' (" + SUM_OPTIONS),
+    (SUM, '{"radius":1}', "unknown option 'radius' (" + SUM_OPTIONS),
+    (SUM, '{"theta":1,"rho":1}', "unknown option 'theta' (" + SUM_OPTIONS),
+    (OU, '{"radius":1}', "unknown option 'radius' (" + OU_OPTIONS),
+    (OU, '{"nope":1}', "unknown option 'nope' (" + OU_OPTIONS),
     (SUM, '{"weight":9e999}', "an option is not a finite number"),
     (SUM, '{"weight":-9e999}', "an option is not a finite number"),
     (OU, '{"theta":1,"rho":9e999}', "an option is not a finite number"),
@@ -188,7 +188,7 @@ CALLS = [
     # tiers
     ("dp_sum('nope', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
     ("dp_sum('', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
-    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier (did you mean 'clinic'? {KNOWN_TIERS[1:]}"),
     ("dp_sum('%s%n%d', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
     ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
     ("dp_sum(NULL, x, 1, unit) FROM t", "tier must be the name of a tier, not NULL"),
@@ -243,10 +243,10 @@ CALLS = [
     ("dp_tier('clinic', 1.0, 80, 1e-6, 'gdp')",
      "tier 'clinic' exists with other parameters (tiers are immutable: choose another name)"),
     # dp_init
-    ("dp_init('nope')", "malformed JSON object"),
+    ("dp_init('nope')", "malformed JSON object (check its quotes, commas and brackets)"),
     ("dp_init('[]')", "malformed JSON object"),
     ("dp_init(5)", "options" + NOT_EMPTY + ", not a number"),
-    ("dp_init('{\"nope\":1}')", "unknown option (known options: path, unit, protects, adjacency)"),
+    ("dp_init('{\"nope\":1}')", "unknown option 'nope' (known options: path, unit, protects, adjacency)"),
     ("dp_init('{\"unit\":\"a\",\"unit\":\"a\"}')", "an option is given twice"),
     ("dp_init('{\"protects\":\"people\"}')", "protects must be 'unit' or 'row'"),
     ("dp_init('{\"protects\":1}')", "protects must be 'unit' or 'row', not a number"),
@@ -279,7 +279,7 @@ COLUMNS = "sql must give 1 column (x), not "
 ONLY_READS = "sql must be one SELECT that only reads"
 RELEASES = [
     ("nope", SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
-    ("SUM", SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
+    ("SUM", SQL, '{"clip":1}', f"unknown kind (did you mean 'sum'? known kinds: {KINDS})"),
     ("", SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
     (None, SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
     ("sum", SQL, None, "clip is missing (the bound on what one unit contributes)"),
@@ -289,10 +289,10 @@ RELEASES = [
     ("sum", SQL, '{"clip":1e-310}', CLIP),
     ("sum", SQL, '{"clip":true}', "clip must be a number, not a Boolean"),
     ("sum", SQL, '{"clip":9e999}', "an option is not a finite number"),
-    ("sum", SQL, '{"nope":1}', "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
-    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
+    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, bytes, seconds, rho, t)"),
+     "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, bytes, seconds, rho, t)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS),

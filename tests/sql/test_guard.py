@@ -389,7 +389,7 @@ def test_arguments_of_the_guard(copy):
     db = connect(copy)
     assert "unknown tier" in refused(db, "SELECT dp_guard('nobody')")
     assert "tier must be a text" in refused(db, "SELECT dp_guard(NULL)")
-    assert refused(db, "SELECT dp_guard('public', '{\"schema\":true}')") == "dp_guard: unknown option (known options: ask)"
+    assert refused(db, "SELECT dp_guard('public', '{\"schema\":true}')") == "dp_guard: unknown option 'schema' (known options: ask)"
     assert "no privacy ledger" in refused(connect(), "SELECT dp_guard('public')")
     memory = connect()
     for call in ("init()", "tier('public', 0.002, 3.0, 1e-6)"):

@@ -130,7 +130,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
                                    (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p)),
                                    (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
-        got = check(units, "unknown option (known options: ", sql, *arguments)
+        got = check(units, "unknown option 'colour' (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted
     # A parameter that is an argument is not also an option of the aggregate.
     for bound in bounds:
@@ -138,7 +138,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
         sql = call[:-1] + (", ?" if "?" not in call.rpartition("unit")[2] else "") + ")"
         extra = json.dumps({bound: 1})
         arguments = arguments[:-1] + [extra] if "?" in call.rpartition("unit")[2] else arguments + [extra]
-        check(units, "unknown option (known options: ", f"SELECT {sql} FROM t", *arguments)
+        check(units, f"unknown option '{bound}' (", f"SELECT {sql} FROM t", *arguments)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "lo" in KINDS[kind].bounds])
@@ -222,7 +222,7 @@ def test_options_of_other_kinds(units, kind):
     known = {"clip", "lo", "hi", "q", "dim", "bins", "grid", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
         sql, arguments = by_query(kind, {**p, option: 1})
-        check(units, "unknown option (known options: ", sql, *arguments)
+        check(units, f"unknown option '{option}' (", sql, *arguments)
 
 
 def test_unknown_kinds(units):

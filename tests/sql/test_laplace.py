@@ -330,15 +330,15 @@ def test_kinds_that_shrink_have_no_laplace(kind):
     columns = ", ".join(["x"] * max(1, len(KINDS[kind].columns.split())))
     with reading(db) as reads:
         message = error_of(db, "SELECT dp_release('a', ?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(LAPLACE))
-    assert f"kind '{kind}' has no such mechanism (it has: ou)" in message
+    assert "unknown mechanism (this kind has: ou)" in message
     assert not reads and not charges(db)
 
 
-@pytest.mark.parametrize("value,wanted", [('"x"', "kind 'sum' has no such mechanism (it has: gaussian, laplace)"),
-                                          ('"Laplace"', "has no such mechanism"), ('""', "has no such mechanism"),
+@pytest.mark.parametrize("value,wanted", [('"x"', "unknown mechanism (this kind has: gaussian, laplace)"),
+                                          ('"Laplace"', "unknown mechanism ("), ('""', "unknown mechanism ("),
                                           ("5", "mechanism must be a text, not a number"), ("null", "mechanism must be a text, not NULL"),
-                                          ('"response"', "has no such mechanism"), ('"ou"', "has no such mechanism"),
-                                          ('["laplace"]', "has no such mechanism"), ("true", "mechanism must be a text")])
+                                          ('"response"', "unknown mechanism ("), ('"ou"', "unknown mechanism ("),
+                                          ('["laplace"]', "unknown mechanism ("), ("true", "mechanism must be a text")])
 def test_names_of_mechanisms(value, wanted):
     db = ledger()
     assert wanted in error_of(db, "SELECT dp_sum('a', x, 2, unit, ?) FROM t", '{"mechanism":%s}' % value)

@@ -308,10 +308,10 @@ KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units)"
     ("'sum', 'SELECT x FROM t', 'name'", "options must be a JSON object or NULL, not another text"),
     ("'sum', '{\"clip\":1}'", "clip is missing (the bound on what one unit contributes)"),
     ("'sum', x, '{\"clip\":1}'", "sql must be the text of one SELECT, not a number"),
-    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"name\":\"n\"}'", "unknown option " + KNOWN),
-    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"weight\":1}'", "unknown option " + KNOWN),
-    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option " + KNOWN),
-    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"protects\":\"row\"}'", "unknown option " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"name\":\"n\"}'", "unknown option 'name' " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"weight\":1}'", "unknown option 'weight' " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option 'kind' " + KNOWN),
+    ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"protects\":\"row\"}'", "unknown option 'protects' " + KNOWN),
     ("'sum', 'SELECT x FROM t', '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
     ("'count', 'SELECT x FROM t', '{\"whole_units\":1}'", "whole_units must be true or false"),
     ("'median', 'SELECT x FROM t', '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
@@ -364,7 +364,7 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not a number"
     assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
     assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier (known tiers: exact)"
-    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option (known options: name, weight, refine, mechanism)"
+    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism)"
     tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
     assert refused_merge(ledger, [tree]) == "dp_merge: q is missing (a number in [0, 1] or a JSON array)"
     assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")

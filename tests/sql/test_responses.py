@@ -283,8 +283,8 @@ def test_tampering_is_found(path, change):
 @pytest.mark.parametrize("kernel, options, wanted", [
     (KERNEL, {"n": None}, "n must be"), (KERNEL, {"n": 0}, "n must be"), (KERNEL, {"n": 1.5}, "n must be a whole number"),
     (KERNEL, {"n": 1e9}, "n must be"), (KERNEL, {"otherwise": "c"}, "otherwise must be an x of the kernel"),
-    (KERNEL, {"refine": True, "name": "r"}, "reports cannot be refined"), (KERNEL, {"mechanism": "gaussian"}, "kind 'response_count' has no such mechanism"),
-    (KERNEL, {"clip": 2}, "unknown option (known options: "), ([["a", "x", 0.5]], {}, "the probabilities of one x of the kernel do not add up to 1"),
+    (KERNEL, {"refine": True, "name": "r"}, "reports cannot be refined"), (KERNEL, {"mechanism": "gaussian"}, "unknown mechanism (this kind has: "),
+    (KERNEL, {"clip": 2}, "unknown option 'clip' (known options: "), ([["a", "x", 0.5]], {}, "the probabilities of one x of the kernel do not add up to 1"),
     ([["a", "x", 1], ["b", "y", 1]], {}, "the kernel gives some x a y that another x never gives"),
     ([["a", "x", 0.5], ["a", "y", 0.5], ["b", "x", 0.5], ["b", "y", 0.5]], {}, "the rows of the kernel are too close to linear combinations"),
     ([[x, y, p] for x, ps in (("a", (0.1, 0.9)), ("b", (0.9, 0.1)), ("c", (0.5, 0.5))) for y, p in zip("xy", ps)], {},

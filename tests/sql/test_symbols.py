@@ -289,10 +289,10 @@ def test_bad_candidates(candidates, wanted):
 
 
 @pytest.mark.parametrize("options,wanted", [
-    ('{"mechanism":"gaussian"}', "kind 'choice' has no such mechanism (it has: exponential, response)"),
-    ('{"mechanism":"laplace"}', "kind 'choice' has no such mechanism"),
+    ('{"mechanism":"gaussian"}', "unknown mechanism (this kind has: exponential, response)"),
+    ('{"mechanism":"laplace"}', "unknown mechanism (this kind has: exponential, response)"),
     ('{"clip":2}', "unknown option"), ('{"keys":["a"]}', "unknown option"),
-    ('{"candidates":["a"]}', "unknown option"), ('{"half_width":2}', "unknown option"),
+    ('{"candidates":["a"]}', "unknown option"), ('{"half_width":2}', "unknown option 'half_width': it is for dp_plan() only"),
     ('{"weight":0}', "weight must be"), ('{"weight":1e-13}', "weight makes a rate outside"),
 ])
 def test_bad_options(options, wanted):
