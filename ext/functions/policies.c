@@ -1,12 +1,17 @@
 /*
 ** policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
-** tables.
+** tables, dp_undeclare(), which takes a declaration back, and dp_policy_plan, which lists the
+** declarations that follow from foreign keys.
 */
 #include <string.h>
 
+#include "base/known_names.h"
+#include "base/row_table.h"
+#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "ledger/policy.h"
+#include "query/foreign_keys.h"
 #include "query/policy_tables.h"
 
 SQLITE_EXTENSION_INIT3
@@ -58,6 +63,36 @@ static int check_protection(const struct ledger *ledger, const struct ledger_dec
   return 1;
 }
 
+/* Checks that main has a table. Otherwise asks whether the nearest one was meant. */
+static int check_table(sqlite3 *db, const char *table, struct error *error) {
+  struct known_names known = {.asked = table};
+  sqlite3_stmt *row = 0;
+  int found = 0;
+  if (sqlite3_prepare_v2(db, "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view')",
+                         -1, &row, 0) == SQLITE_OK)
+    while (!found && sqlite3_step(row) == SQLITE_ROW) {
+      const char *name = (const char *)sqlite3_column_text(row, 0);
+      found = name && sqlite3_stricmp(name, table) == 0;
+      if (name) known_names_add(&known, name);
+    }
+  int rc = sqlite3_finalize(row);
+  if (found || rc != SQLITE_OK || !row) { /* table_facts_read() reports what is wrong */
+    known_names_nearest(&known);
+    return 1;
+  }
+  return known_names_fail(&known, error,
+                          "main has no such table%s (%sif a declared table was renamed, declare "
+                          "it under its new name)");
+}
+
+static int no_column(const struct table_facts *facts, const char *column, struct error *error) {
+  struct known_names known = {.asked = column};
+  for (int i = 0; i < facts->count; i++) known_names_add(&known, facts->columns[i].name);
+  const char *nearest = known_names_nearest(&known);
+  return error_set(error, "table '%s' has no such column%s%s%s", facts->name,
+                   nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+}
+
 /*
 ** Replaces the names of the column and the parent by those of the schema and the policy. A name
 ** that neither of them knows may be the value of a row, so no error shows it.
@@ -65,8 +100,7 @@ static int check_protection(const struct ledger *ledger, const struct ledger_dec
 static int find_names(struct ledger_declaration *asked, const struct table_facts *facts,
                       const struct ledger_policy *policy, struct error *error) {
   int column = asked->unit_column ? table_column_find(facts, asked->unit_column) : -1;
-  if (asked->unit_column && column < 0)
-    return error_set(error, "table '%s' has no such column", facts->name);
+  if (asked->unit_column && column < 0) return no_column(facts, asked->unit_column, error);
   if (column >= 0) asked->unit_column = facts->columns[column].name;
   if (!asked->parent) return 1;
   if (sqlite3_stricmp(asked->parent, facts->name) == 0)
@@ -101,13 +135,16 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
   sqlite3 *db = host->collector.db;
   struct ledger_policy policy = {0};
   struct table_facts facts = {.unique = -1};
-  int going =
-      ledger_policy_read(ledger, &policy) && table_facts_read(&facts, db, asked.table, error);
+  char *unit = ledger_unit(ledger);
+  int going = ledger_policy_read(ledger, &policy) && check_table(db, asked.table, error) &&
+              table_facts_read(&facts, db, asked.table, error);
   if (going) asked.table = facts.name;
   if (going && asked.role == POLICY_PROTECTED)
     going = check_protection(ledger, &asked, error) && find_names(&asked, &facts, &policy, error) &&
             check_route(db, &policy, &asked, error);
+  if (going) going = foreign_keys_check(db, &policy, &asked, unit, error);
   if (going) going = ledger_policy_declare(ledger, &asked);
+  sqlite3_free(unit);
   ledger_policy_free(&policy);
   table_facts_clear(&facts);
   return going;
@@ -178,11 +215,64 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
   }
 }
 
+/*
+** dp_undeclare(table) -> TEXT, the table
+** Takes the declaration of a table back, as long as the ledger has no charge.
+*/
+static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->session.ledger;
+  struct error *error = &host_of(context)->session.error;
+  const char *table = argument_text(context, argv[0], "table");
+  if (!table) return;
+  if (ledger_ready(ledger) && ledger_begin(ledger)) {
+    ledger_policy_undeclare(ledger, table);
+    ledger_commit(ledger);
+  }
+  if (error_is_set(error)) {
+    fail_call(context, function_of(context)->name, error);
+  } else {
+    sqlite3_result_value(context, argv[0]);
+  }
+}
+
+/*
+** dp_policy_plan(table) -> rows (table_name, declaration, note)
+** The declarations that follow from the foreign keys of main, if each row of the table is a unit.
+** They are SQL texts. The table reads the schema, and neither rows nor the ledger.
+*/
+static int plan(struct row_list *rows, void *context, sqlite3_value *const *arguments,
+                struct error *error) {
+  const struct host *host = context;
+  const char *table = plain_text(arguments[0]);
+  if (!table)
+    return error_set(error, "table must be a text that is not empty%s",
+                     not_a(arguments[0], SQLITE_TEXT));
+  return check_table(host->collector.db, table, error) &&
+         foreign_keys_plan(rows, host->collector.db, table, error);
+}
+
+static const struct row_table policy_plan = {
+    .name = "dp_policy_plan",
+    .columns = "table_name TEXT, declaration TEXT, note TEXT, unit_table HIDDEN",
+    .count = 3,
+    .first = 3,
+    .least = 1,
+    .most = 1,
+    .option = SQLITE_VTAB_DIRECTONLY,
+    .estimate = 10,
+    .cost = 100,
+    .fill = plan};
+
 static const struct scalar functions[] = {
     {"dp_protect", 1, 3, PRIVATE_FUNCTION, dp_protect},
     {"dp_public", -1, -1, PRIVATE_FUNCTION, dp_public},
+    {"dp_undeclare", 1, 1, PRIVATE_FUNCTION, dp_undeclare},
 };
 
 int policies_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  int rc = row_table_register(db, &policy_plan, host_retain(host), host_release_pointer);
+  return rc == SQLITE_OK
+             ? scalars_register(db, host, functions, sizeof functions / sizeof *functions)
+             : rc;
 }

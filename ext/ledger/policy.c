@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/known_names.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 
@@ -22,6 +23,9 @@ static const struct statement tighten_policy = {
     .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4"
            " WHERE table_name = ?1",
     .changes = CHANGES_TERMS};
+static const struct statement delete_policy = {.sql = "DELETE FROM dp_policy WHERE table_name = ?1",
+                                               .changes = CHANGES_TERMS};
+static const struct statement find_charge = {.sql = "SELECT 1 FROM dp_charge LIMIT 1"};
 static const struct statement note_tables = {
     .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
     .changes = CHANGES_RELEASE};
@@ -152,7 +156,8 @@ static int refuse(struct ledger *ledger, const struct ledger_declaration *stored
   char *words = in_words(stored);
   ledger_fail(ledger,
               "table '%s' is %s, and a declaration cannot be loosened or changed (it can only "
-              "become stricter: a public table can be protected)",
+              "become stricter: a public table can be protected; before the first charge, "
+              "dp_undeclare() takes it back)",
               stored->table, words ? words : "declared");
   sqlite3_free(words);
   return 0;
@@ -184,6 +189,42 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
   }
   ledger_policy_free(&policy);
   return done;
+}
+
+/* Returns whether the ledger has a charge. After a failure, the error is set. */
+static int is_charged(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, &find_charge, "");
+  int found = statement_row(ledger, row);
+  if (found) sqlite3_reset(row);
+  return found;
+}
+
+static int not_declared(struct ledger *ledger, const struct ledger_policy *policy,
+                        const char *table) {
+  struct known_names known = {.asked = table};
+  for (int i = 0; i < policy->count; i++) known_names_add(&known, policy->list[i].table);
+  return known_names_fail(&known, ledger->error,
+                          "no such table is declared%s (%sdp_policy lists them)");
+}
+
+int ledger_policy_undeclare(struct ledger *ledger, const char *table) {
+  struct ledger_policy policy;
+  int going = ledger_policy_read(ledger, &policy);
+  const struct ledger_declaration *stored = going ? ledger_policy_find(&policy, table) : 0;
+  if (going && !stored) going = not_declared(ledger, &policy, table);
+  if (going && is_charged(ledger))
+    going = ledger_fail(ledger,
+                        "table '%s' stays declared, because releases have been charged under this "
+                        "policy (a new ledger starts without one; the losses under both add up)",
+                        stored->table);
+  for (int i = 0; i < policy.count && going; i++)
+    if (same_name(policy.list[i].parent, stored->table))
+      going = ledger_fail(ledger, "table '%s' is the parent of '%s' (first dp_undeclare(%Q))",
+                          stored->table, policy.list[i].table, policy.list[i].table);
+  if (going && !error_is_set(ledger->error))
+    statement_run(ledger, &delete_policy, "s", stored->table);
+  ledger_policy_free(&policy);
+  return !error_is_set(ledger->error);
 }
 
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {

@@ -55,6 +55,12 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
+** Removes the declaration of a table. Fails if the ledger has a charge, or if the table is the
+** parent of another one. Call this function inside a transaction.
+*/
+int ledger_policy_undeclare(struct ledger *ledger, const char *table);
+
+/*
 ** Decides whether rows may be read for a release that was charged in this transaction. If the
 ** ledger has no policy, allows everything and stores nothing. Otherwise `tables` must be a JSON
 ** object that lists the tables of the rows, such as {"visit":"protected"}, and the function stores

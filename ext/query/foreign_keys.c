@@ -1,0 +1,446 @@
+/* foreign_keys.c: see foreign_keys.h. */
+#include "query/foreign_keys.h"
+
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST_KEYS  64         /* foreign keys of one table; further ones are not looked at */
+#define MOST_STEPS ROUTE_MOST /* tables on the way from a table to its units */
+
+/* A foreign key. */
+struct foreign_key {
+  char *column; /* null if the key has several columns */
+  char *table;  /* the table that it refers to */
+  char *key;    /* the column of that table, or null for its primary key */
+  int number;   /* SQLite's number of the key */
+};
+
+struct foreign_keys {
+  struct foreign_key list[MOST_KEYS];
+  int count;
+};
+
+static void key_clear(struct foreign_key *key) {
+  sqlite3_free(key->column);
+  sqlite3_free(key->table);
+  sqlite3_free(key->key);
+  *key = (struct foreign_key){0};
+}
+
+static void keys_clear(struct foreign_keys *keys) {
+  for (int i = 0; i < keys->count; i++) key_clear(&keys->list[i]);
+  keys->count = 0;
+}
+
+static char *copy_of(sqlite3_stmt *row, int column) {
+  const char *text = (const char *)sqlite3_column_text(row, column);
+  return text ? sqlite3_mprintf("%s", text) : 0;
+}
+
+/* Returns whether the number is that of the last key, of which the row has a further column. */
+static int continues(struct foreign_keys *keys, int number) {
+  struct foreign_key *last = keys->count ? &keys->list[keys->count - 1] : 0;
+  if (!last || last->number != number) return 0;
+  sqlite3_free(last->column);
+  last->column = 0;
+  return 1;
+}
+
+/* Reads the foreign keys of a table, except for those that refer to the table itself. */
+static int keys_read(struct foreign_keys *keys, sqlite3 *db, const char *table,
+                     struct error *error) {
+  sqlite3_stmt *row = 0;
+  char *sql = sqlite3_mprintf("PRAGMA main.foreign_key_list(\"%w\")", table);
+  keys->count = 0;
+  int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &row, 0) : SQLITE_NOMEM;
+  while (rc == SQLITE_OK && sqlite3_column_count(row) >= 5 &&
+         (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    rc = SQLITE_OK;
+    int number = sqlite3_column_int(row, 0);
+    const char *other = (const char *)sqlite3_column_text(row, 2);
+    if (continues(keys, number) || keys->count == MOST_KEYS || !other ||
+        sqlite3_stricmp(other, table) == 0)
+      continue;
+    struct foreign_key *key = &keys->list[keys->count++];
+    *key = (struct foreign_key){copy_of(row, 3), copy_of(row, 2), copy_of(row, 4), number};
+    if (!key->column || !key->table) rc = SQLITE_NOMEM;
+  }
+  sqlite3_finalize(row); /* its error is in rc */
+  sqlite3_free(sql);
+  if (rc == SQLITE_DONE) return 1;
+  return rc == SQLITE_OK
+             ? error_set(error, "an authorizer of the host hides the schema (let the extension "
+                                "read it)")
+         : rc == SQLITE_NOMEM ? error_set_memory(error)
+                              : error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+}
+
+/* Returns the foreign key of a column, or null. */
+static const struct foreign_key *key_of(const struct foreign_keys *keys, const char *column) {
+  for (int i = 0; column && i < keys->count; i++)
+    if (keys->list[i].column && sqlite3_stricmp(keys->list[i].column, column) == 0)
+      return &keys->list[i];
+  return 0;
+}
+
+/* ---- tables of units ------------------------------------------------------------------------- */
+
+/* What a check compares. */
+struct check {
+  sqlite3 *db;
+  const struct ledger_policy *policy;
+  const struct ledger_declaration *asked; /* counts as if the policy had it already */
+  const char *unit;
+  const char *seen[MOST_STEPS]; /* the tables on the way */
+  int steps;
+  struct error *error;
+};
+
+static const struct ledger_declaration *declared(const struct check *check, const char *table) {
+  return sqlite3_stricmp(check->asked->table, table) == 0
+             ? check->asked
+             : ledger_policy_find(check->policy, table);
+}
+
+/* Returns whether a table has the name of a unit: 'member' or 'members'. */
+static int is_named(const struct check *check, const char *table) {
+  size_t length = check->unit ? strlen(check->unit) : 0;
+  return length && sqlite3_strnicmp(table, check->unit, (int)length) == 0 &&
+         (!table[length] || sqlite3_stricmp(table + length, "s") == 0);
+}
+
+/* Returns 1 if the table is of units, 0 if not, and -1 after an error. */
+static int is_of_units(struct check *check, const char *table) {
+  for (int i = 0; i < check->steps; i++)
+    if (sqlite3_stricmp(check->seen[i], table) == 0) return 0;
+  const struct ledger_declaration *declaration = declared(check, table);
+  if (declaration && declaration->role == POLICY_PUBLIC) return 0;
+  if (declaration || is_named(check, table)) return 1;
+  if (check->steps == MOST_STEPS) return 0;
+  struct foreign_keys keys;
+  int found = keys_read(&keys, check->db, table, check->error) ? 0 : -1;
+  check->seen[check->steps++] = table;
+  for (int i = 0; found == 0 && i < keys.count; i++) found = is_of_units(check, keys.list[i].table);
+  check->steps--;
+  keys_clear(&keys);
+  return found;
+}
+
+/*
+** Returns whether the links of a protected table lead to the table that is checked. Such a table
+** does not say whose row this is: it is the other way round.
+*/
+static int leads_back(struct check *check, const char *from, const char *to) {
+  const char *at = from;
+  char *next = 0;
+  int found = 0;
+  for (int i = 0; at && i < MOST_STEPS && !found; i++) {
+    struct foreign_keys keys;
+    struct error error = {0};
+    const struct ledger_declaration *declaration = declared(check, at);
+    const struct foreign_key *key = 0;
+    if (declaration && keys_read(&keys, check->db, at, &error))
+      key = key_of(&keys, declaration->unit_column);
+    found = key && sqlite3_stricmp(key->table, to) == 0;
+    char *further = key ? sqlite3_mprintf("%s", key->table) : 0;
+    if (declaration) keys_clear(&keys);
+    error_clear(&error); /* the caller reads the keys again */
+    sqlite3_free(next);
+    at = next = further;
+  }
+  sqlite3_free(next);
+  return found;
+}
+
+/* ---- one declaration ------------------------------------------------------------------------- */
+
+/* Checks a column that refers to a table, as the unit or as the link to the unit. */
+static int check_column(struct check *check, const struct ledger_declaration *of,
+                        const struct foreign_key *key) {
+  const struct ledger_declaration *other = declared(check, key->table);
+  struct error *error = check->error;
+  if (of->parent && sqlite3_stricmp(of->parent, key->table) != 0)
+    return error_set(error,
+                     "column '%s' of table '%s' refers to '%s', not to '%s' (dp_protect(%Q, %Q, "
+                     "%Q))",
+                     key->column, of->table, key->table, of->parent, of->table, key->column,
+                     key->table);
+  struct table_facts facts;
+  struct error missing = {0};
+  int is_there = table_facts_read(&facts, check->db, key->table, &missing) && facts.unique >= 0;
+  const char *target = key->key ? key->key : is_there ? facts.columns[facts.unique].name : "";
+  int going = 1;
+  error_clear(&missing); /* a foreign key to a table that does not exist says nothing */
+  if (of->parent && is_there && sqlite3_stricmp(target, facts.columns[facts.unique].name) != 0) {
+    going = error_set(
+        error, "column '%s' of table '%s' refers to %s.%s, but a link needs the key %s.%s",
+        key->column, of->table, facts.name, target, facts.name, facts.columns[facts.unique].name);
+  } else if (!of->parent && other && other->role == POLICY_PROTECTED &&
+             (other->parent || !other->unit_column ||
+              sqlite3_stricmp(other->unit_column, target) != 0)) {
+    going = error_set(error,
+                      "column '%s' of table '%s' is no unit, because it refers to table '%s', "
+                      "whose rows belong to units (dp_protect(%Q, %Q, %Q))",
+                      key->column, of->table, key->table, of->table, key->column, key->table);
+  } else if (!of->parent && !other && !is_named(check, key->table)) {
+    int of_units = is_of_units(check, key->table);
+    going = of_units < 0 ? 0
+            : !of_units
+                ? 1
+                : error_set(error,
+                            "column '%s' of table '%s' is no unit, because it refers to table "
+                            "'%s', from which a foreign key leads to units (protect that table "
+                            "first, then dp_protect(%Q, %Q, %Q))",
+                            key->column, of->table, key->table, of->table, key->column, key->table);
+  }
+  table_facts_clear(&facts);
+  return going;
+}
+
+/* Returns whether a column alone is the key of its table, so that each row would be a unit. */
+static int is_key(sqlite3 *db, const struct ledger_declaration *of) {
+  struct table_facts facts;
+  struct error missing = {0};
+  int found = table_facts_read(&facts, db, of->table, &missing);
+  int column = found ? table_column_find(&facts, of->unit_column) : -1;
+  found = column >= 0 && (column == facts.unique || column == facts.rowid_alias ||
+                          (facts.key_count == 1 && facts.key[0] == column));
+  error_clear(&missing); /* the caller has read the table, or reads it next */
+  table_facts_clear(&facts);
+  return found;
+}
+
+/* Refuses a declaration because a foreign key leads to a table of units. */
+static int refuse(const struct check *check, const struct ledger_declaration *of,
+                  const struct foreign_key *key) {
+  const struct ledger_declaration *other = declared(check, key->table);
+  int is_link = key->column && other, is_unit = key->column && is_named(check, key->table);
+  char *fits = is_link
+                   ? sqlite3_mprintf("dp_protect(%Q, %Q, %Q)", of->table, key->column, key->table)
+               : is_unit ? sqlite3_mprintf("dp_protect(%Q, %Q)", of->table, key->column)
+                         : sqlite3_mprintf("protect '%s' first, then '%s'", key->table, of->table);
+  int is_public = of->role == POLICY_PUBLIC;
+  if (is_public) {
+    error_set(check->error,
+              "table '%s' cannot be public, because it refers to table '%s', whose rows belong to "
+              "units (%s)",
+              of->table, key->table, fits ? fits : "");
+  } else {
+    error_set(check->error,
+              "column '%s' is the key of table '%s', so that each row would be a unit, but the "
+              "table refers to '%s', whose rows belong to units (%s)",
+              of->unit_column, of->table, key->table, fits ? fits : "");
+  }
+  sqlite3_free(fits);
+  return 0;
+}
+
+static int check_one(struct check *check, const struct ledger_declaration *of,
+                     const struct foreign_keys *keys) {
+  const struct foreign_key *own = key_of(keys, of->unit_column);
+  if (of->role == POLICY_PROTECTED && own) return check_column(check, of, own);
+  if (of->role == POLICY_PROTECTED && (!of->unit_column || of->parent || !is_key(check->db, of)))
+    return 1;
+  check->seen[0] = of->table;
+  check->steps = 1;
+  for (int i = 0; i < keys->count; i++) {
+    const char *table = keys->list[i].table;
+    int found = is_of_units(check, table);
+    if (found < 0) return 0;
+    if (found && !(of->role == POLICY_PROTECTED && leads_back(check, table, of->table)))
+      return refuse(check, of, &keys->list[i]);
+  }
+  return 1;
+}
+
+int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
+                       const struct ledger_declaration *asked, const char *unit,
+                       struct error *error) {
+  struct check check = {.db = db, .policy = policy, .asked = asked, .unit = unit, .error = error};
+  struct foreign_keys keys;
+  int going = keys_read(&keys, db, asked->table, error) && check_one(&check, asked, &keys);
+  keys_clear(&keys);
+  for (int i = 0; i < policy->count && going; i++) {
+    const struct ledger_declaration *other = &policy->list[i];
+    if (sqlite3_stricmp(other->table, asked->table) == 0) continue;
+    struct error reason = {0};
+    int refers = 0;
+    going = keys_read(&keys, db, other->table, error);
+    for (int j = 0; j < keys.count; j++)
+      refers |= sqlite3_stricmp(keys.list[j].table, asked->table) == 0;
+    check.error = &reason;
+    check.steps = 0;
+    if (going && refers && !check_one(&check, other, &keys))
+      going = error_set(error, "%s; first dp_undeclare(%Q)", error_text(&reason), other->table);
+    error_clear(&reason);
+    keys_clear(&keys);
+  }
+  return going;
+}
+
+/* ---- a plan ---------------------------------------------------------------------------------- */
+
+/* The tables of main, and how many foreign keys lead from each to the units. */
+struct planned {
+  struct table_facts *tables;
+  int *distances; /* -1: none */
+  int count;
+};
+
+static void planned_clear(struct planned *planned) {
+  for (int i = 0; i < planned->count; i++) table_facts_clear(&planned->tables[i]);
+  sqlite3_free(planned->tables);
+  sqlite3_free(planned->distances);
+}
+
+/* Reads all tables that can be declared. */
+static int planned_read(struct planned *planned, sqlite3 *db, struct error *error) {
+  sqlite3_stmt *row = 0;
+  static const char sql[] =
+      "SELECT name FROM main.sqlite_master WHERE type = 'table' ORDER BY name";
+  int rc = sqlite3_prepare_v2(db, sql, -1, &row, 0), going = rc == SQLITE_OK;
+  while (going && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    sqlite3_uint64 room = (sqlite3_uint64)planned->count + 1;
+    struct table_facts *tables = sqlite3_realloc64(planned->tables, room * sizeof *tables);
+    if (tables) planned->tables = tables;
+    int *distances = sqlite3_realloc64(planned->distances, room * sizeof *distances);
+    if (distances) planned->distances = distances;
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    going = tables && distances && name ? 1 : error_set_memory(error);
+    if (!going) break;
+    struct error no_table = {0}; /* a virtual table, or one of SQLite's own */
+    struct table_facts *facts = &tables[planned->count];
+    distances[planned->count] = -1;
+    if (table_facts_read(facts, db, name, &no_table)) {
+      planned->count++;
+    } else {
+      table_facts_clear(facts);
+      going = !error_is_memory(&no_table) || error_set_memory(error);
+    }
+    error_clear(&no_table);
+  }
+  if (going && rc != SQLITE_DONE)
+    going = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+  sqlite3_finalize(row); /* its error is recorded */
+  return going;
+}
+
+static int planned_find(const struct planned *planned, const char *table) {
+  int i = 0;
+  while (i < planned->count && sqlite3_stricmp(planned->tables[i].name, table) != 0) i++;
+  return i < planned->count ? i : -1;
+}
+
+/* Adds a row of the plan, and frees both texts. */
+static int add_row(struct row_list *rows, const char *table, char *declaration, char *note) {
+  int added = row_text(rows, table) && row_text(rows, declaration) && row_text(rows, note);
+  sqlite3_free(declaration);
+  sqlite3_free(note);
+  return added;
+}
+
+/* Adds the declaration of a table whose foreign key refers to a planned table. */
+static int add_link(struct row_list *rows, const struct planned *planned, int table, int parent,
+                    const struct foreign_key *key, int choices) {
+  const struct table_facts *child = &planned->tables[table], *other = &planned->tables[parent];
+  const struct table_column *target = &other->columns[other->unique];
+  int place = table_column_find(child, key->column);
+  if (key->key && sqlite3_stricmp(key->key, target->name) != 0)
+    return add_row(rows, child->name, 0,
+                   sqlite3_mprintf("%s refers to %s.%s, but a link needs the key %s.%s",
+                                   key->column, other->name, key->key, other->name, target->name));
+  int is_unit = planned->distances[parent] == 0 && place >= 0 &&
+                child->columns[place].affinity == target->affinity &&
+                child->columns[place].collation == target->collation;
+  char *declaration =
+      is_unit
+          ? sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", child->name, key->column)
+          : sqlite3_mprintf("SELECT dp_protect(%Q, %Q, %Q)", child->name, key->column, other->name);
+  return add_row(
+      rows, child->name, declaration,
+      sqlite3_mprintf("%s refers to %s%s", key->column, other->name,
+                      choices > 1 ? "; choose one of these: a row protects one unit" : ""));
+}
+
+/* Adds the rows of the tables at a distance from the units. */
+static int add_layer(struct row_list *rows, const struct planned *planned, sqlite3 *db,
+                     int distance, struct error *error) {
+  int going = 1;
+  for (int i = 0; i < planned->count && going; i++) {
+    struct foreign_keys keys;
+    int choices = 0;
+    if (planned->distances[i] != distance) continue;
+    going = keys_read(&keys, db, planned->tables[i].name, error);
+    for (int pass = 0; pass < 2; pass++)
+      for (int j = 0; j < keys.count && going; j++) {
+        int parent = keys.list[j].column ? planned_find(planned, keys.list[j].table) : -1;
+        if (parent < 0 || planned->distances[parent] < 0 ||
+            planned->distances[parent] >= distance || planned->tables[parent].unique < 0)
+          continue;
+        if (pass) going = add_link(rows, planned, i, parent, &keys.list[j], choices);
+        choices += !pass;
+      }
+    keys_clear(&keys);
+  }
+  return going;
+}
+
+/* Sets the distances of the tables that refer to a table at `distance`. Returns -1 on failure. */
+static int find_layer(struct planned *planned, sqlite3 *db, int distance, struct error *error) {
+  int found = 0;
+  for (int i = 0; i < planned->count; i++) {
+    struct foreign_keys keys;
+    if (planned->distances[i] >= 0) continue;
+    if (!keys_read(&keys, db, planned->tables[i].name, error)) found = -1;
+    for (int j = 0; j < keys.count && found >= 0; j++) {
+      int parent = keys.list[j].column ? planned_find(planned, keys.list[j].table) : -1;
+      if (parent < 0 || planned->distances[parent] != distance ||
+          planned->tables[parent].unique < 0)
+        continue;
+      planned->distances[i] = distance + 1;
+      found = 1;
+    }
+    keys_clear(&keys);
+    if (found < 0) return -1;
+  }
+  return found;
+}
+
+static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db, int unit,
+                     struct error *error) {
+  const struct table_facts *facts = &planned->tables[unit];
+  if (facts->unique < 0)
+    return error_set(error,
+                     "table '%s' has no key of one column (a primary key, or else just one UNIQUE "
+                     "column)",
+                     facts->name);
+  planned->distances[unit] = 0;
+  int going = add_row(
+      rows, facts->name,
+      sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", facts->name, facts->columns[facts->unique].name),
+      sqlite3_mprintf("each row is a unit"));
+  int found = 1;
+  for (int distance = 0; going && found > 0; distance++) {
+    found = find_layer(planned, db, distance, error);
+    going = found >= 0 && (!found || add_layer(rows, planned, db, distance + 1, error));
+  }
+  for (int i = 0; i < planned->count && going; i++)
+    if (planned->distances[i] < 0)
+      going = add_row(rows, planned->tables[i].name, 0,
+                      sqlite3_mprintf("no foreign key leads to %s: public, if anybody may know its "
+                                      "rows",
+                                      facts->name));
+  return going;
+}
+
+int foreign_keys_plan(struct row_list *rows, sqlite3 *db, const char *table, struct error *error) {
+  struct planned planned = {0};
+  struct table_facts facts;
+  int going = table_facts_read(&facts, db, table, error) && planned_read(&planned, db, error);
+  int unit = going ? planned_find(&planned, facts.name) : -1;
+  if (unit >= 0) going = plan_from(rows, &planned, db, unit, error);
+  planned_clear(&planned);
+  table_facts_clear(&facts);
+  return going;
+}
