@@ -16,7 +16,7 @@ SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
 
-/* EXPORTED marks the entry point, which is the only symbol that the shared object exports. */
+/* EXPORTED marks the entry points, which are the only symbols that the shared object exports. */
 #if !defined(_WIN32)
 #define EXPORTED __attribute__((visibility("default")))
 #elif !defined(SQLITE_CORE)
@@ -114,3 +114,17 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
   return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",
                    sqlite3_errmsg(db));
 }
+
+/*
+** SQLite looks for this name first, and then for a name that it makes of the file's. A copy of the
+** library therefore loads under any name. A test build has an entry point of its own.
+*/
+#ifndef SQLITE_CORE
+#ifndef _WIN32
+__attribute__((weak))
+#endif
+EXPORTED int
+sqlite3_extension_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
+  return sqlite3_diffuse_init(db, error, api);
+}
+#endif

@@ -62,21 +62,20 @@ static int has_zero_byte(const char *text) {
 ** error that helps the caller less.
 */
 static int is_json(struct json *json, const char *text, const char *wanted) {
-  static const char sql[] =
-      "SELECT CASE WHEN NOT json_valid(?1) THEN 0 WHEN json_type(?1) <> ?2 THEN 1 ELSE 2 END";
+  static const char sql[] = "SELECT json_type(?1) = ?2, json_valid(?1)"; /* JSON5 is not valid */
   sqlite3_stmt *row = 0;
   int rc = sqlite3_prepare_v2(json->db, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_step(row);
-  int is = rc == SQLITE_ROW ? sqlite3_column_int(row, 0) : -1;
-  if (is < 0) cannot_read(json);
-  sqlite3_finalize(row); /* its error is recorded */
-  if (is < 0) return 0;
-  if (!is)
+  int is = rc == SQLITE_ROW && sqlite3_column_int(row, 0);
+  int is_malformed = rc == SQLITE_ERROR || (rc == SQLITE_ROW && !sqlite3_column_int(row, 1));
+  if (rc != SQLITE_ROW && rc != SQLITE_ERROR) cannot_read(json);
+  sqlite3_finalize(row); /* its error is that the text is malformed, or is recorded */
+  if (is_malformed)
     return error_set(json->error, "malformed JSON %s (check its quotes, commas and brackets)",
                      wanted);
-  if (is == 1) return error_set(json->error, "malformed JSON %s", wanted);
+  if (!is) return error_set(json->error, "malformed JSON %s", wanted);
   /* SQLite's parser would cut a name at the zero byte. */
   return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
 }

@@ -1,7 +1,7 @@
 """Writes the whole extension as one C file: amalgamate.py BUILD OUTPUT_FOLDER (diffuse.c and diffuse.h).
 
 All headers come first, in the order of their includes. The C files follow. Every function except the entry point becomes
-static, so a program that compiles the file gets one symbol. If two C files declare the same name, or a header uses the name
+static, so a program that compiles the file gets one symbol (with SQLITE_CORE). If two C files declare the same name, or a header uses the name
 for something else, the script puts the name of the file in front. The macros of a C file are undefined at its end.
 """
 import collections
@@ -14,6 +14,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">].*\n', re.M)
 TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | \w+ | \s+ | -> | .""", re.S | re.X)
 WORD = re.compile(r"[A-Za-z_]\w*$")
 ENTRY = "sqlite3_diffuse_init"
+ENTRIES = {ENTRY, "sqlite3_extension_init"}
 # Names that the C library or Windows declares. Our files also use these names for something else.
 LIBRARY = {"clock", "index", "link", "remove", "signal", "time", "wait", "BOOL", "BYTE", "WORD"}
 
@@ -127,7 +128,7 @@ def write(build, output):
     system = {p for p in sources if re.search(r'["</]windows\.h[">]', p.read_text())}
     sources.sort(key=lambda p: (p in system, p))
     headers = [p for p in ordered_headers(sources) if p.name != "windows.h"]
-    functions = {name for p in [*headers, *sources] for name in prototypes(p.read_text())} - {ENTRY}
+    functions = {name for p in [*headers, *sources] for name in prototypes(p.read_text())} - ENTRIES
     scans = {p: Scan(p.read_text()) for p in [*sources, *headers]}
     functions |= {"windows_path", "windows_access"}
     counts = collections.Counter(n for s in scans.values() for n in s.names)

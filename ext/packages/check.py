@@ -29,8 +29,8 @@ def check_binary(platform, path):
     binary = about(path)
     system, cpu = platform.split("-")
     assert binary.system == system.split("_")[0] and binary.cpu == cpu, f"{path}: {binary}"
-    ours = [name for name in binary.exports if name not in LINKERS_OWN]
-    assert ours == ["_" * (system == "macos") + "sqlite3_diffuse_init"], f"{path} exports {binary.exports}"
+    ours = sorted(name for name in binary.exports if name not in LINKERS_OWN)
+    assert ours == ["_" * (system == "macos") + f"sqlite3_{name}_init" for name in ("diffuse", "extension")], f"{path} exports {binary.exports}"
     allowed = SYSTEM_LIBRARIES[system]
     for need in binary.needs:
         assert need in allowed if isinstance(allowed, set) else allowed.match(need), f"{path} needs {need}"

@@ -19,6 +19,9 @@
 **   power                   the process is killed, and a random part of the data that was written
 **                           but not synced is lost
 **   clock                   no call fails, but the clock goes back whenever it is read
+**   calls STEP FILE         allocations fail, as with memory-once, in each line of the file, which is
+**                           a statement: it gives the same rows or an error, or, if it draws
+**                           noise, as many rows; a plus before it starts without a ledger
 **   changed SQL             the statement SQL changes the ledger, and dp_verify() must never return
 **                           'ok'
 ** STEP: n grows by 1 + n/STEP. If STEP is 0, n grows by 1, so no call is left out.
@@ -964,9 +967,88 @@ static int verify_changed(const char *sql) {
   return 0;
 }
 
+/* ---- calls of all functions ------------------------------------------------------------------ */
+
+/* What a statement gave: the number of its values, and a hash of their texts. */
+struct given {
+  long count;
+  unsigned long hash;
+};
+
+static int take_row(void *context, int columns, char **values, char **names) {
+  struct given *given = context;
+  (void)names;
+  for (int i = 0; i < columns; i++) {
+    given->count++;
+    for (const char *c = values[i] ? values[i] : "\001"; *c; c++)
+      given->hash = (given->hash ^ (unsigned char)*c) * 1099511628211UL;
+    given->hash = given->hash * 1099511628211UL + 1;
+  }
+  return 0;
+}
+
+/* Runs a statement in a new copy of the template. `failing` is the call that fails, or 0. */
+static int run_call(const char *sql, long failing, struct given *given) {
+  *given = (struct given){0, 0};
+  start_over();
+  sqlite3 *db = open_host(1);
+  met = 0;
+  countdown = failing;
+  int rc = sqlite3_exec(db, sql, take_row, given, 0);
+  countdown = 0;
+  if (!failing) check(rc == SQLITE_OK, sql, sqlite3_errmsg(db));
+  const char *message = sqlite3_errmsg(db);
+  check(rc == SQLITE_OK || (message[0] && strcmp(message, "not an error") != 0 &&
+                            strcmp(message, "unknown error") != 0),
+        "a sentence", message);
+  check(sqlite3_close(db) == SQLITE_OK, "close", sql);
+  db = open_host(1);
+  charges_of_sound(db);
+  check(sqlite3_close(db) == SQLITE_OK, "close", sql);
+  sqlite3_shutdown();
+  check(open_files == 0, "files left open", sql);
+  return rc;
+}
+
+/*
+** Lets allocations of one statement fail. Returns how many failed. The line may begin with + if the
+** statement starts without a ledger, and then with ~ if it draws noise.
+*/
+static long try_call(const char *line, long step) {
+  struct given right, now;
+  const char *sql = line + strspn(line, "+~");
+  int fresh = *line == '+', draws = sql > line && sql[-1] == '~';
+  struct chapter call = {sql, ANY, BASE, 0, fresh};
+  long failed = 0;
+  chapter = &call;
+  moment = 0;
+  run_call(sql, 0, &right);
+  check(right.count > 0, "no rows", sql);
+  for (moment = 1;; moment += 1 + (step ? moment / step : 0)) {
+    int rc = run_call(sql, moment, &now);
+    if (!met) return failed;
+    failed++;
+    if (rc != SQLITE_OK) continue;
+    check(now.count == right.count, "rows are missing", sql);
+    check(draws || now.hash == right.hash, "other rows", sql);
+  }
+}
+
+static int try_calls(const char *path, long step) {
+  static char line[10000];
+  FILE *file = fopen(path, "r");
+  mode = MEMORY;
+  while (file && fgets(line, sizeof line, file)) {
+    line[strcspn(line, "\n")] = 0;
+    printf("%ld %s\n", try_call(line, step), line);
+  }
+  return !file || fclose(file) != 0;
+}
+
 int main(int argc, char **argv) {
   int changed = argc == 4 && strcmp(argv[2], "changed") == 0;
-  if (argc < 4 || (!changed && !mode_of(argv[2]))) return 2;
+  int calls = argc == 5 && strcmp(argv[2], "calls") == 0;
+  if (argc < 4 || (!changed && !calls && !mode_of(argv[2]))) return 2;
   long step = atol(argv[3]), survived = 0;
   snprintf(database[0], 200, "%s/a.db", argv[1]);
   snprintf(ledger[0], 200, "%s/a.db-ledger", argv[1]);
@@ -978,6 +1060,7 @@ int main(int argc, char **argv) {
   note_sqlite();
   make_template();
   if (changed) return verify_changed(argv[3]);
+  if (calls) return try_calls(argv[4], step);
   for (int i = 0; i < CHAPTERS; i++) {
     int there = mode == KILL || mode == POWER;
     if ((argc > 4 && atoi(argv[4]) != i) || (there && !story[i].sql)) continue;

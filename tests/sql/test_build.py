@@ -34,9 +34,16 @@ def plain_environment():
 
 
 @pytest.mark.plain
-def test_one_exported_symbol():
+def test_exported_symbols():
     symbols = re.findall(r" [A-Z] (\S+)", run("nm", "-D", "--defined-only", str(EXTENSION)))
-    assert symbols == ["sqlite3_diffuse_init"]
+    assert sorted(symbols) == ["sqlite3_diffuse_init", "sqlite3_extension_init"]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", ["diffuse-1.0.so", "privacy.so", "libdp_2.so"])
+def test_a_copy_loads_under_any_name(name, tmp_path):
+    shutil.copy(EXTENSION, tmp_path / name)
+    assert run("sqlite3", ":memory:", f".load {tmp_path / name}", "SELECT dp_version() IS NOT NULL", env=plain_environment()) == "1\n"
 
 
 @pytest.mark.plain
@@ -274,7 +281,7 @@ def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
     run("cc", *flags, "-o", str(shared), str(tmp_path / "diffuse.c"), "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
         "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
     symbols = re.findall(r" [A-Z] (\S+)", run("nm", "-D", "--defined-only", str(shared)))
-    assert symbols == ["sqlite3_diffuse_init"]
+    assert sorted(symbols) == ["sqlite3_diffuse_init", "sqlite3_extension_init"]
     said = run("sqlite3", ":memory:", f".load {shared}", "CREATE TABLE t(i); SELECT dp_init(); SELECT dp_protect('t', 'i'); SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
                "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;"
                "SELECT dp_count('t', i, 1, i, 'n') BETWEEN 900 AND 1100 FROM t;",
@@ -295,7 +302,7 @@ def test_install_puts_files_in_their_places(tmp_path):
         "include/diffuse.h", "lib/diffuse.so", "lib/libdiffuse.a", "lib/pkgconfig/diffuse.pc", "share/man/man7/diffuse.7"]
     assert (top / "lib/diffuse.so").read_bytes() == EXTENSION.read_bytes()
     symbols = re.findall(r" [A-Z] (\S+)", run("nm", "--defined-only", str(top / "lib/libdiffuse.a")))
-    assert [s for s in symbols if not s.startswith("diffuse_")] == ["sqlite3_diffuse_init"]
+    assert [s for s in symbols if not s.startswith("diffuse_")] == ["sqlite3_diffuse_init"]  # compiled with SQLITE_CORE
     fields = dict(line.split(": ", 1) for line in (top / "lib/pkgconfig/diffuse.pc").read_text().splitlines() if ": " in line)
     version = (root / "VERSION").read_text().strip()
     assert fields["Version"] == version and f'"{version}"' in (top / "include/diffuse.h").read_text()

@@ -33,3 +33,29 @@ PROGRAM = """
 @pytest.mark.parametrize("unit", ["i", "'P-' || i"])
 def test_units_keep_to_the_limit(call, unit):
     assert run(PROGRAM, 15 * 2**20, call, unit) == "ok\n"
+
+
+@pytest.mark.plain
+def test_want_of_memory_is_not_called_malformed_json():
+    """The limit ends a statement at many places. Each error says what is wrong, as SQLite's own does."""
+    assert run("""
+        db = connect()
+        db.execute("CREATE TABLE t(x, unit)")
+        db.execute("INSERT INTO t VALUES (1, 1)")
+        make_ledger(db, "{}", "t, unit")
+        one(db, "SELECT dp_tier('t', 1, 1e6, 1e-6)")
+        library = ctypes.CDLL("libsqlite3.so.0")
+        library.sqlite3_memory_used.restype = ctypes.c_int64
+        limit = lambda n: library.sqlite3_hard_heap_limit64(ctypes.c_int64(n))
+        said, done = set(), 0
+        for i in range(400):
+            options = json.dumps({"clip": 1, "name": f"n{i}", "keys": ["k%d" % j for j in range(300)]})
+            limit(library.sqlite3_memory_used() + 1000 + 1997 * i)
+            try:
+                done += one(db, "SELECT dp_release('t', 'group_sum', 'SELECT x, x FROM t', ?)", options) is not None
+            except (sqlite3.Error, MemoryError) as error:
+                said.add(str(error))
+            limit(0)
+        assert done and said and not any("JSON" in text for text in said), (done, said)
+        print("ok")
+    """) == "ok\n"
