@@ -1,71 +1,83 @@
 /*
 ** quoted_names.c: see quoted_names.h.
 **
-** Compiling the statement again with SQLITE_DBCONFIG_DQS_DML off would show such a name, but a
-** change of this setting ends running statements. So the check looks for a name in double quotes
-** that the program of the statement has as a text, while the statement has no such text in single
-** quotes.
+** SQLite takes a name in double quotes for a text if no column has the name, but not a name in
+** backticks. So the check compiles the statement again for each name in double quotes, with this
+** name in backticks. (To turn SQLITE_DBCONFIG_DQS_DML off would end running statements.)
 */
 #include "query/quoted_names.h"
 
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/program.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* Returns the place after the text or name in quotes that starts at `at`. */
-static const char *end_of(const char *at) {
-  char quote = *at++;
-  while (*at && (*at != quote || at[1] == quote)) at += 1 + (*at == quote);
+#define DONT_LOG 0x10 /* SQLITE_PREPARE_DONT_LOG of new versions; older ones ignore it */
+
+/* Returns the place after the text or name that begins at `at` and ends with `quote`. */
+static const char *end_of(const char *at, char quote) {
+  at++;
+  while (*at && (*at != quote || (quote != ']' && at[1] == quote))) at += 1 + (*at == quote);
   return at + (*at != 0);
 }
 
-/* Returns whether the quoted text at `at` is `text`, with its quotes doubled. */
-static int is_quoted(const char *at, const char *text) {
-  char quote = *at++;
-  for (; *text; text++, at++) {
-    if (*at != *text) return 0;
-    if (*text == quote && *++at != quote) return 0;
-  }
-  return *at == quote && at[1] != quote;
+/* Returns the place after white space, comments or the first token at `at`, as far as quotes go. */
+static const char *after_token(const char *at) {
+  const char *next = sql_skip_space(at);
+  if (next > at) return next;
+  if (*at == '\'' || *at == '"' || *at == '`') return end_of(at, *at);
+  return *at == '[' ? end_of(at, ']') : at + 1;
 }
 
-/* Returns whether the statement has `text` between these quotes. */
-static int has_quoted(const char *sql, const char *text, char quote) {
-  while (*sql) {
-    const char *next = sql_skip_space(sql);
-    if (next == sql && (*sql == '\'' || *sql == '"')) {
-      if (*sql == quote && is_quoted(sql, text)) return 1;
-      next = end_of(sql);
-    }
-    sql = next > sql ? next : sql + 1;
+/* Appends the name in double quotes from `at` to `end`, without its quotes. */
+static void append_name(sqlite3_str *text, const char *at, const char *end, int doubles_backticks) {
+  for (at++; at < end - 1; at++) {
+    sqlite3_str_appendchar(text, 1 + (doubles_backticks && *at == '`'), *at);
+    if (*at == '"') at++; /* the second of two */
   }
+}
+
+/* Checks one name in double quotes, from `at` to `end`. */
+static int check_name(sqlite3 *db, const char *sql, const char *at, const char *end,
+                      struct error *error) {
+  sqlite3_stmt *statement = 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_append(text, sql, (int)(at - sql));
+  sqlite3_str_appendall(text, "`");
+  append_name(text, at, end, 1);
+  sqlite3_str_appendf(text, "`%s", end);
+  char *other = sqlite3_str_finish(text);
+  int rc = other ? sqlite3_prepare_v3(db, other, -1, DONT_LOG, &statement, 0) : SQLITE_NOMEM;
+  sqlite3_finalize(statement); /* it never ran */
+  sqlite3_free(other);
+  if (rc == SQLITE_OK) return 1;
+  if (rc == SQLITE_NOMEM) return error_set_memory(error);
+  if (rc != SQLITE_ERROR) return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+  text = sqlite3_str_new(0);
+  append_name(text, at, end, 0);
+  char *name = sqlite3_str_finish(text);
+  error_set(error,
+            "there is no column \"%s\", and SQLite takes the name for a text (correct it, or write "
+            "a text in single quotes)",
+            name ? name : "");
+  sqlite3_free(name);
   return 0;
 }
 
 static int check_names(sqlite3 *db, const char *sql, struct error *error) {
-  struct program program;
   int sound = 1;
-  if (!sql || !strchr(sql, '"')) return 1;
-  program_read(&program, db, sql);
-  for (int i = 0; i < program.count && sound; i++) {
-    const char *text = program.list[i].p4;
-    if (!text || strcmp(program.list[i].name, "String8") != 0) continue;
-    if (has_quoted(sql, text, '"') && !has_quoted(sql, text, '\''))
-      sound = error_set(error,
-                        "there is no column \"%s\", and SQLite takes the name for a text (correct "
-                        "it, or write a text in single quotes)",
-                        text);
+  for (const char *at = sql; at && *at && sound;) {
+    const char *end = after_token(at);
+    if (*at == '"') sound = check_name(db, sql, at, end, error);
+    at = end;
   }
-  program_clear(&program);
   return sound;
 }
 
 int quoted_names_check(sqlite3 *db, struct error *error) {
   int sound = 1;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && sound; s = sqlite3_next_stmt(db, s))
-    if (sqlite3_stmt_busy(s)) sound = check_names(db, sqlite3_sql(s), error);
+    if (statement_is_executing(s)) sound = check_names(db, sqlite3_sql(s), error);
   return sound;
 }
