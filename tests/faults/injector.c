@@ -19,9 +19,9 @@
 **   power                   the process is killed, and a random part of the data that was written
 **                           but not synced is lost
 **   clock                   no call fails, but the clock goes back whenever it is read
-**   calls STEP FILE         allocations fail, as with memory-once, in each line of the file, which is
-**                           a statement: it gives the same rows or an error, or, if it draws
-**                           noise, as many rows; a plus before it starts without a ledger
+**   calls STEP FILE         allocations fail, as with memory-once, in each line of the file, a
+**                           statement (see try_call()): it gives the same rows or an error, or, if
+**                           it draws noise, as many rows
 **   changed SQL             the statement SQL changes the ledger, and dp_verify() must never return
 **                           'ok'
 ** STEP: n grows by 1 + n/STEP. If STEP is 0, n grows by 1, so no call is left out.

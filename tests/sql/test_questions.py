@@ -3,10 +3,13 @@ they may use."""
 
 import json
 import random
+import sqlite3
+import subprocess
+import sys
 
 import pytest
 
-from conftest import connect, ledger_of, one, refused
+from conftest import EXTENSION, connect, ledger_of, one, refused
 from fixed_noise import run_fixed
 import question_reference as reference
 
@@ -410,3 +413,27 @@ def test_random_questions(seed):
         want = reference.clipped_sum(reference.contributions(db, sql, tables), CLIP)
         assert abs(ask(db, "sum", sql, f'{{"clip":{CLIP}}}') - want) < 0.45, sql
     db.close()
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 48), reason="this SQLite has no flag that keeps an error out of its log")
+def test_a_question_that_succeeds_writes_nothing_to_the_error_log(tmp_path):
+    """SQLite takes the function for its log only before it is initialised, so before Python imports sqlite3."""
+    program = """
+import ctypes, sys
+library, said = ctypes.CDLL("libsqlite3.so.0"), []
+take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)(lambda _, code, text: said.append(text.decode()))
+assert library.sqlite3_config(16, take, None) == 0
+import sqlite3
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.enable_load_extension(True)
+db.load_extension(sys.argv[2])
+db.executescript("CREATE TABLE t(x, u, w); CREATE TABLE ward(w PRIMARY KEY, beds); CREATE VIEW v AS SELECT * FROM t; INSERT INTO t VALUES (1, 1, 'a')")
+db.executescript("SELECT dp_init(); SELECT dp_protect('t', 'u'); SELECT dp_public('ward'); SELECT dp_tier('a', 1, 100, 1e-6)")
+said.clear()
+for sql in ("x FROM t", "sum(x) FROM t", "x FROM v JOIN ward USING (w)", "x FROM (SELECT x FROM main.t LIMIT 1)"):
+    db.execute("SELECT dp_release('a', 'sum', ?, ?)", ("SELECT " + sql, '{"clip":1}')).fetchall()
+print(said)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.db"), EXTENSION], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
