@@ -273,7 +273,7 @@ static int begin(struct publication *publication, const char *name, const char *
   struct ledger_path path = {0};
   if (!ledger_tiers(ledger, &position->tiers, &position->count) ||
       !ledger_release_find(ledger, name, release))
-    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
+    return ledger_release_unknown(ledger, name);
   if (!ledger_trust_release(ledger, release->id)) return 0;
   if (!release->periods)
     return error_set(ledger_error(ledger),
