@@ -75,6 +75,9 @@ CALLS |= {
                 "\"keys\":{\"k\":[\"p\",\"q\"],\"y\":[1,2,3,4]}}'); SELECT key, value FROM dp_table('ct', 'a', 'y')",
     "dp_reserve": "SELECT dp_grant('g', 'a', 2); SELECT tier FROM dp_reserve", "dp_rdp": "SELECT * FROM dp_rdp", "dp_column": "SELECT * FROM dp_column",
 }
+SERIES = ("~SELECT dp_release('a', 'sum', 'SELECT ''p1'', x FROM t', '{\"name\":\"series\",\"clip\":9,"
+          "\"periods\":[\"p1\",\"p2\"]}'); SELECT dp_append('series', 'p1')")
+CALLS |= {"dp_append": SERIES, "dp_span": SERIES + "; SELECT key, value FROM dp_span('series', 'a', 'p1', 'p1')"}
 for name in ("dp_budget", "dp_charge", "dp_policy", "dp_publication", "dp_value"):
     CALLS[name] = f"SELECT * FROM {name}"
 MODEL = ("+~SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}') IS NOT NULL; SELECT dp_protect('t'), dp_tier('a', 1e6, 1e9, 1e-6);"
