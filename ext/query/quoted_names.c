@@ -7,8 +7,6 @@
 */
 #include "query/quoted_names.h"
 
-#include <string.h>
-
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
