@@ -218,10 +218,11 @@ static void write_series_heading(struct release_table *table) {
   sqlite3_str_appendall(page->html, " · ");
   if (!is_running(table))
     sqlite3_str_appendf(page->html, "%s releases, ", text_of(table, RELEASES));
+  sqlite3_str_appendall(page->html, "<span class=k>");
   html_text(page->html, text_of(table, FIRST));
   sqlite3_str_appendall(page->html, " to ");
   html_text(page->html, text_of(table, LAST));
-  sqlite3_str_appendall(page->html, "</small></h3>\n");
+  sqlite3_str_appendall(page->html, "</span></small></h3>\n");
   page_trends(page, sqlite3_column_int(table->row, SERIES), is_count(text_of(table, KIND)));
 }
 
