@@ -103,7 +103,8 @@ static void batch_clear(struct batch *batch) {
 static int check_bounds(struct batch *batch) {
   for (int i = 0; i < batch->count; i++) {
     const struct item *user = &batch->items[i];
-    if (user->publication.answered || user->publication.failed) continue;
+    int is_old = user->publication.answered && !user->publication.declared;
+    if (is_old || user->publication.failed) continue;
     for (int j = 0; j < batch->count; j++) {
       if (!bounds_use_check(&batch->items[j].publication, &user->request))
         return fail_item(batch->host, i);

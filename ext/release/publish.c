@@ -138,6 +138,7 @@ static void take_keys(struct publication *publication, struct request *request) 
 static int declare_series(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
+  publication->declared = 1;
   publication->grid = definition_grid(publication);
   release->secret = series_secret();
   if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
@@ -376,8 +377,9 @@ int publish_prepare(struct session *session, const struct request *request) {
   struct ledger *ledger = session->ledger;
   const struct procedure *procedure = procedure_of(request->aggregate);
   if (request->periods && !request->name)
-    return error_set(ledger_error(ledger), "the options must name a series (dp_append asks for it "
-                                           "by its name)");
+    return error_set(ledger_error(ledger),
+                     "periods need a name among the options (dp_append asks for the series "
+                     "by it)");
   if (!procedure->prepare) return 1;
   if (!ledger_begin_reading(ledger)) return 0;
   publication_open(&publication, session);

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from conftest import connect, one, reading, refused
+from conftest import connect, one, reading, refused, run, start
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -14,14 +14,14 @@ MONTHS = "SELECT strftime('%Y-%m', day), x FROM visit"
 KEYED = "SELECT strftime('%Y-%m', day), ward, x FROM visit"
 
 
-def open_clinic(path, rows, adjacency="add-remove", accountant="rdp"):
+def open_clinic(path, rows, adjacency="add-remove"):
     db = connect(path)
     db.execute("CREATE TABLE visit(patient, day TEXT, ward TEXT, x REAL)")
     db.executemany("INSERT INTO visit VALUES (?, ?, ?, ?)", rows)
     db.execute("SELECT dp_init(?)", (json.dumps({"unit": "patient", "adjacency": adjacency}),))
     db.execute("SELECT dp_protect('visit', 'patient')")
     for name, rate, epsilon in TIERS:
-        db.execute("SELECT dp_tier(?, ?, ?, 1e-6, ?)", (name, rate, epsilon, accountant))
+        db.execute("SELECT dp_tier(?, ?, ?, 1e-6, 'rdp')", (name, rate, epsilon))
     return db
 
 
@@ -182,3 +182,54 @@ def test_edits_of_what_a_series_remembers_are_found(clinic, tmp_path, edit):
         ledger.execute(edit)
     assert one(clinic, "SELECT dp_verify()") != "ok"
     assert "is damaged" in refused(clinic, "SELECT dp_append('s', '2025-03')")
+
+
+def test_pure_epsilon_has_a_point_for_each_period():
+    db = connect()
+    db.execute("CREATE TABLE visit(patient, day TEXT, ward TEXT, x REAL)")
+    db.executemany("INSERT INTO visit VALUES (?, ?, ?, ?)", ROWS)
+    db.execute("SELECT dp_init()"), db.execute("SELECT dp_protect('visit', 'patient')")
+    db.execute("SELECT dp_tier('public', 0.5, 30, 0, 'pure')")
+    declare(db, "sum", MONTHS, tier="public", clip=20)
+    db.execute("SELECT dp_append('s', '2025-03')")
+    assert one(db, "SELECT mechanism FROM dp_release") == "laplace" and one(db, "SELECT dp_verify()") == "ok"
+    found = values(db, "public")
+    assert found["2025-01/2025-03"] == pytest.approx(sum(found[f"2025-0{i}"] for i in (1, 2, 3)))
+
+
+def test_a_killed_append_leaves_nothing_or_all(tmp_path):
+    """Kills an append at many steps of the statement and of the ledger's commit. Afterwards, the same append gives the same sums."""
+    path = tmp_path / "clinic.db"
+    db = open_clinic(path, ROWS)
+    declare(db, "sum", MONTHS, clip=20)
+    one(db, "SELECT dp_append('s', '2025-01')")
+    before = db.execute("SELECT * FROM dp_value").fetchall()
+    db.close()
+    outcomes = []
+    for delay in (0, 0.002, 0.005, 0.01, 0.02, 0.04):
+        run("""
+            import signal, threading
+            db = connect(sys.argv[1])
+            threading.Timer(float(sys.argv[2]), os.kill, (os.getpid(), signal.SIGKILL)).start()
+            db.execute("SELECT dp_append('s', '2025-03')").fetchall()
+            os.kill(os.getpid(), signal.SIGKILL)
+            """, path, str(delay), expect=-9)
+        db = connect(path)
+        found = db.execute("SELECT * FROM dp_value").fetchall()
+        assert found == before or len(found) == 6 and (not outcomes or found in outcomes)
+        outcomes += [found] if len(found) == 6 else []
+        assert one(db, "SELECT dp_verify()") == "ok"
+        db.close()
+    db = connect(path)
+    one(db, "SELECT dp_append('s', '2025-03')")
+    assert {key: round(value) for key, value in values(db).items() if "/" not in key} == {"2025-01": 2, "2025-02": 6, "2025-03": 1}
+
+
+def test_two_processes_append_with_one_draw(tmp_path):
+    path = tmp_path / "clinic.db"
+    db = open_clinic(path, ROWS)
+    declare(db, "sum", MONTHS, tier="public", clip=20)
+    processes = [start("print(repr(one(connect(sys.argv[1]), \"SELECT dp_append('s', '2025-02')\")))", path) for _ in range(3)]
+    assert len({process.communicate()[0] for process in processes}) == 1
+    assert all(process.returncode == 0 for process in processes)
+    assert len(values(db, "public")) == 4 and one(db, "SELECT dp_verify()") == "ok"
