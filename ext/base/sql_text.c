@@ -226,6 +226,20 @@ char *query_trimmed(const char *sql) {
   return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
+const char *sql_token_end(const char *sql) {
+  if (strncmp(sql, "--", 2) == 0 || strncmp(sql, "/*", 2) == 0) return sql_skip_space(sql);
+  if (strchr("'\"`[", *sql)) {
+    char quote = *sql == '[' ? ']' : *sql;
+    for (sql++; *sql && (*sql != quote || (quote != ']' && sql[1] == quote)); sql++)
+      sql += *sql == quote;
+    return sql + (*sql != 0);
+  }
+  if (!(sql_is_of_word(*sql) || *sql == '$')) return sql + 1;
+  if ((*sql == 'x' || *sql == 'X') && sql[1] == '\'') return sql_token_end(sql + 1);
+  while (sql_is_of_word(*sql) || *sql == '$') sql++;
+  return sql;
+}
+
 int has_word(const char *name, const char *sql) {
   size_t length = strlen(name);
   while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;

@@ -60,6 +60,12 @@ void first_word(const char *sql, char word[8]);
 */
 char *query_trimmed(const char *sql);
 
+/*
+** Returns the end of the token at the start of a statement's text: a comment, a text, blob or name
+** in quotes, a word, or one character of any other kind. The text must not be empty.
+*/
+const char *sql_token_end(const char *sql);
+
 /* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 

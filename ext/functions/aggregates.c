@@ -22,6 +22,7 @@
 #include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
 #include "ledger/policy.h"
+#include "query/asked_statement.h"
 #include "query/loop_proof.h"
 #include "query/own_collations.h"
 #include "query/quoted_names.h"
@@ -132,12 +133,8 @@ static int check_parameters(const struct run *run, const struct loop_proof *proo
   return 1;
 }
 
-/*
-** If the proof holds, sets *tables and starts the map from rows to units. Otherwise reports an
-** error.
-*/
-static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
-                       struct error *error) {
+/* If the proof holds, starts the map from rows to units. Otherwise reports an error. */
+static int check_proof(struct run *run, const struct loop_proof *proof, struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
   if (proof->result == PROOF_UNKNOWN)
     return error_set(
@@ -154,21 +151,35 @@ static int check_proof(struct run *run, struct loop_proof *proof, char **tables,
                      proof->obstacle ? proof->obstacle : "", proof->instead ? proof->instead : "",
                      run->aggregate->kind);
   if (!check_parameters(run, proof, error)) return 0;
-  *tables = proof->tables;
-  proof->tables = 0;
-  if (!*tables) return error_set_memory(error);
   return unit_map_open(&run->map, run->host->collector.db, &proof->route, error);
+}
+
+/* What a release keeps about the statement. */
+struct asked {
+  char *tables;    /* the tables that it reads (ledger/policy.h) */
+  char *statement; /* its text (query/asked_statement.h) */
+};
+
+/* Takes over from a proof that holds what the release keeps. */
+static int take_asked(struct asked *asked, struct loop_proof *proof, struct json *json,
+                      struct error *error) {
+  if (!proof->tables) return error_set_memory(error);
+  if (!proof->sql)
+    return error_set(error, "the values that are bound to the statement cannot be read (write them "
+                            "into its text)");
+  asked->tables = proof->tables;
+  proof->tables = 0;
+  asked->statement = asked_statement(proof->sql, json);
+  return asked->statement || error_set_memory(error);
 }
 
 /*
 ** Checks that the statement keeps units apart, and that it passes the unit column of its table and
-** constant parameters to the aggregate. Sets *tables to the tables that the statement reads
-** (ledger/policy.h).
+** constant parameters to the aggregate. Sets *asked, which the caller frees even after an error.
 */
-static int check_apart(struct run *run, char **tables, struct error *error) {
+static int check_apart(struct run *run, struct asked *asked, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
   struct ledger_policy policy = {0};
-  *tables = 0;
   int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
               ledger_policy_need(ledger, &policy);
   ledger_rollback(ledger);
@@ -178,7 +189,8 @@ static int check_apart(struct run *run, char **tables, struct error *error) {
   if (going) {
     struct loop_proof proof;
     loop_prove(&proof, run->host->collector.db, &policy, run->aggregate);
-    going = check_proof(run, &proof, tables, error);
+    going =
+        check_proof(run, &proof, error) && take_asked(asked, &proof, ledger_json(ledger), error);
     loop_proof_clear(&proof);
   }
   ledger_policy_free(&policy);
@@ -250,13 +262,15 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(run->host->session.ledger)) return 0;
   struct request request;
-  char *tables = 0;
-  if (!check_apart(run, &tables, error) || !check_unit(run, argc, argv, error)) {
-    sqlite3_free(tables);
+  struct asked asked = {0, 0};
+  if (!check_apart(run, &asked, error) || !check_unit(run, argc, argv, error)) {
+    sqlite3_free(asked.tables);
+    sqlite3_free(asked.statement);
     return 0;
   }
   int parsed = parse_request(run, &request, argc, argv, error);
-  request.tables = tables;
+  request.tables = asked.tables;
+  request.statement = asked.statement;
   int begun = parsed && begin_request(evaluation, &request, error);
   request_clear(&request);
   return begun;

@@ -56,7 +56,8 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   struct host *host = context;
   struct publication publication = {0};
   struct request request = {0};
-  struct release_arguments asked = {arguments[0], arguments[1], arguments[2], arguments[3], 1};
+  struct release_arguments asked = {arguments[0], arguments[1], arguments[2],
+                                    arguments[3], NAME_NEEDED,  0};
   if (!value_table_enter(host, ANSWER, error)) return 0;
   int done = release_ask(&publication, &request, host, &asked) &&
              read_rows(rows, &host->session, &publication);

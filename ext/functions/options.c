@@ -17,6 +17,7 @@ SQLITE_EXTENSION_INIT3
 
 #define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
 #define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
+#define WISHES      (OPTIONS_OF_PLAN | OPTIONS_OF_BATCH)
 #define PUBLISHING  OPTIONS_OF_PUBLISHING
 #define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
 #define IN(member)  offsetof(struct request, member)
@@ -90,9 +91,9 @@ static const struct option options[] = {
      PARAMETERS,
      0,
      0},
-    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
-    {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
-    {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
+    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), WISHES, PARAMETERS, 0, 0},
+    {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), WISHES, PARAMETERS, 0, 0},
+    {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), WISHES, PARAMETERS, 0, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0, 0},
     {{"kind", 0, 0, 0, 0},
      READ_ALREADY,
@@ -149,7 +150,7 @@ static int no_tables(const struct request *request, struct error *error) {
                    request->aggregate->kind);
 }
 
-/* If only dp_plan() has an option with this name, the error says so. */
+/* If only dp_plan() and dp_batch() have an option with this name, the error says so. */
 static int unknown_here(const struct parse *parse, const char *key, struct error *error) {
   if (strcmp(key, "ways") == 0) return no_tables(parse->request, error);
   struct known_names known = {.asked = key, .shows = 1};
@@ -158,12 +159,12 @@ static int unknown_here(const struct parse *parse, const char *key, struct error
   for (int i = 0; (option = option_at(parse->request->aggregate, i)) != 0; i++) {
     const char *name = option->domain.parameter;
     if (applies(parse->request->aggregate, parse->form, option)) known_names_add(&known, name);
-    is_planned |= option->forms == OPTIONS_OF_PLAN && strcmp(name, key) == 0;
+    is_planned |= option->forms == WISHES && strcmp(name, key) == 0;
   }
   return known_names_fail(&known, error,
-                          is_planned
-                              ? "unknown option%s: it is for dp_plan() only (%sknown options: %s)"
-                              : "unknown option%s (%sknown options: %s)");
+                          is_planned ? "unknown option%s: it is for dp_plan() and dp_batch() only ("
+                                       "%sknown options: %s)"
+                                     : "unknown option%s (%sknown options: %s)");
 }
 
 /* Sets a name. Names such as 'release-1' are reserved for unnamed releases. */

@@ -21,6 +21,7 @@ enum {
   OPTIONS_OF_PARTIAL = 16, /* dp_partial(): the options that shape the sums */
   OPTIONS_OF_STATE = 32,   /* the same options, in the form that dp_partial() writes into a state */
   OPTIONS_OF_MERGE = 64,   /* the options of dp_merge(), which complete those of the state */
+  OPTIONS_OF_BATCH = 128,  /* wishes and guesses of dp_plan() that dp_batch() also accepts */
   OPTIONS_OF_PUBLISHING =
       OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE
 };

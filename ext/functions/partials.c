@@ -244,7 +244,8 @@ static int read_request(struct merge *merge, int argc, sqlite3_value **argv, str
   char *asked = 0;
   int read = read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
                              argv[0], argc > 2 ? argv[2] : 0, &asked) &&
-             request_finish(request, !request->rows, error);
+             request_finish(request, !request->rows, error) &&
+             ((request->statement = sqlite3_mprintf(MERGE)) || error_set_memory(error));
   request->has_states = request->aggregate && request->aggregate->family->l1;
   char *again = read ? request_parameters(request, OPTIONS_OF_STATE) : 0;
   int same = again && strcmp(again, merge->parameters) == 0;

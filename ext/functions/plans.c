@@ -10,20 +10,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "functions/batch_element.h"
+#include "functions/batch_items.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "functions/plan_mechanisms.h"
 #include "functions/plan_summary.h"
+#include "functions/plan_weight.h"
 #include "functions/releases.h"
-#include "mechanism/lattice_design.h"
 #include "release/parameter_checks.h"
-#include "math/gaussian.h"
-#include "math/laplace.h"
 #include "math/rounding.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/interval.h"
 #include "release/numbers.h"
@@ -31,133 +28,6 @@
 #include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* ---- the weight for a wanted half-width ------------------------------------------------------ */
-
-/*
-** Returns the number of rows from which one value of a release is computed: all rows, or the rows
-** of one group. Both numbers are guesses in the request. Without a guess, returns NaN.
-*/
-static double rows_of_value(const struct request *request) {
-  double groups = request->key_count > 0 ? request->key_count : request->key_guess;
-  int has_groups = request->aggregate->family->has_keys && groups > 0;
-  return has_groups ? request->rows_guess / groups : request->rows_guess;
-}
-
-/*
-** Returns the least rate between `low` and `high` that gives the wanted half-width, by bisection.
-** The rate `high` gives at most this half-width, and the rate `low` gives more. The half-width
-** falls as the rate grows, except for small jumps where the lattice changes.
-*/
-static double least_rate(struct publication *publication, const struct request *request, double low,
-                         double high) {
-  /* high / low is at most e^42, and each step halves the logarithm of this quotient. */
-  for (int i = 0; i < 80; i++) {
-    double middle = sqrt(low) * sqrt(high);
-    if (plan_half_width(publication, rows_of_value(request), middle) <= request->half_width) {
-      high = middle;
-    } else {
-      low = middle;
-    }
-  }
-  return high;
-}
-
-/*
-** Appends the terms of a tier with the accountant 'gdp' that admits this number of releases, each
-** of at least `rate`. The epsilon of this tier is rounded up, and has four digits. Returns 0 and
-** appends nothing if delta is too small for this epsilon, or if there are more than 1e6 releases.
-*/
-static int append_terms(sqlite3_str *text, double delta, double rate, double releases) {
-  double slack = releases * GAUSSIAN_DRAW_SLACK;
-  double epsilon = gaussian_epsilon(rate * releases, delta);
-  double unit = pow(10, floor(log10(epsilon)) - 3);
-  epsilon = ceil(epsilon / unit) * unit;
-  double all = gaussian_rate_beside(epsilon, delta, slack);
-  if (all < rate * releases * (1 + 1e-9)) all = gaussian_rate_beside(epsilon += unit, delta, slack);
-  if (!(all >= rate * releases) || releases > 1e6) return 0;
-  sqlite3_str_appendf(text,
-                      ": %,lld such release%s into a tier with dp_rate(%.4g, %g, %lld), "
-                      "epsilon %.4g, delta %g and the accountant 'gdp'",
-                      (long long)releases, releases > 1 ? "s fit" : " fits", epsilon, delta,
-                      (long long)releases, epsilon, delta);
-  return 1;
-}
-
-/*
-** Returns a text that says which rate and which budget give the wanted half-width. The caller calls
-** sqlite3_free(). Laplace noise of the rate r has the pure epsilon laplace_distance(r). Returns
-** null if memory runs out.
-*/
-static char *advice(struct publication *publication, const struct request *request,
-                    const struct ledger_tier *tier) {
-  double wanted = request->half_width;
-  if (!(plan_half_width(publication, rows_of_value(request), DESIGN_MAX_RATE) <= wanted))
-    return sqlite3_mprintf(" (no rate up to %g gives %g)", DESIGN_MAX_RATE, wanted);
-  double rate = least_rate(publication, request, tier->rate, DESIGN_MAX_RATE);
-  double releases = fmax(1, floor(tier->rate_limit / tier->rate * (1 + 1e-9)));
-  sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, " (%g needs the rate %g", wanted, rate);
-  if (strcmp(publication->definition.release.mechanism, "laplace") == 0) {
-    sqlite3_str_appendf(text, ", which is an epsilon of %g for each release",
-                        laplace_distance(rate));
-  } else if (!append_terms(text, tier->delta, rate, releases)) {
-    append_terms(text, tier->delta, rate, 1);
-  }
-  sqlite3_str_appendall(text, ")");
-  return sqlite3_str_finish(text);
-}
-
-/* Reports that the tier is not accurate enough. Always returns 0. */
-static int refuse_half_width(struct publication *publication, const struct request *request,
-                             const struct ledger_tier *tier, double least) {
-  char *text = advice(publication, request, tier);
-  struct error *error = ledger_error(publication->session->ledger);
-  if (text) {
-    error_set(error, "half_width must be at least %g, which is that of the rate %g of tier '%s'%s",
-              least, tier->rate, tier->name, text);
-  } else {
-    error_set_memory(error);
-  }
-  sqlite3_free(text);
-  return 0;
-}
-
-/* Finds the least weight that gives the wanted half-width. */
-static int solve_weight(struct request *request, struct host *host,
-                        const struct ledger_tier *tier) {
-  struct ledger *ledger = host->session.ledger;
-  struct publication publication = {
-      .session = &host->session,
-      .definition = {.release = request_release(request), .programme = request->programme}};
-  double wanted = request->half_width;
-  if (!definition_describe(&publication, request->key_count)) return 0;
-  double least = plan_half_width(&publication, rows_of_value(request), tier->rate);
-  if (plan_half_width(&publication, rows_of_value(request), DESIGN_MIN_RATE) <= wanted)
-    return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
-                     DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-  if (!(least <= wanted)) return refuse_half_width(&publication, request, tier, least);
-  double rate = least_rate(&publication, request, DESIGN_MIN_RATE, tier->rate);
-  request->weight = fmin(1, rate / tier->rate);
-  /* The division may have rounded the weight down, so that the half-width is too large. */
-  while (plan_half_width(&publication, rows_of_value(request), request->weight * tier->rate) >
-         wanted)
-    request->weight = fmin(1, request->weight * (1 + 0x1p-52));
-  return 1;
-}
-
-static int apply_half_width(struct request *request, struct host *host) {
-  if (isnan(request->half_width)) return 1;
-  struct ledger_tier *tiers;
-  int count, at = -1, solved = 0;
-  if (ledger_tiers(host->session.ledger, &tiers, &count))
-    at = ledger_tier_find(host->session.ledger, tiers, count, request->tier);
-  if (at >= 0)
-    solved = request_default_mechanism(request, &tiers[at], ledger_error(host->session.ledger)) &&
-             solve_weight(request, host, &tiers[at]);
-  ledger_tiers_free(tiers, count);
-  return solved;
-}
 
 /* ---- one plan -------------------------------------------------------------------------------- */
 
@@ -290,9 +160,8 @@ static int append_total(sqlite3_str *json, const struct publication *publication
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
-  double rows = rows_of_value(request); /* call this before publish_plan() takes the keys over */
-  int planned =
-      apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
+  double rows = plan_rows(request); /* call this before publish_plan() takes the keys over */
+  int planned = plan_weight(request, host) && publish_plan(&publication, &host->session, request);
   if (planned && publication.failed)
     planned =
         error_set(&host->session.error, "release '%s' failed and is not run again", request->name);
@@ -344,72 +213,31 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   return planned;
 }
 
-/* The progress through an array of plans. One transaction makes the plans one after the other. */
-struct batch {
-  struct host *host;
-  sqlite3_str *json;
-  int count;
-};
-
-static int plan_of_element(struct batch *batch, const struct batch_element *element,
-                           sqlite3_value *value, struct error *error) {
-  struct ledger *ledger = batch->host->session.ledger;
-  struct request request;
-  const struct aggregate *aggregate = aggregate_find(plain_text(element->kind));
-  if (!aggregate) return unknown_kind(plain_text(element->kind), error);
-  int read =
-      request_start(&request, aggregate, ledger_json(ledger), element->tier,
-                    element->is_nested ? element->options : value,
-                    element->is_nested ? OPTIONS_OF_PLAN : OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT) &&
-      request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-      release_guarded(batch->host, &request, 0, error);
-  if (read && element->is_nested && !request.name)
-    read = error_set(error, "the options must name the release");
-  request.resumes = element->is_nested;
-  if (read && element->outer && batch->host->guard)
-    read = error_set(error, "diffuse is the owner's");
-  if (element->outer) request.outward = (const char *const *)element->outer;
-  if (batch->count) sqlite3_str_appendall(batch->json, ",");
-  int planned = read && plan(batch->host, &request, batch->json);
-  request_clear(&request);
-  return planned;
-}
-
-/* Plans one element of the array. An error message names the position of the element. */
-static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct batch *batch = context;
-  struct session *session = &batch->host->session;
-  struct batch_element element = {0};
-  int planned = (strcmp(type, "object") == 0 || error_set(&session->error, "not an object")) &&
-                batch_element_read(&element, ledger_json(session->ledger),
-                                   (const char *)sqlite3_value_text(value)) &&
-                plan_of_element(batch, &element, value, &session->error);
-  if (!planned) {
-    struct error error = error_take(&session->error);
-    error_set(&session->error, "plan %s of the array: %s", key, error_text(&error));
-    error_clear(&error);
+/* Plans the releases of an array one after the other, in one transaction. */
+static int plan_items(const struct batch_items *items, sqlite3_str *json) {
+  struct host *host = items->host;
+  struct ledger *ledger = host->session.ledger;
+  int64_t since = ledger_last_charge(ledger);
+  sqlite3_str_appendall(json, "{\"plans\":[");
+  for (int i = 0; i < items->count; i++) {
+    if (i) sqlite3_str_appendall(json, ",");
+    if (!plan(host, &items->list[i].request, json)) return batch_items_fail(items, i);
   }
-  batch_element_clear(&element);
-  batch->count++;
-  return planned;
+  sqlite3_str_appendall(json, "]");
+  append_tiers(json, ledger, since);
+  plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
+  sqlite3_str_appendall(json, "}");
+  return 1;
 }
 
 static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   struct ledger *ledger = host->session.ledger;
-  struct batch batch = {host, json, 0};
-  if (ledger_begin_copy(ledger) && ledger_enter_periods(ledger)) {
-    int64_t since = ledger_last_charge(ledger);
-    sqlite3_str_appendall(json, "{\"plans\":[");
-    if (!error_is_set(ledger_error(ledger)) &&
-        json_elements(ledger_json(ledger), array, take_element, &batch)) {
-      sqlite3_str_appendall(json, "]");
-      append_tiers(json, ledger, since);
-      plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
-      sqlite3_str_appendall(json, "}");
-    }
-  }
+  struct batch_items items = {host, 1, 0, 0};
+  int planned = batch_items_read(&items, array) && ledger_begin_copy(ledger) &&
+                ledger_enter_periods(ledger) && plan_items(&items, json);
   ledger_rollback(ledger);
-  return !error_is_set(&host->session.error);
+  batch_items_clear(&items);
+  return planned && !error_is_set(&host->session.error);
 }
 
 /*
@@ -426,9 +254,10 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 ** public guesses of the numbers of rows and of groups. With these guesses, half_width is in the
 ** unit of the values. The option unit is the name of this unit.
 **
-** The array holds objects with tier, kind, clip and options, or the elements of dp_batch().
-** dp_plan() plans these releases one after the other. "plans" holds their results, and "tiers" the
-** cost of all of them together. If a release would be refused, dp_plan() fails with the same error.
+** The array holds objects with tier, kind, clip and options, or the elements of dp_batch(), whose
+** questions are compiled but not run. dp_plan() plans these releases one after the other. "plans"
+** holds their results, and "tiers" the cost of all of them together. If a release would be refused,
+** dp_plan() fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);

@@ -18,10 +18,13 @@
 #include "release/publish.h"
 #include "release/parameter_checks.h"
 #include "release/pending.h"
+#include "query/program.h"
 #include "query/question.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
+
+#define RELEASE "dp_release"
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
@@ -111,6 +114,36 @@ static int publish_outward(const struct publication *publication, const struct r
   return 1;
 }
 
+/*
+** Returns whether the statement that calls dp_release() does so once. Otherwise a release without a
+** name would be made again for each row, or once for a condition and once for the result.
+*/
+static int statement_calls_once(sqlite3 *db, const char *function) {
+  int statements = 0, once = 0;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
+    struct program program;
+    if (!statement_is_executing(s) || !has_word(function, sqlite3_sql(s))) continue;
+    program_read(&program, db, sqlite3_sql(s));
+    once = program_calls_once(&program, function);
+    statements++;
+    program_clear(&program);
+  }
+  return statements == 1 && once;
+}
+
+/* Checks that the request has a name if it needs one. */
+static int check_name(const struct request *request, struct host *host,
+                      const struct release_arguments *arguments, struct error *error) {
+  if (request->name || arguments->needs_name == NAME_NOT_NEEDED) return 1;
+  if (arguments->needs_name == NAME_NEEDED)
+    return error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
+                            "ward\"}'), because SQLite may ask for the rows more than once");
+  return statement_calls_once(host->collector.db, RELEASE) ||
+         error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
+                          "ward\"}'), because the statement may make it more than once (without "
+                          "a name, call dp_release() once, without FROM and aggregates)");
+}
+
 /* Reads and checks the request, and compiles its question, which the caller closes. */
 static int request_ask(struct request *request, struct question **question, struct host *host,
                        const struct release_arguments *arguments) {
@@ -123,10 +156,8 @@ static int request_ask(struct request *request, struct question **question, stru
     return error_set(error, "sql must be the text of one SELECT%s",
                      not_a(arguments->sql, SQLITE_TEXT));
   return request_start(request, aggregate, ledger_json(ledger), arguments->tier, arguments->options,
-                       OPTIONS_OF_RELEASE) &&
-         (!arguments->needs_name || request->name ||
-          error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
-                           "ward\"}'), because SQLite may ask for the rows more than once")) &&
+                       OPTIONS_OF_RELEASE | arguments->form) &&
+         check_name(request, host, arguments, error) &&
          request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
          release_guarded(host, request, 1, error) &&
          ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
@@ -172,7 +203,8 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
   struct host *host = host_of(context);
   struct publication publication = {0};
   struct request request = {0};
-  struct release_arguments arguments = {argv[0], argv[1], argv[2], argc > 3 ? argv[3] : 0, 0};
+  struct release_arguments arguments = {argv[0],          argv[1], argv[2], argc > 3 ? argv[3] : 0,
+                                        NAME_IF_REPEATED, 0};
   if (host->collector.collecting) { /* the caller is itself inside the query of a dp_release() */
     function_error(context, "a release cannot read from another release");
   } else if (release_ask(&publication, &request, host, &arguments)) {
@@ -323,7 +355,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
 /* ---- registration ---------------------------------------------------------------------------- */
 
 static const struct scalar functions[] = {
-    {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},
+    {RELEASE, 3, 4, PRIVATE_FUNCTION, dp_release},
     {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
     {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
     {"dp_exposure", 1, 2, PRIVATE_FUNCTION, dp_exposure},

@@ -11,7 +11,9 @@
 
 struct release_arguments {
   sqlite3_value *tier, *kind, *sql, *options; /* options may be null */
-  int needs_name;                             /* the options must name the release */
+  /* Whether the options must name the release; NAME_IF_REPEATED: see statement_calls_once(). */
+  enum { NAME_NOT_NEEDED, NAME_NEEDED, NAME_IF_REPEATED } needs_name;
+  int form; /* options that dp_release() does not have (options.h); 0: none */
 };
 
 /*

@@ -121,6 +121,7 @@ struct table_columns {
   X(slack, REAL, 10, PLAIN, "1")                                                                   \
   X(options, TEXT, 11, PLAIN, "1")                                                                 \
   X(sql, TEXT, 14, PLAIN, "1")                                                                     \
+  X(statement, TEXT, 21, PLAIN, "1")                                                               \
   X(tables, LATER, 15, PLAIN, "1")                                                                 \
   X(fingerprint, TEXT, 0, PLAIN, "1")                                                              \
   X(state, TEXT, 16, PLAIN, "1")                                                                   \

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/sql_text.h"
+#include "query/asked_statement.h"
 #include "query/safe_columns.h"
 #include "query/program.h"
 #include "release/kinds.h"
@@ -68,9 +69,9 @@ static unsigned arguments_of_row(const struct program *program, const struct tab
 ** Returns the program of the running statement that makes releases. The program is empty if several
 ** statements make releases, or if the statement writes. A statement that executes after its first
 ** row may be missed (base/sql_text.h). Then no other one is found in its place: that one would have
-** to call it, and the proof accepts no program that calls the host.
+** to call it, and the proof accepts no program that calls the host. Sets *running to the statement.
 */
-static struct program running_program(sqlite3 *db) {
+static struct program running_program(sqlite3 *db, sqlite3_stmt **running) {
   struct program found = {0, 0};
   int count = 0;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
@@ -80,6 +81,7 @@ static struct program running_program(sqlite3 *db) {
     int matters = !program.count || program_calls(&program, "dp_");
     if (matters && sqlite3_stmt_readonly(s) && !count) {
       found = program;
+      *running = s;
     } else {
       program_clear(&program);
     }
@@ -168,7 +170,8 @@ static int can_follow(sqlite3 *db, const struct route *route) {
 void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy,
                 const struct aggregate *aggregate) {
   struct allowed_functions functions = {{0}};
-  struct program program = running_program(db);
+  sqlite3_stmt *running = 0;
+  struct program program = running_program(db, &running);
   struct table_loop loop;
   *proof = (struct loop_proof){.result = program_is_known() ? PROOF_FAILED : PROOF_UNKNOWN};
   if (program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
@@ -178,6 +181,7 @@ void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_polic
     int publics;
     proof->tables = tables_of(proof, &program, db, policy, &publics);
     proof->of_row = arguments_of_row(&program, &loop, aggregate);
+    proof->sql = statement_with_values(running);
     if (loop_proof_column(proof)) {
       check_units(proof, db, &program, &loop);
     } else if (!publics) { /* a join could turn one row, which is a unit, into several */
@@ -197,7 +201,8 @@ void loop_proof_clear(struct loop_proof *proof) {
   sqlite3_free(proof->tables);
   sqlite3_free(proof->obstacle);
   sqlite3_free(proof->instead);
-  proof->tables = proof->obstacle = proof->instead = 0;
+  sqlite3_free(proof->sql);
+  proof->tables = proof->obstacle = proof->instead = proof->sql = 0;
 }
 
 const char *loop_proof_column(const struct loop_proof *proof) {

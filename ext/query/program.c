@@ -313,6 +313,40 @@ int program_makes_null(const struct program *program, int from) {
   return 0;
 }
 
+/* Returns whether an instruction calls a function. */
+static int calls(const struct program_instruction *here, const char *function) {
+  size_t length = strlen(function);
+  return is(here, CALLS) && here->p4 && here->p4[length] == '(' &&
+         sqlite3_strnicmp(here->p4, function, (int)length) == 0;
+}
+
+/*
+** Returns whether the instruction at address `i` may execute the instruction at address `at` again:
+** it ends a pass of a loop, or calls a subroutine that begins before `at`. The Goto to address 1
+** leads from the constants at the end of the program to its start.
+*/
+static int repeats(const struct program *program, int i, int at) {
+  static const char *const loops[] = {"Goto", "Next", "Prev", "VNext", "SorterNext"};
+  const struct program_instruction *here = &program->list[i];
+  if (here->p2 > at || (is(here, GOES) && here->p2 == 1)) return 0;
+  int ends_pass = 0;
+  for (size_t j = 0; j < sizeof loops / sizeof *loops && at < i; j++)
+    ends_pass |= strcmp(here->name, loops[j]) == 0;
+  return ends_pass || strcmp(here->name, "Gosub") == 0;
+}
+
+int program_calls_once(const struct program *program, const char *function) {
+  int at = -1, count = 0, once = 1;
+  for (int i = 0; i < program->count; i++) {
+    if (!calls(&program->list[i], function)) continue;
+    at = i;
+    count++;
+  }
+  for (int i = 0; i < program->count && once; i++)
+    once = !repeats(program, i, at) && (i < at || strncmp(program->list[i].name, "Agg", 3) != 0);
+  return count == 1 && once;
+}
+
 /* Unknown instructions such as AggInverse also call aggregates. */
 int program_calls(const struct program *program, const char *prefix) {
   int length = (int)strlen(prefix);

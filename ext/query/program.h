@@ -70,6 +70,14 @@ int program_makes_null(const struct program *program, int from);
 int program_calls(const struct program *program, const char *prefix);
 
 /*
+** Returns whether the program calls a function at one place, which no run reaches more than once,
+** and no aggregate after it. An aggregate such as count(*) may stand around the call and return
+** something else than its result. The name is without arguments. No proof depends on the answer, so
+** it is also given for new versions of SQLite.
+*/
+int program_calls_once(const struct program *program, const char *function);
+
+/*
 ** A call of an aggregate: the address of its AggStep, its name with the number of arguments, for
 ** example "dp_sum(4)", and the register of its first argument.
 */

@@ -13,21 +13,6 @@ SQLITE_EXTENSION_INIT3
 
 #define DONT_LOG 0x10 /* SQLITE_PREPARE_DONT_LOG of new versions; older ones ignore it */
 
-/* Returns the place after the text or name that begins at `at` and ends with `quote`. */
-static const char *end_of(const char *at, char quote) {
-  at++;
-  while (*at && (*at != quote || (quote != ']' && at[1] == quote))) at += 1 + (*at == quote);
-  return at + (*at != 0);
-}
-
-/* Returns the place after white space, comments or the first token at `at`, as far as quotes go. */
-static const char *after_token(const char *at) {
-  const char *next = sql_skip_space(at);
-  if (next > at) return next;
-  if (*at == '\'' || *at == '"' || *at == '`') return end_of(at, *at);
-  return *at == '[' ? end_of(at, ']') : at + 1;
-}
-
 /* Appends the name in double quotes from `at` to `end`, without its quotes. */
 static void append_name(sqlite3_str *text, const char *at, const char *end, int doubles_backticks) {
   for (at++; at < end - 1; at++) {
@@ -66,7 +51,7 @@ static int check_name(sqlite3 *db, const char *sql, const char *at, const char *
 static int check_names(sqlite3 *db, const char *sql, struct error *error) {
   int sound = 1;
   for (const char *at = sql; at && *at && sound;) {
-    const char *end = after_token(at);
+    const char *end = sql_token_end(at);
     if (*at == '"') sound = check_name(db, sql, at, end, error);
     at = end;
   }

@@ -40,6 +40,7 @@ void request_clear(struct request *request) {
   periods_release(request->periods);
   sqlite3_free(request->model);
   sqlite3_free(request->sql);
+  sqlite3_free(request->statement);
   sqlite3_free(request->tables);
   sqlite3_free(request->unit_word);
   *request = (struct request){0};
@@ -63,6 +64,7 @@ struct ledger_release request_release(const struct request *request) {
       .periods = request->periods ? (char *)periods_text(request->periods) : 0,
       .model = request->model,
       .sql = request->sql,
+      .statement = request->statement,
       .clip = request->clip,
       .weight = request->weight,
       .centre = request->centre,

@@ -31,7 +31,9 @@ struct request {
   struct periods *periods;     /* a series; null: none */
   char **key_list;             /* the public keys as texts */
   int key_count;
-  char *sql;    /* dp_release(): the text of its query; null otherwise */
+  char *sql; /* dp_release(): the text of its query; null otherwise */
+  /* An aggregate: the text of its statement (query/asked_statement.h). dp_merge(): says so. */
+  char *statement;
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
   int refine;

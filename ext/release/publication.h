@@ -83,6 +83,7 @@ struct publication {
   const char *const *outward; /* the request's list of outer tiers; not owned */
   int spread;                 /* the answer is stored at these tiers, too */
   int failed;                 /* dp_batch(): the release failed earlier and is not run again */
+  int replayed;               /* the answer was stored before, and no data are read */
   int answered;               /* the answer is set, so the caller collects no rows */
   struct answer answer;
   struct drawn *drawn; /* the drawn points, the outermost first */

@@ -50,6 +50,7 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication->position.tiers[publication->position.at].name;
+  publication->replayed = !may_refine;
   if (!definition_describe(publication, keys)) return 0;
   if (!definition_same_lattice(publication))
     return error_set(ledger_error(ledger),
@@ -105,11 +106,11 @@ static int make_release(struct publication *publication, const struct request *r
   row.options = 0;
   struct ledger_release *release = &publication->definition.release;
   *release = row;
-  char **texts[] = {&release->name, &release->kind,   &release->mechanism, &release->quantiles,
-                    &release->keys, &release->model,  &release->state,     &release->sql,
-                    &release->ways, &release->periods};
-  int made = 1;
-  for (int i = 0; i < 10; i++) { /* after a failure, the remaining texts become null */
+  char **texts[] = {&release->name,      &release->kind,  &release->mechanism, &release->quantiles,
+                    &release->keys,      &release->model, &release->state,     &release->sql,
+                    &release->statement, &release->ways,  &release->periods};
+  int made = 1; /* after a failure, the remaining texts become null */
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     if (made) {
       made = own(ledger, texts[i]);
     } else {
@@ -196,16 +197,26 @@ static int load(struct publication *publication, const char *tier, const char *n
          ledger_trust_release(ledger, publication->definition.release.id);
 }
 
+/* Returns whether two texts are the same. A null pointer is the same as a null pointer only. */
+static int same_text(const char *one, const char *other) {
+  return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
 /*
-** Checks that the release was made by the same query text. An aggregate has no query text, and a
-** release from an old ledger may have none. In these cases, the function returns 1.
+** Checks that the release was made by the same text: that of the question, of the statement around
+** the aggregate, or of the question whose states were merged. dp_plan() may have no text, and then
+** plans for whatever the release stands for.
 */
 static int same_query(struct publication *publication, const struct request *request) {
-  const char *stored = publication->definition.release.sql;
-  return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
+  const struct ledger_release *release = &publication->definition.release;
+  if (!request->sql && !request->statement) return 1;
+  return (same_text(release->sql, request->sql) &&
+          same_text(release->statement, request->statement)) ||
          error_set(ledger_error(publication->session->ledger),
-                   "release '%s' exists with another query: %s (choose another name)",
-                   request->name, stored);
+                   "release '%s' exists with another query: %s%s%s (choose another name)",
+                   request->name, release->statement ? release->statement : "",
+                   release->statement && release->sql ? " of " : "",
+                   release->sql ? release->sql : "");
 }
 
 static int same_question(struct publication *publication, const struct request *request) {
@@ -272,14 +283,14 @@ static void publication_open(struct publication *publication, struct session *se
 }
 
 /*
-** Continues a release that was charged and has no point. Only a release with a query text can be
-** continued: dp_batch() and dp_release() store the point before they answer, so nobody has seen a
-** value. A release of an aggregate has no query text, and the aggregate may have answered already.
+** Continues a release that was charged and has no point. Only a question can be continued:
+** dp_batch() and dp_release() store the point before they answer, so nobody has seen a value. A
+** release of a statement's aggregate, or of dp_merge(), may have been answered already.
 */
 static int publish_resume(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
-  if (!release->sql || ledger_path_exists(ledger, release->id)) return is_usable(publication);
+  if (release->statement || ledger_path_exists(ledger, release->id)) return is_usable(publication);
   if (!definition_describe(publication, request->key_count)) return 0;
   take_keys(publication, request);
   return procedure_of(publication->definition.aggregate)->charge(publication) &&
@@ -343,8 +354,8 @@ static void begin(struct publication *publication, struct request *request) {
   if (found && request->resumes) {
     if (same_question(publication, request)) begin_again(publication, request);
   } else if (found) {
-    if (same_question(publication, request) && !answer_pending(publication) &&
-        is_usable(publication) && same_query(publication, request))
+    if (same_question(publication, request) && same_query(publication, request) &&
+        !answer_pending(publication) && is_usable(publication))
       publish_existing(publication, request->key_count, request->refine);
   } else if (request->is_blind) {
     error_set(ledger_error(publication->session->ledger),
@@ -470,6 +481,7 @@ static int is_finished(struct publication *publication) {
     return 0;
   int finished = strcmp(now.state, "released") == 0;
   ledger_release_clear(&now);
+  publication->replayed = finished;
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 

@@ -15,12 +15,14 @@ struct ledger;
 
 /*
 ** Copies the tables of the extension (dp_tier, dp_value and so on) with the rows that the audience
-** of the ledger may see, and adds two tables:
+** of the ledger may see, and adds three tables:
 **
 **   certificate(document)              the certificate, JSON
 **   spending(tier, period, day, share) for each visible tier, the share of its budget that was
 **                                      spent by the end of a day; if the tier has periods, the
 **                                      share of the period's budget
+**   corrected(release, day)            the names of figures that were published and discarded, with
+**                                      the day of the last publication
 **
 ** Call facts_open() inside a transaction of the ledger. The caller closes the database with
 ** facts_close(). Returns null with an error on failure.

@@ -53,7 +53,7 @@ SQLITE_EXTENSION_INIT3
 ** described: each release with the number of its series. A series consists of the releases that ask
 ** the same question about different periods (report/series.h). The number is 0 if no other release
 ** asks the same question. A release of running totals is a series by itself, with a negative
-** number.
+** number. The column `day` also says which figure a release corrects.
 **
 ** figure: each published value with the number of its tier. The key of a published category in
 ** dp_value is the text of the category, which may differ between tiers. Here, the key is ''.
@@ -89,7 +89,9 @@ static const char *const prepare_sql[] = {
     " said AS (SELECT *, series_at(name) AS at, " FLOOR " AS floor FROM sorted),"
     " grouped AS (SELECT *, count(*) OVER (PARTITION BY " QUESTION ") AS releases,"
     "  dense_rank() OVER (ORDER BY " QUESTION ") AS rank FROM said)"
-    " SELECT name AS release, kind, options, day, about, at, floor, series_title(name) "
+    " SELECT name AS release, kind, options, day || ifnull(' · corrects a figure of ' ||"
+    "  (SELECT c.day FROM corrected c WHERE c.release = name), '') AS day, about, at, floor, "
+    "series_title(name) "
     "AS title, releases,"
     "  CASE WHEN name IN (SELECT release FROM moment) THEN -rank WHEN releases > 1 THEN rank"
     "  ELSE 0 END AS series FROM grouped",

@@ -116,7 +116,7 @@ def test_a_batch_that_is_killed_at_any_write_is_all_charged_or_not_at_all_and_ca
         assert paid in (0, BATCH_CHARGES) and verified(db)
         assert done == (published == BATCH_PUBLISHED) or not done
         seen.add((paid, published))
-        answers = json.loads(one(db, "SELECT dp_batch(?)", json.dumps(BATCH)))
+        answers = [item["answer"] for item in json.loads(one(db, "SELECT dp_batch(?)", json.dumps(BATCH)))]
         assert charges(db) == BATCH_CHARGES and verified(db)
         after = db.execute("SELECT * FROM dp_value ORDER BY release_id, tier").fetchall()
         assert set(stored) <= set(after) and one(db, "SELECT count(*) FROM dp_publication") == BATCH_PUBLISHED

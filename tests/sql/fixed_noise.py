@@ -46,7 +46,7 @@ def books(path):
         tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name LIKE 'dp%' ORDER BY 1")]
         for table in tables:
             names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
-            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql")]
+            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql", "statement")]
             if table != "dp_ledger":
                 found[table] = ledger.execute(f"SELECT {', '.join(kept)} FROM {table} ORDER BY {', '.join(kept)}").fetchall()
     return found

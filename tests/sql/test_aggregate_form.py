@@ -223,15 +223,6 @@ def test_a_name_at_an_inner_tier_needs_refine(db):
     assert one(db, "SELECT count(*) FROM dp_release") == 1
 
 
-def test_aggregate_and_dp_release_replay_each_other(db):
-    query = "SELECT minutes FROM visits"
-    a = one(db, SUM, "a")
-    assert one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", query, '{"name":"a","clip":10}') == a
-    b = one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", query, '{"name":"b","clip":10}')
-    assert one(db, SUM, "b") == b
-    assert charges(db) == 2
-
-
 # ---- data never raises ----------------------------------------------------------------------------
 
 # Pairs of a value and the number to which SQLite converts this value, clipped to [-1, 1].
@@ -374,16 +365,6 @@ def test_dp_release_refuses_a_name_for_another_query(db):
     assert one(db, "SELECT dp_discard('a')") == "a"
     released(db, "SELECT minutes FROM visits")
     assert one(db, "SELECT dp_verify()") == "ok"
-
-
-def test_an_aggregate_has_no_text_to_compare(db):
-    """A release of an aggregate has no query text. An aggregate can replay a release that dp_release() made, and dp_release() can
-    replay a release that an aggregate made."""
-    text = "SELECT minutes FROM visits"
-    assert released(db, text) == one(db, SUM, "a") == released(db, text)
-    value = one(db, SUM, "b")
-    assert released(db, text, "b") == released(db, text + " WHERE 0", "b") == value
-    assert db.execute("SELECT name, sql FROM dp_release").fetchall() == [("a", text), ("b", None)]
 
 
 def test_dp_release_whose_query_fails_is_failed_and_charged(db):

@@ -22,8 +22,12 @@ BATCH = [
 PUBLISHED = {(e["options"]["name"], t) for e in BATCH for t in [e["tier"], *e.get("diffuse", [])]}
 
 
-def batch(db, elements):
-    return json.loads(one(db, "SELECT dp_batch(?)", json.dumps(elements)))
+def batch(db, elements, outcomes=None):
+    """Returns the answers of a batch. `outcomes` is a list of the expected outcomes, or None."""
+    made = json.loads(one(db, "SELECT dp_batch(?)", json.dumps(elements)))
+    assert [item["name"] for item in made] == [element["options"]["name"] for element in elements]
+    assert outcomes is None or [item["outcome"] for item in made] == outcomes
+    return [item["answer"] for item in made]
 
 
 def charges(db):
@@ -96,9 +100,9 @@ def test_private_keys_and_slack_are_charged_once_for_each_publication(tmp_path, 
 
 def test_a_batch_again_gives_the_same_and_runs_no_query(path):
     db = create(path)
-    first, before = batch(db, BATCH), charges(db)
+    first, before = batch(db, BATCH, ["made"] * 4), charges(db)
     db.execute("DELETE FROM visits")
-    assert batch(db, BATCH) == first and charges(db) == before
+    assert batch(db, BATCH, ["replayed"] * 4) == first and charges(db) == before
     more = [{**BATCH[2], "diffuse": []}, {**BATCH[0], "diffuse": ["region"]}]
     assert batch(connect(path), more) == [first[2], first[0]] and charges(db) == before
 
@@ -107,7 +111,7 @@ def test_a_batch_may_diffuse_further_what_it_made_before(path):
     db = create(path)
     (value,) = batch(db, [{**BATCH[0], "diffuse": []}])
     assert published(db) == {("minutes", "clinic")}
-    assert batch(db, [BATCH[0]]) == [value]
+    assert batch(db, [BATCH[0]], ["replayed"]) == [value]
     assert published(db) == {("minutes", t) for t in ("clinic", "region", "public")}
     assert one(db, "SELECT dp_verify()") == "ok"
 
@@ -167,7 +171,7 @@ GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "goo
     ({"diffuse": "public"}, "diffuse must be a JSON array"), ({"diffuse": [1]}, "diffuse must list the names of tiers"),
     ({"diffuse": ["clinic"]}, "tier 'clinic' is not outside tier 'clinic'"), ({"options": {"name": "b", "clip": 1, "refine": True}}, "refine is not for dp_batch"),
     ({"tier": "public", "diffuse": ["region"]}, "tier 'region' is not outside tier 'public'"), ({"colour": 1}, "unknown member 'colour'"),
-    ({"options": {"name": "b", "rows": 5}}, "unknown option 'rows': it is for dp_plan() only (known options: name, "),
+    ({"options": {"name": "b", "clip": 1, "half_width": 0.1}}, "half_width must be at least "),
     ({"options": {"name": "good", "clip": 1}}, "the name 'good' is given twice"),
     ({"kind": "choice", "sql": "SELECT 'a' FROM visits", "options": {"name": "c", "candidates": ["a"]}, "diffuse": ["public"]}, "only through a kernel")])
 def test_a_wrong_element_charges_nothing(path, wrong, message):
@@ -231,7 +235,7 @@ def test_a_failed_release_is_never_run_again_and_the_rest_is_finished(path):
     before = charges(db)
     assert ("fails", "public") in {row[:2] for row in before} and ("thirds", "public") in {row[:2] for row in before}
     assert "is not run again" in refused(db, "SELECT dp_plan(?)", json.dumps(elements))
-    answers = batch(db, elements)
+    answers = batch(db, elements, ["replayed", "failed", "made"])
     assert answers[1] is None and charges(db) == before
     assert states(db) == {"minutes": "released", "fails": "failed", "thirds": "released"}
     check_answers(db, [elements[0], elements[2]], [answers[0], answers[2]])
@@ -308,7 +312,7 @@ def test_a_release_of_an_aggregate_is_not_finished(path):
         """, path, expect=-9)
     db = connect(path)
     before = charges(db)
-    assert "is not finished" in refused(db, "SELECT dp_batch(?)", json.dumps([GOOD]))
+    assert "another query" in refused(db, "SELECT dp_batch(?)", json.dumps([GOOD]))
     assert states(db) == {"good": "charged"} and charges(db) == before
 
 

@@ -93,14 +93,14 @@ def test_with_data_and_refine_no_row_is_read():
     """With the option refine, a point between two points is made without reading the data. The trace of the connection shows the
     statement that reads rows, and shows none here."""
     db = ledger("a", "e")
-    release(db, "a")
+    sql = "SELECT dp_release(?, 'sum', 'SELECT x FROM t', ?)"
+    one(db, sql, "a", json.dumps({"name": "r", "clip": CLIP}))
     diffuse(db, "e")
     add(db, "c")
-    sql = "SELECT dp_release('c', 'sum', 'SELECT x FROM t', ?)"
     with reading(db) as reads:
-        value = one(db, sql, json.dumps({"name": "r", "clip": CLIP, "refine": True}))
+        value = one(db, sql, "c", json.dumps({"name": "r", "clip": CLIP, "refine": True}))
         assert not reads
-        one(db, sql, json.dumps({"clip": CLIP}))
+        one(db, sql, "c", json.dumps({"clip": CLIP}))
         assert reads
     assert value == diffuse(db, "c") and one(db, "SELECT dp_verify()") == "ok"
 

@@ -458,10 +458,12 @@ def test_refining_and_ou_are_refused():
     db = make(("in", 1.0, 0.4), ("out", 0.1, 0.4))
     fill_keys(db, thousandfold("ab"))
     groups(db, tier="out", name="r")
+    one(db, "SELECT dp_release('out', 'group_count', 'SELECT k FROM t', '{\"name\":\"q\",\"clip\":1}')")
     before = charges(db)
-    for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t",
-                "SELECT dp_release('in', 'group_count', 'SELECT k FROM t', '{\"name\":\"r\",\"refine\":true,\"clip\":1}')", "SELECT dp_diffuse('r', 'in')"):
+    for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t", "SELECT dp_diffuse('r', 'in')"):
         assert "release 'r' has private keys and cannot be refined (make a release of its own at tier 'in')" in error_of(db, sql)
+    question = "SELECT dp_release('in', 'group_count', 'SELECT k FROM t', '{\"name\":\"q\",\"refine\":true,\"clip\":1}')"
+    assert "release 'q' has private keys and cannot be refined" in error_of(db, question)
     for sql in ("SELECT dp_ou_group_count('in', k, 5, 1, unit) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5, unit) FROM t",
                 "SELECT dp_release('in', 'ou_group_count', 'SELECT k FROM t', '{\"radius\":5,\"clip\":1}')"):
         assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)

@@ -478,7 +478,7 @@ def test_replay_diffuse_and_no_refinement(path, kind):
     db = open_ledger(TIERS, path=path)
     fill(db, few_rows())
     p = {**CALLS[kind], **LAPLACE, "name": "r"}
-    middle = ask(db, kind, p, tier="middle", form="aggregate")
+    middle = ask(db, kind, p, tier="middle")
     assert ask(db, kind, p, tier="middle") == middle == one(db, "SELECT dp_diffuse('r', 'middle')")
     outer = one(db, "SELECT dp_diffuse('r', 'outer')")
     assert (type(outer) is type(middle) or kind == "bounds") and ask(db, kind, p, tier="outer") == outer

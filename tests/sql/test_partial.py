@@ -458,17 +458,24 @@ def test_numbers_of_states(shard, ledger, kind, parameters, whole):
 
 
 def test_names(shard, ledger):
-    """A name stands for one release, whether an aggregate or dp_merge() made it. dp_merge() checks its states even for a replay.
-    """
+    """A name stands for one release. dp_merge() checks its states even for a replay. Nothing that asks for the rows of one database
+    replays a merge, and no merge replays a release of one database: they are of other rows."""
     fill(ledger, shard.execute("SELECT * FROM t").fetchall())
-    direct = one(ledger, "SELECT dp_sum('exact', x, 2, unit, 'n') FROM t")
-    assert merged(ledger, [partial(shard, "sum", {"clip": 2})], name="n") == direct
-    assert merged(ledger, [partial(shard, "sum", {"clip": 2}, whole=True)], name='{"name":"n"}') == direct
+    first = merged(ledger, [partial(shard, "sum", {"clip": 2})], name="n")
+    assert merged(ledger, [partial(shard, "sum", {"clip": 2})], name="n") == first
+    assert merged(ledger, [partial(shard, "sum", {"clip": 2}, whole=True)], name='{"name":"n"}') == first
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 1
     assert refused_merge(ledger, [partial(shard, "sum", {"clip": 3})], name="n").startswith("dp_merge: release 'n' exists with other parameters")
     assert merged(ledger, [partial(shard, "count", {"clip": 1})]) != merged(ledger, [partial(shard, "count", {"clip": 1})])
-    first = one(ledger, "SELECT dp_merge('exact', ?, 'm')", partial(shard, "avg", {"lo": 0, "hi": 4}))
-    assert one(ledger, "SELECT dp_avg('exact', x, 0, 4, unit, 'm') FROM t") == first
+    state = partial(shard, "avg", {"lo": 0, "hi": 4})
+    (text,) = ledger.execute("SELECT sql FROM dp_release WHERE name = 'n'").fetchone()
+    one(ledger, "SELECT dp_merge('exact', ?, 'm')", state)
+    for sql, *values in [("SELECT dp_avg('exact', x, 0, 4, unit, 'm') FROM t",),
+                         ("SELECT dp_release('exact', 'avg', ?, '{\"name\":\"m\",\"lo\":0,\"hi\":4}')", text)]:
+        with pytest.raises(sqlite3.Error, match="'m' exists with another query: dp_merge of SELECT"):
+            one(ledger, sql, *values)
+    one(ledger, "SELECT dp_avg('exact', x, 0, 4, unit, 'a') FROM t")
+    assert "exists with another query: SELECT dp_avg(?, x, ?, ?, unit, 'a') FROM t (" in refused_merge(ledger, [state], name="a")
 
 
 def test_budget(shard):

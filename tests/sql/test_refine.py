@@ -188,7 +188,7 @@ def test_an_inner_tier_needs_the_option():
     before = charges(db)
     for sql in ("SELECT dp_sum('a', x, 2.0, unit, 'r') FROM t", "SELECT dp_diffuse('r', 'a')",
                 "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":false}') FROM t",
-                "SELECT dp_release('b', 'sum', 'SELECT x FROM t', '{\"name\":\"r\",\"clip\":2.0}')"):
+                "SELECT dp_sum('b', x, 2.0, unit, 'r') FROM t"):
         message = error_of(db, sql)
         assert "refine" in message and "'r'" in message
     assert charges(db) == before
@@ -215,15 +215,16 @@ def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
 def test_a_failed_refinement_leaves_what_was_there():
     """The charge stays and pays for another attempt. Nothing is drawn, and earlier publications stay valid."""
     db = ledger()
-    value = release(db, "c")
+    question = "SELECT dp_release(?, 'sum', 'SELECT x FROM t', '{\"name\":\"r\",\"clip\":2.0,\"refine\":true}')"
+    value = one(db, question, "c")
     message = interrupted(db, "SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"name\":\"r\",\"clip\":2.0,\"refine\":true}')")
     assert message.startswith("dp_release: the query failed: ") and message.endswith("(the charge stays)")
     assert one(db, "SELECT state FROM dp_release") == "released"
     assert math.isclose(paid(db, "a"), TIERS["a"], rel_tol=1e-9)
     assert column(db, "SELECT tier FROM dp_publication") == ["c"]
     before = charges(db)
-    assert one(db, "SELECT dp_sum('c', x, 2.0, unit, 'r') FROM t") == value
-    release(db, "a")
+    assert one(db, question, "c") == value
+    one(db, question, "a")
     assert charges(db) == before
     diffuse(db, "d")
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -661,7 +661,7 @@ def test_a_batch_declares_series():
         {"tier": "outer", "kind": "count_distinct", "sql": question("count_distinct"), "options": {"name": "persons", "periods": YEAR}}])
     planned = strict_json(one(db, "SELECT dp_plan(?)", batch))
     assert [plan.get("periods") for plan in planned["plans"]] == [12, None, 12]
-    answers = json.loads(one(db, "SELECT dp_batch(?)", batch))
+    answers = [item["answer"] for item in json.loads(one(db, "SELECT dp_batch(?)", batch))]
     assert len(answers) == 3 and answers[0] is None and isinstance(answers[1], float) and answers[2] is None
     charges = db.execute("SELECT * FROM dp_charge").fetchall()
     paid = {tier: total for tier, total in db.execute("SELECT tier, sum(rate) FROM dp_charge GROUP BY tier")}
@@ -669,7 +669,7 @@ def test_a_batch_declares_series():
     append(db, "p3")
     append(db, "p3", "persons")
     assert len(rows_of(db, "outer")) == 6 * len(KEYS) and len(rows_of(db, "outer", "persons")) == 6
-    assert json.loads(one(db, "SELECT dp_batch(?)", batch))[1] == answers[1]
+    assert json.loads(one(db, "SELECT dp_batch(?)", batch))[1]["answer"] == answers[1]
     assert db.execute("SELECT * FROM dp_charge").fetchall() == charges and one(db, "SELECT dp_verify()") == "ok"
 
 
