@@ -141,11 +141,12 @@ static int admits_one(struct ledger *ledger, const struct ledger_tier *tier,
   char *advice = advice_on_epsilon(tier, outer, "; or ");
   ledger_fail(ledger,
               "the budget of tier '%s', epsilon %g at delta %g, does not admit one release of its "
-              "rate %g (a rate of at most %.4g fits once%s%s%s%s)",
+              "rate %g (a rate of at most %.4g fits once%s%s%s%s%s)",
               tier->name, tier->epsilon, tier->delta, tier->rate,
               four_digits(tier->accountant->rate_of_cost(tier->rate_limit), -1),
               advice ? advice : "", other ? "; or the accountant '" : "", other ? other->name : "",
-              other ? "'" : "");
+              other ? "'" : "",
+              tier->delta > 0 ? "; dp_rate() computes the rate of n releases" : "");
   sqlite3_free(advice);
   return 0;
 }
