@@ -648,8 +648,8 @@ static const struct chapter story[] = {
     {"SELECT dp_kernel_dobrushin(1, k, 0.3) FROM t", ANY, BASE, 1, 0},
     {"SELECT delta FROM dp_amplify('dobrushin', 0.5, 1, 1e-6)", 5e-7, BASE, 0, 0},
     {"SELECT delta FROM dp_amplify('unheard of', 0.5, 1, 1e-6)", ANY, BASE, 1, 0},
-    {"SELECT (SELECT count(*) FROM dp_rdp) / 4 - (SELECT count(hash) FROM dp_charge)", 99, BASE, 0,
-     0},
+    {"SELECT (SELECT count(*) FROM dp_rdp) / 4 - (SELECT count(hash) FROM dp_charge)",
+     114 - BASE, BASE, 0, 0},
 };
 #define CHAPTERS ((int)(sizeof story / sizeof *story))
 
