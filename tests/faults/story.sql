@@ -128,7 +128,7 @@ SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"n
                   {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808) FROM t","options":{"name":"b3","clip":1}},
                   {"tier":"b","kind":"group_count","sql":"SELECT k FROM t","options":{"name":"b4","clip":1},"diffuse":["c"]}]');
 SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT 1","options":{"name":"b5"}}]'), dp_batch('[{"tier":1}]');
-SELECT dp_plan('[{"tier":"a","kind":"sum","options":{"name":"b6","clip":9},"diffuse":["b","c"]}]') IS NULL;
+SELECT dp_plan('[{"tier":"a","kind":"sum","sql":"SELECT x FROM t","options":{"name":"b6","clip":9},"diffuse":["b","c"]}]') IS NULL;
 SELECT dp_plan('a', 'avg', NULL, '{"lo":0,"hi":9,"rows":50,"unit":"days","half_width":90}') ->> 'summary' IS NULL;
 SELECT dp_tier('year', 0.5, 900, 1e-5, '{"period":"year","delta_keys":2e-6}'), dp_tier('x', 1, 9, 1e-5, '{"period":"era"}');
 SELECT dp_count('year', x, 1, u) IS NULL FROM t;
