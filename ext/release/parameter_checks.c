@@ -64,8 +64,11 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
 
 static int finish_range(struct request *request, struct error *error) {
   if (!request_takes(request, P_LO)) return 1;
-  if (!is_given(request->lo) || !is_given(request->hi))
-    return error_set(error, "lo and hi are missing (the public range of x)");
+  int has_lo = is_given(request->lo), has_hi = is_given(request->hi);
+  if (!has_lo && !has_hi) return error_set(error, "lo and hi are missing (the public range of x)");
+  if (!has_lo || !has_hi)
+    return error_set(error, "%s is missing (lo and hi are the public range of x)",
+                     has_lo ? "hi" : "lo");
   if (!(request->lo < request->hi) || !(request->hi / 2 - request->lo / 2 > 0))
     return error_set(error, "lo must be below hi");
   return 1;

@@ -100,8 +100,7 @@ def test_options_of_a_query(units, kind):
         if option == "clip" and kind in ("count", "group_count", "ou_count", "ou_group_count"):
             continue  # clip is 1 if it is not given
         sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option})
-        check(units, "lo and hi are missing" if option in ("lo", "hi") else "radius must be" if option == "radius" else f"{option} is missing",
-              sql, *arguments)
+        check(units, "radius must be" if option == "radius" else f"{option} is missing", sql, *arguments)
 
 
 ALSO, WAYS = {kind: set() for kind in KINDS}, {}
@@ -116,6 +115,8 @@ for _kind in KINDS:
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
     WAYS[_kind] = {"ways"} if _kind in ("group_count", "group_sum", "group_avg") else set()  # not in aggregates
+    WAYS[_kind] |= {"periods"} if _kind.removeprefix("group_") in ("count", "sum", "avg") else set()
+    WAYS[_kind] |= {"periods", "clip", "diagnose"} if _kind == "count_distinct" else set()
     if _kind.startswith("ou_"):
         ALSO[_kind] |= {"centre", "theta", "rho", "t"}
 
@@ -220,7 +221,7 @@ def test_options_of_other_kinds(units, kind):
     """An option that only other kinds have is refused as an unknown option."""
     p = PARAMETERS[kind][0]
     known = {"clip", "lo", "hi", "q", "dim", "bins", "grid", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
-    for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
+    for option in known - ALSO[kind] - WAYS[kind] - set(KINDS[kind].bounds.split()):
         sql, arguments = by_query(kind, {**p, option: 1})
         check(units, f"unknown option '{option}' (", sql, *arguments)
 

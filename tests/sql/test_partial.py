@@ -314,7 +314,8 @@ KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units)"
     ("'sum', 'SELECT x FROM t', '{\"clip\":1,\"protects\":\"row\"}'", "unknown option 'protects' " + KNOWN),
     ("'sum', 'SELECT x FROM t', '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
     ("'count', 'SELECT x FROM t', '{\"whole_units\":1}'", "whole_units must be true or false"),
-    ("'median', 'SELECT x FROM t', '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
+    ("'median', 'SELECT x FROM t', '{}'", "lo and hi are missing (the public range of x)"),
+    ("'median', 'SELECT x FROM t', '{\"lo\":0}'", "hi is missing (lo and hi are the public range of x)"),
     ("'x', 'SELECT x FROM t', NULL", "unknown kind (known kinds: count, count_distinct,"),
 ])
 def test_refusals_of_dp_partial(shard, arguments, message):
