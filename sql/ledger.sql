@@ -71,6 +71,7 @@ CREATE TABLE dp_release(
   appended    INTEGER,               -- a series: how many of its periods have been published; NULL: none
   secret      TEXT,                  -- a series: the key with which dp_allowance hides units, in hexadecimal;
                                      -- NULL after the last period. This column and appended are confidential
+  unit_type   TEXT,                  -- a series: the affinity and collation of the columns that name units
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: largest number of keys of a unit
   key_share   REAL,                  -- private keys: the part of delta_keys that each publication takes

@@ -22,6 +22,23 @@ static int open_in_order(void *context, struct rows *rows, struct error *error) 
   return rows_open(rows, publication, columns_in_order(publication), error);
 }
 
+/*
+** Checks that units have the type that they had when the series was declared. After a change from
+** numbers to texts, for example, the book would not know the units again, and they would count anew.
+*/
+static int has_same_units(const struct question *question, const struct ledger_release *release,
+                          struct error *error) {
+  char *type = question_unit_type(question);
+  if (!type) return error_set_memory(error);
+  int same = release->unit_type && strcmp(type, release->unit_type) == 0;
+  sqlite3_free(type);
+  return same || error_set(error,
+                           "the column of the unit has another type or collation than when '%s' "
+                           "was declared, so everybody would count anew (give it the old ones "
+                           "back, or discard the series)",
+                           release->name);
+}
+
 /* Counts the rows of the missing periods, with the stored question. */
 static int count_rows(struct host *host, struct publication *publication, struct append *append) {
   struct error *error = &host->session.error;
@@ -38,6 +55,7 @@ static int count_rows(struct host *host, struct publication *publication, struct
   struct question *question = 0;
   struct rows rows = {0};
   int counted = question_open(&question, &host->collector, host->session.ledger, &request, error) &&
+                has_same_units(question, &definition->release, error) &&
                 question_run(question, &limits, &opener, &rows, error);
   if (counted)
     counted = vector_sum_units(rows.vectors, series_count, &counting) || error_set_memory(error);

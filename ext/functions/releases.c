@@ -50,7 +50,7 @@ static int run(struct publication *publication, const struct request *request,
 }
 
 /*
-** Compiles the question of a request, and sets the tables of the request. The caller must call
+** Compiles the question of a request, and sets the tables and the type of units of the request. The caller must call
 ** question_close(), even after an error.
 */
 static int ask(struct question **question, struct request *request, struct host *host,
@@ -58,8 +58,10 @@ static int ask(struct question **question, struct request *request, struct host 
   struct collector *reader = host->guard ? tier_guard_reader(host->guard) : &host->collector;
   if (!question_open(question, reader, host->session.ledger, request, error)) return 0;
   sqlite3_free(request->tables);
+  sqlite3_free(request->unit_type);
   request->tables = question_tables(*question);
-  return request->tables || error_set_memory(error);
+  request->unit_type = question_unit_type(*question);
+  return (request->tables && request->unit_type) || error_set_memory(error);
 }
 
 /* Sets a limit that the request does not set. Fails if the request sets a larger one. */

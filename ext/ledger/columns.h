@@ -113,6 +113,7 @@ struct table_columns {
   X(periods, TEXT, 20, DIGEST, "1")                                                                \
   X(appended, COUNT, 0, PLAIN, "1")                                                                \
   X(secret, TEXT, 0, PLAIN, "1")                                                                   \
+  X(unit_type, TEXT, 0, PLAIN, "1")                                                                \
   X(model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")       \
   X(dimension, COUNT, 6, PLAIN, "1")                                                               \
   X(granularity, NUMBER, 7, PLAIN, "1")                                                            \

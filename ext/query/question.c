@@ -133,6 +133,7 @@ static int check_units(struct question *question, struct error *error) {
                        "columns '%s' and '%s' name units and compare differently (give both the "
                        "same type and collation)",
                        first->name, unit->name);
+    loop->affinity = unit->affinity;
     loop->collation = unit->collation;
   }
   return 1;
@@ -314,6 +315,11 @@ char *question_tables(const struct question *question) {
   if (question->publics) append_tables(json, question->publics, question->evaluator);
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
+}
+
+char *question_unit_type(const struct question *question) {
+  const struct unit_loop *loop = &question->loop;
+  return sqlite3_mprintf("%s %s", affinity_type(loop->affinity), collation_name(loop->collation));
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -37,6 +37,13 @@ void question_close(struct question *question);
 char *question_tables(const struct question *question);
 
 /*
+** Returns the affinity and collation of the columns that name units, for example "TEXT NOCASE".
+** Under another type, the same unit may have another value, and another identity. The caller frees
+** the text with sqlite3_free().
+*/
+char *question_unit_type(const struct question *question);
+
+/*
 ** Opens `rows`, evaluates the query for each unit within the limits and adds the results to `rows`.
 ** Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
 */

@@ -30,16 +30,17 @@ struct unit_loop {
   int columns;              /* the number of columns of the question; 0: any number of columns */
   int takes_one;            /* each unit gives exactly one row */
   int by_row;               /* each row is a unit */
+  enum affinity affinity;   /* the affinity of the units */
   enum collation collation; /* the collation of the units */
   const char *after;        /* the text at the end of error messages: see struct rows_opener */
   struct question_limits limits;
-  int longest; /* no value of a unit that contributes is longer; 0: not known */
-  struct rows *rows;        /* takes the results */
-  sqlite3_stmt *compare;    /* a statement that compares two units in the order of the streams */
-  sqlite3_value *nothing;   /* the SQL value NULL */
-  int64_t integer;          /* the current unit, if it is an integer */
-  sqlite3_value *unit;      /* the current unit; null if it is an integer */
-  int64_t number;           /* the number of units so far */
+  int longest;            /* no value of a unit that contributes is longer; 0: not known */
+  struct rows *rows;      /* takes the results */
+  sqlite3_stmt *compare;  /* a statement that compares two units in the order of the streams */
+  sqlite3_value *nothing; /* the SQL value NULL */
+  int64_t integer;        /* the current unit, if it is an integer */
+  sqlite3_value *unit;    /* the current unit; null if it is an integer */
+  int64_t number;         /* the number of units so far */
 };
 
 /* The streams of a loop come from the tables of its evaluator. Returns 0 when out of memory. */

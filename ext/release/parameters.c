@@ -42,6 +42,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->sql);
   sqlite3_free(request->statement);
   sqlite3_free(request->tables);
+  sqlite3_free(request->unit_type);
   sqlite3_free(request->unit_word);
   *request = (struct request){0};
 }

@@ -35,6 +35,7 @@ struct request {
   /* An aggregate: the text of its statement (query/asked_statement.h). dp_merge(): says so. */
   char *statement;
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
+  char *unit_type; /* a series: the type of the units (query/question.h) */
   double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
   int refine;
   int diagnose; /* count the units that are clipped */

@@ -143,6 +143,8 @@ static int declare_series(struct publication *publication, const struct request 
   publication->grid = definition_grid(publication);
   release->secret = series_secret();
   if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
+  release->unit_type = sqlite3_mprintf("%s", request->unit_type ? request->unit_type : "");
+  if (!release->unit_type) return out_of_memory(ledger);
   return procedure_of(publication->definition.aggregate)->charge(publication) &&
          ledger_release_state(ledger, release->id, "charged", "released") &&
          path_declare(publication) &&

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 import series_reference as reference
-from conftest import make_ledger
+from conftest import make_ledger, refused
 from noise_helpers import connect, one, quick_path
 from series_helpers import (EXACT, KEYS, YEAR, append, declare, insert, played, release_row, rows_of, start, visits)
 
@@ -207,6 +207,24 @@ def test_linked_tables_share_an_entry():
     append(db, "p1")
     append(db, "p2")
     assert [round(rows_of(db, "exact")[label][0]) for label in ("p1", "p2")] == [1, 2]
+
+
+@pytest.mark.parametrize("before, after", [("INTEGER", "TEXT"), ("TEXT", "INTEGER"), ("TEXT", "TEXT COLLATE NOCASE"), ("", "TEXT")])
+def test_a_new_type_of_the_unit_is_refused(before, after):
+    """The same persons would have other values, and everybody would count up to the clip again."""
+    db = connect()
+    db.execute(f"CREATE TABLE visit(person {before}, label)")
+    db.executemany("INSERT INTO visit VALUES (?, ?)", [(1, "p1"), (1, "p1"), (1, "p2")])
+    make_ledger(db, "{}", "visit, person")
+    one(db, "SELECT dp_tier('exact', 1e6, 1e9, 1e-6)")
+    declare(db, "exact", sql="SELECT label, 1 FROM visit", clip=2)
+    assert round(append(db, "p1")) == 2
+    db.executescript(f"ALTER TABLE visit RENAME TO old; CREATE TABLE visit(person {after}, label);"
+                     "INSERT INTO visit SELECT * FROM old; DROP TABLE old")
+    assert "has another type or collation than when 's' was declared" in refused(db, "SELECT dp_append('s', 'p2')")
+    db.executescript(f"ALTER TABLE visit RENAME TO old; CREATE TABLE visit(person {before}, label);"
+                     "INSERT INTO visit SELECT * FROM old; DROP TABLE old")
+    assert round(append(db, "p2")) == (0 if before else 1)  # without a type, the text '1' stays another person than the number
 
 
 @pytest.mark.parametrize("names", [["ann", "bob"], [1, 2], [0.5, 1.5], [b"ann", "a name of more than 240 bytes" * 10]], ids=str)
