@@ -23,7 +23,8 @@ struct diagnosis {
   struct ledger_clipping clipping;
   char *kind, *mechanism;
   double clip;
-  int has_keys;     /* the release has a list of public keys */
+  int has_keys; /* the release has a list of public keys */
+  int is_series;
   int is_published; /* the publication exists, and the audience of the ledger may see it */
 };
 
@@ -62,6 +63,8 @@ static int take_release(void *context, sqlite3_stmt *row, int columns) {
       sqlite3_mprintf("%s", sqlite3_column_text(row, ledger_table_index(table, "mechanism")));
   diagnosis->clip = number_at(row, ledger_table_index(table, "clip"));
   diagnosis->has_keys = sqlite3_column_type(row, ledger_table_index(table, "keys")) != SQLITE_NULL;
+  diagnosis->is_series =
+      sqlite3_column_type(row, ledger_table_index(table, "periods")) != SQLITE_NULL;
   return diagnosis->kind && diagnosis->mechanism;
 }
 
@@ -95,7 +98,8 @@ static int diagnosis_share(const struct diagnosis *diagnosis, const char *unit, 
       aggregate ? mechanism_find(aggregate, diagnosis->mechanism) : 0;
   if (!mechanism || !mechanism->noise) return 0;
   int is_private = (aggregate->takes & 1u << P_SELECT) && !diagnosis->has_keys;
-  *words = (struct clipping_words){unit, by_unit, aggregate, diagnosis->clip, is_private};
+  *words = (struct clipping_words){
+      unit, by_unit, aggregate, diagnosis->clip, is_private, diagnosis->is_series};
   *share = clipping_share(mechanism->noise, &diagnosis->clipping);
   return 1;
 }
@@ -184,9 +188,8 @@ static void clipping_insert(sqlite3_stmt *insert, const struct diagnosis *diagno
 
 int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =
-      "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism, "
-      "r.keys,"
-      " r.clip"
+      "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism,"
+      " r.keys, r.clip, r.periods"
       " FROM dp_publication p JOIN dp_release r ON r.name = p.release AND r.id IS p.release_id"
       " WHERE p.unit_stddev IS NOT NULL";
   char *unit = ledger_unit(ledger);
@@ -204,7 +207,8 @@ int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
         .kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
         .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6),
         .has_keys = sqlite3_column_type(row, 7) != SQLITE_NULL,
-        .clip = number_at(row, 8)};
+        .clip = number_at(row, 8),
+        .is_series = sqlite3_column_type(row, 9) != SQLITE_NULL};
     for (int i = 0; i < 2; i++)
       sqlite3_bind_text(insert, i + 1, (const char *)sqlite3_column_text(row, i), -1,
                         SQLITE_TRANSIENT);

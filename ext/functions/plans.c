@@ -335,7 +335,7 @@ static int interval_of(struct host *host, const struct wanted *wanted,
   const struct ledger_release *release = &publication->definition.release;
   double value, stddev;
   if (!has_interval(ledger, release)) return 0;
-  if (release->periods)
+  if (release->periods && wanted->component == 0)
     return interval_read_span(publication, wanted->key, wanted->confidence, low, high);
   char *key = published_key(publication, wanted->key);
   int found = key ? ledger_value_find(ledger, release->id, wanted->tier, key, wanted->component,

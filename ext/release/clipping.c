@@ -52,6 +52,13 @@ struct cause {
 static struct cause cause_of(const struct clipping_words *words) {
   const struct aggregate *aggregate = words->aggregate;
   int has_range = (aggregate->takes & 1u << P_LO) != 0;
+  if (words->is_series)
+    return (struct cause){
+        aggregate->takes & 1u << P_SERIES ? "they were in more periods than clip"
+        : has_range || aggregate->counts  ? "they had more rows than clip in all periods together"
+                                          : "their total of all periods was beyond clip",
+        "a larger clip",
+        words->clip > 1 || !(has_range || aggregate->counts) ? "a smaller clip" : 0};
   if (has_range && words->by_unit)
     return (struct cause){"a value was outside lo and hi, or they had more rows than clip",
                           "wider bounds or a larger clip", "narrower bounds"};

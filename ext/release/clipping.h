@@ -30,6 +30,7 @@ struct clipping_words {
   const struct aggregate *aggregate;
   double clip;
   int keys_are_private;
+  int is_series; /* clip is for all periods together, and nothing counts values outside lo and hi */
 };
 
 /*

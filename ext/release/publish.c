@@ -222,18 +222,17 @@ static int same_query(struct publication *publication, const struct request *req
 }
 
 static int same_question(struct publication *publication, const struct request *request) {
+  const struct ledger_release *stored = &publication->definition.release;
   struct ledger_release asked = request_release(request);
   char *fingerprint = ledger_fingerprint(&asked);
-  int same = fingerprint && strcmp(fingerprint, publication->definition.release.fingerprint) == 0;
+  int same = fingerprint && strcmp(fingerprint, stored->fingerprint) == 0;
   sqlite3_free(fingerprint);
   return same ||
          error_set(ledger_error(publication->session->ledger),
-                   "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
-                   request->name, publication->definition.release.kind,
-                   publication->definition.release.options,
-                   publication->definition.release.keys ? ", keys " : "",
-                   publication->definition.release.keys ? publication->definition.release.keys
-                                                        : "");
+                   "release '%s' exists with other parameters: %s %s%s%s%s%s (choose another name)",
+                   request->name, stored->kind, stored->options, stored->keys ? ", keys " : "",
+                   stored->keys ? stored->keys : "", stored->periods ? ", periods " : "",
+                   stored->periods ? stored->periods : "");
 }
 
 /*

@@ -233,3 +233,28 @@ def test_two_processes_append_with_one_draw(tmp_path):
     assert len({process.communicate()[0] for process in processes}) == 1
     assert all(process.returncode == 0 for process in processes)
     assert len(values(db, "public")) == 4 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_errors_name_the_periods_and_the_component(clinic):
+    declare(clinic, "sum", MONTHS, clip=20)
+    message = refused(clinic, "SELECT dp_release('clinic', 'sum', ?, ?)", MONTHS,
+                      json.dumps({"name": "s", "clip": 20, "periods": "2025-01/2025-12"}))
+    assert "'s' exists with other parameters: sum {\"clip\":20.0}, periods 2025-01/2025-04 (choose another name)" in message
+    one(clinic, "SELECT dp_append('s', '2025-01')")
+    assert one(clinic, "SELECT dp_interval('s', 'clinic', '2025-01', 0.9, 0)")
+    assert "has no value for this key" in refused(clinic, "SELECT dp_interval('s', 'clinic', '2025-01', 0.9, 1)")
+
+
+@pytest.mark.parametrize("kind, options, reason", [
+    ("count_distinct", {}, "bound, because they were in more periods than clip"),
+    ("count", {"clip": 1}, "bound, because they had more rows than clip in all periods together"),
+    ("avg", {"clip": 1, "lo": 3, "hi": 4}, "bounds, because they had more rows than clip in all periods together"),
+    ("sum", {"clip": 3}, "bound, because their total of all periods was beyond clip")])
+def test_reasons_of_clipping(clinic, kind, options, reason):
+    """Of three persons, the first has visits in three months. Values outside lo and hi cut nobody down."""
+    sql = "SELECT strftime('%Y-%m', day) FROM visit" if kind == "count_distinct" else MONTHS
+    declare(clinic, kind, sql, diagnose=True, **options)
+    one(clinic, "SELECT dp_append('s', '2025-03')")
+    found = json.loads(one(clinic, "SELECT dp_clipping('s', 'clinic')"))
+    assert found["share"] == pytest.approx(1 / 3, abs=0.1)
+    assert found["summary"].partition("% ")[2] == f"of patients were cut down to the {reason}: a larger clip would lower the bias"
