@@ -24,7 +24,7 @@ static int open_in_order(void *context, struct rows *rows, struct error *error) 
 
 /*
 ** Checks that units have the type that they had when the series was declared. After a change from
-** numbers to texts, for example, the book would not know the units again, and they would count anew.
+** numbers to texts, for example, the book would not know the units again, and all would count anew.
 */
 static int has_same_units(const struct question *question, const struct ledger_release *release,
                           struct error *error) {

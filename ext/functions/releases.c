@@ -50,8 +50,8 @@ static int run(struct publication *publication, const struct request *request,
 }
 
 /*
-** Compiles the question of a request, and sets the tables and the type of units of the request. The caller must call
-** question_close(), even after an error.
+** Compiles the question of a request, and sets the tables and the type of units of the request. The
+** caller must call question_close(), even after an error.
 */
 static int ask(struct question **question, struct request *request, struct host *host,
                struct error *error) {
