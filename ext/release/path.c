@@ -90,10 +90,13 @@ static int is_within_tier(const struct publication *publication, uint64_t clock)
 static int ends_in_time(const struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   const struct periods *periods = publication->definition.periods;
-  char day[PERIOD_DAY], *tier = 0, *end = 0;
+  char day[PERIOD_DAY] = "", each[PERIOD_DAY], *tier = 0, *end = 0;
   double rate = publication->position.tiers[publication->position.at].rate;
-  int last = periods_count(periods) - 1, dated = 1;
-  for (int i = 0; i <= last && dated; i++) dated = periods_last_day(periods, i, day);
+  int dated = 1;
+  for (int i = 0; i < periods_count(periods) && dated; i++) {
+    dated = periods_last_day(periods, i, each); /* a list may have any order */
+    if (dated && strcmp(each, day) > 0) memcpy(day, each, sizeof day);
+  }
   if (ledger_budget_ends(ledger, rate, dated ? day : 0, &tier, &end)) {
     if (dated) {
       error_set(ledger_error(ledger),

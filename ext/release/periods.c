@@ -131,6 +131,7 @@ int periods_last_day(const struct periods *periods, int period, char day[PERIOD_
   case FORM_DAY: end = number; break;
   default: return 0;
   }
+  if (end >= day_number(10000, 1, 1)) end = day_number(10000, 1, 1) - 1; /* 9999-W52 */
   date_of(end, &year, &month, &date);
   sqlite3_snprintf(PERIOD_DAY, day, "%04d-%02d-%02d", year, month, date);
   return 1;

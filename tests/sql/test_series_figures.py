@@ -480,6 +480,8 @@ def test_the_budget_period_bounds_the_series(clock):  # noqa: F811
     one(db, "SELECT dp_tier('public', 0.05, 2, 1e-6, '{\"period\":\"month\"}')")
     refused(db, "SELECT dp_release('clinic', 'count', ?, ?)", question("count"), options("count", "2026-01/2027-01"))
     refused(db, "SELECT dp_release('clinic', 'count', ?, ?)", question("count"), options("count", "2026-W01/2026-W53"))  # ends on 2027-01-03
+    for periods in (["2027-01", "2026-01"], ["9999-W52"]):
+        refused(db, "SELECT dp_release('clinic', 'count', ?, ?)", question("count"), options("count", periods))
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
     declare(db, "clinic", periods="2026-01/2026-12")
     refused(db, "SELECT dp_diffuse('s', 'public')")
