@@ -14,8 +14,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** SQLITE_PREPARE_DONT_LOG of new versions of SQLite: a missing table, which is then added, does not
-** appear in the error log of the application. Versions that do not know the flag ignore it.
+** SQLITE_PREPARE_DONT_LOG of SQLite 3.48 and newer: a missing table, which is then added, does not
+** appear in the error log of the application. Older versions ignore the flag, so add_named() leaves
+** them little to miss.
 */
 #define DONT_LOG 0x10
 
@@ -266,6 +267,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
                    sqlite3_errmsg(evaluator->db));
 }
 
+static int add_named(struct evaluator *evaluator, const char *sql, struct error *error);
+
 /*
 ** Copies a view from the host's schema main to the evaluator's connection. Sets *is_there to
 ** whether main has the view.
@@ -290,12 +293,56 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
     } else if (evaluator_tables_note_text(&evaluator->tables, sql),
                run_own(evaluator, sql) != SQLITE_OK) {
       added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
+    } else {
+      added = add_named(evaluator, sql, error);
     }
   }
   if (sqlite3_finalize(row) != SQLITE_OK && added)
     added = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(evaluator->host));
   *is_there = found;
   return added;
+}
+
+/* Adds a declared table or a view, if the name is that of one. */
+static int add_known(struct evaluator *evaluator, const char *name, struct error *error) {
+  int is_view = 0;
+  const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
+  if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0) return 1;
+  if (declaration) return add_table(evaluator, declaration, error);
+  return !evaluator->policy->admits_views || add_view(evaluator, name, &is_view, error);
+}
+
+static int is_word(const char *at, const char *end, const char *word) {
+  return (size_t)(end - at) == strlen(word) && sqlite3_strnicmp(at, word, (int)(end - at)) == 0;
+}
+
+/*
+** Adds the tables and views whose names follow FROM or JOIN. In a text with WITH such a name may be
+** that of a common table expression. compile() adds what this leaves out.
+*/
+static int add_named(struct evaluator *evaluator, const char *sql, struct error *error) {
+  const char *before = sql, *before_end = sql, *end;
+  if (has_word("WITH", sql)) return 1;
+  for (const char *at = sql_skip_space(sql); *at; at = sql_skip_space(end)) {
+    end = sql_token_end(at);
+    int names = is_word(before, before_end, "JOIN") || is_word(before, before_end, "FROM");
+    if (names && is_word(at, end, "main") && *sql_skip_space(end) == '.') {
+      at = sql_skip_space(sql_skip_space(end) + 1);
+      if (!*at) return 1;
+      end = sql_token_end(at);
+    }
+    int quotes = names && strchr("\"`[", *at);
+    if (names && end - at > 2 * quotes) {
+      char *name = sqlite3_mprintf("%.*s", (int)(end - at) - 2 * quotes, at + quotes);
+      int added = name ? add_known(evaluator, name, error) : out_of_memory(error);
+      sqlite3_free(name);
+      if (!added) return 0;
+    }
+    /* In x IS DISTINCT FROM y, a value follows. */
+    before_end = is_word(before, before_end, "DISTINCT") ? at : end;
+    before = at;
+  }
+  return 1;
 }
 
 /* Returns the name at the end of a message of SQLite that begins so, or null. */
@@ -434,6 +481,7 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
   evaluator_tables_note_text(&evaluator->tables, sql);
+  if (going) going = add_named(evaluator, sql, error);
   if (going) going = compile(evaluator, sql, &tail, error);
   if (going) going = check_statement(evaluator, rest ? "" : tail, columns, names, error);
   if (going) {
