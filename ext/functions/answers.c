@@ -42,7 +42,7 @@ static int read_rows(struct row_list *rows, struct session *session,
                                .release = definition->release.name,
                                .tier = position->tiers[position->at].name,
                                .has_keys = form == FORM_OBJECT || form == FORM_ARRAYS ||
-                                           form == FORM_SYMBOL,
+                                           form == FORM_SYMBOL || definition->release.periods,
                                .is_array = form == FORM_ARRAY || (quantiles && *quantiles == '[')};
   int read = ledger_resume(session->ledger) && pending_begin_reading(session) &&
              ledger_values_in_words(session->ledger, definition->release.id, answer.tier,

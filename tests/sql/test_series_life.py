@@ -258,3 +258,14 @@ def test_reasons_of_clipping(clinic, kind, options, reason):
     found = json.loads(one(clinic, "SELECT dp_clipping('s', 'clinic')"))
     assert found["share"] == pytest.approx(1 / 3, abs=0.1)
     assert found["summary"].partition("% ")[2] == f"of patients were cut down to the {reason}: a larger clip would lower the bias"
+
+
+def test_dp_answer_names_the_periods(clinic):
+    """The rows of a series that dp_answer() returns have their keys, also if the kind has none."""
+    sql = "SELECT key, value, display FROM dp_answer('clinic', 'sum', ?, ?)"
+    arguments = (MONTHS, json.dumps({"name": "s", "clip": 20, "periods": "2025-01/2025-04"}))
+    assert clinic.execute(sql, arguments).fetchall() == []
+    one(clinic, "SELECT dp_append('s', '2025-02')")
+    found = clinic.execute(sql, arguments).fetchall()
+    assert [row[0] for row in found] == ["2025-01", "2025-01/2025-01", "2025-01/2025-02", "2025-02"]
+    assert found == clinic.execute("SELECT key, value, display FROM dp_value ORDER BY key").fetchall()
