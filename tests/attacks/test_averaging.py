@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, FORMS, alarm, charges, one, room_for, system, verified
+from attack import EACH_CALL, EACH_FORM, alarm, charges, one, room_for, system, verified
 from conftest import refused
 
 ROOM = 5
@@ -18,15 +18,15 @@ def test_the_mean_of_naive_answers_is_the_answer():
 
 
 @EACH_CALL
+@EACH_FORM
 @pytest.mark.sample(8)
-def test_a_name_is_one_answer_however_often_it_is_asked(call):
-    """A named release has one answer and one charge, however often it is requested. The test uses the aggregate, dp_release() and
+def test_a_name_is_one_answer_however_often_it_is_asked(call, form):
+    """A named release has one answer and one charge, however often it is requested. The test uses the aggregate or dp_release(), and
     dp_diffuse(), at both tiers, and writes the options in several ways."""
     db = system(tiers={"inner": 1.0, "outer": 0.1})
-    inner = {one(db, form(call, "inner", "a", **more)) for _ in range(10) for form in FORMS
-             for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}
-    outer = {one(db, form(call, "outer", "a")) for _ in range(10) for form in FORMS}
-    diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(10)}
+    inner = {one(db, form(call, "inner", "a", **more)) for _ in range(20) for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}
+    outer = {one(db, form(call, "outer", "a")) for _ in range(20)}
+    diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(20)}
     assert len(inner) == 1 and len(outer | diffused) == 1
     # the inner tier has paid once, and nothing for the outer publication
     assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [

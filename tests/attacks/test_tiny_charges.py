@@ -36,10 +36,10 @@ def rounded_up(total):
 
 
 def many(db, count, weight):
-    """Makes `count` unnamed releases in one statement."""
-    sql = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-           f" SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{{\"weight\":{weight},\"clip\":1}}') FROM n")
-    assert len(db.execute(sql, (count,)).fetchall()) == count
+    """Makes `count` releases in one statement."""
+    sql = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT dp_release('inner', 'count',"
+           f" 'SELECT x FROM people', json_object('name', ? || i, 'weight', {weight}, 'clip', 1)) FROM n")
+    assert len(db.execute(sql, (count, f"after {charges(db)}, ")).fetchall()) == count
 
 
 @pytest.mark.usefixtures("period")
