@@ -92,7 +92,7 @@ static int register_all(sqlite3 *db, struct host *host) {
 ** functions would get a new struct host, and a ledger in memory that belongs to the old struct host
 ** would be lost. SQLite also refuses to replace functions while a statement runs.
 */
-EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
+static int load(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   static struct mutex mutex = MUTEX_INITIALIZER;
   mutex_lock(&mutex); /* several connections may load the extension at once */
   int taken = take_api(api, error);
@@ -115,9 +115,15 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
                    sqlite3_errmsg(db));
 }
 
+EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
+  return load(db, error, api);
+}
+
 /*
 ** SQLite looks for this name first, and then for a name that it makes of the file's. A copy of the
-** library therefore loads under any name. A test build has an entry point of its own.
+** library therefore loads under any name. It must not call sqlite3_diffuse_init(): a name that is
+** exported stands for the function of the first library that was loaded. A test build has an entry
+** point of its own.
 */
 #ifndef SQLITE_CORE
 #ifndef _WIN32
@@ -125,6 +131,6 @@ __attribute__((weak))
 #endif
 EXPORTED int
 sqlite3_extension_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
-  return sqlite3_diffuse_init(db, error, api);
+  return load(db, error, api);
 }
 #endif

@@ -182,7 +182,7 @@ def test_bad_options_are_refused_before_a_charge(db, options, word):
 
 def test_an_unknown_tier_is_answered_with_the_known_ones(db):
     message = refused(db, "SELECT dp_sum('clinc', minutes, 10, patient) FROM visits")
-    assert message == "dp_sum: unknown tier (known tiers: clinic, region, public)"
+    assert message == "dp_sum: unknown tier (did you mean 'clinic'? known tiers: clinic, region, public)"
 
 
 # ---- names ----------------------------------------------------------------------------------------
@@ -389,4 +389,4 @@ def test_dp_release_reads_a_table_that_has_the_name_of_its_own_cte(db):
 
 def test_dp_release_names_the_known_kinds(db):
     message = refused(db, "SELECT dp_release('clinic', 'summe', 'SELECT 1, 1')")
-    assert "unknown kind (known kinds: " in message and "sum" in message
+    assert "unknown kind (did you mean 'sum'? known kinds: count, " in message

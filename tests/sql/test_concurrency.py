@@ -300,7 +300,7 @@ def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
     messages = []
 
     def ask():
-        messages.append(refused(other, SUM, "a"))
+        messages.append(refused(other, sql))
         messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
         messages.append(refused(other, "SELECT dp_diffuse('a', 'clinic')"))
 
@@ -311,7 +311,7 @@ def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
     assert len(messages) == 3
     for message in messages:
         assert "release 'a' is not finished" in message and "dp_discard('a')" in message
-    assert one(other, SUM, "a") == value
+    assert one(other, sql) == value
     assert one(db, "SELECT count(*) FROM dp_charge") == 1
 
 

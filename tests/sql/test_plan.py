@@ -325,7 +325,7 @@ GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
 
 
 @pytest.mark.parametrize("array,message", [
-    ("[", "malformed JSON array"), ("{}", "malformed JSON array"), ("clinic", "malformed JSON array"),
+    ("[", "malformed JSON array (check its quotes, commas and brackets)"), ("{}", "malformed JSON array"), ("clinic", "malformed JSON array (check its quotes, commas and brackets)"),
     (GOOD, "malformed JSON array"), ("[1]", "plan 0 of the array: not an object"),
     ("[null]", "plan 0 of the array: not an object"), ("[[]]", "plan 0 of the array: not an object"),
     (json.dumps([GOOD]), "plan 0 of the array: not an object"), ("[{}]", "plan 0 of the array: kind is missing"),

@@ -204,7 +204,7 @@ def test_what_a_full_disk_keeps_from_being_stored_is_stored_later(path, then):
         import resource
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         db = connect(sys.argv[1])
-        cursor = db.execute(sys.argv[2] + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+        cursor = db.execute(sys.argv[2])
         value = cursor.fetchone()[0]
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         cursor.fetchall()
@@ -213,7 +213,7 @@ def test_what_a_full_disk_keeps_from_being_stored_is_stored_later(path, then):
         exec(sys.argv[3])
         print(repr(value), flush=True)
         os._exit(0)
-        """, path, NAMED, then)
+        """, path, NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2", then)
     db = connect(path)
     assert states(db) == ["released"] and one(db, "SELECT value FROM dp_value") == float(value)
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -223,7 +223,8 @@ def test_what_a_full_disk_keeps_from_being_stored_is_stored_later(path, then):
 def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     """While the statement ends, another connection locks the ledger for longer than the extension waits (10 s). The value is
     stored by a later statement."""
-    cursor = db.execute(NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+    named = NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2"
+    cursor = db.execute(named)
     value = cursor.fetchone()[0]
     ledger = ledger_of(path)
     ledger.execute("BEGIN IMMEDIATE")
@@ -232,7 +233,7 @@ def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
     ledger.close()
     assert one(connect(path), "SELECT state FROM dp_release") == "charged"
     assert one(db, "SELECT value FROM dp_value") == value  # the value is in memory
-    assert one(db, NAMED) == value and one(connect(path), "SELECT value FROM dp_value") == value
+    assert one(db, named) == value and one(connect(path), "SELECT value FROM dp_value") == value
     assert one(db, "SELECT count(*) FROM dp_charge") == 1 and one(db, "SELECT dp_verify()") == "ok"
 
 

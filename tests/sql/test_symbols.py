@@ -114,10 +114,10 @@ def test_counts_are_exact(options):
 @pytest.mark.parametrize("form", ["aggregate", "dp_release"])
 def test_both_forms_and_adjacencies(adjacency, form):
     db = ledger(tiers={"sure": SURE}, options=json.dumps({"adjacency": adjacency}), rows=[("a", 1), ("a", 1), ("a", 1), ("b", 2), ("b", 3)])
-    winner = (choose(db, "sure") if form == "aggregate" else
-              one(db, "SELECT dp_release('sure', 'choice', 'SELECT k FROM s', ?)", '{"candidates":["c","b","a","b"],"name":"r"}'))
-    assert winner == "b"
-    assert choose(db, "sure") == "b" and len(charges(db)) == 1  # a replay of the same release
+    for _ in range(2):  # the second time replays the release
+        winner = (choose(db, "sure") if form == "aggregate" else
+                  one(db, "SELECT dp_release('sure', 'choice', 'SELECT k FROM s', ?)", '{"candidates":["c","b","a","b"],"name":"r"}'))
+        assert winner == "b" and len(charges(db)) == 1
     assert db.execute("SELECT key, component, value, stddev, low, high FROM dp_value").fetchall() == [("b", 0, 1, None, None, None)]
 
 
