@@ -388,7 +388,8 @@ def pytest_collection_modifyitems(config, items):
     for found in tests.values():
         found.sort(key=lambda item: hashlib.sha256(item.name.encode()).digest())
         sample = found[0].get_closest_marker("sample")
-        limits = [*(sample.args if sample else ()), config.getoption("--at-most")]
+        own = found[0].get_closest_marker("own")  # the parameters of the unit tests are different tests
+        limits = [*(sample.args if sample else ()), None if own else config.getoption("--at-most")]
         for item in found[min((limit for limit in limits if limit is not None), default=len(found)):]:
             item.add_marker("slow")
 

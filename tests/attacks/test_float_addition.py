@@ -8,6 +8,7 @@ import math
 import random
 
 import numpy
+import pytest
 from scipy import stats
 
 from attack import alarm, fill, lattice, one, person, system
@@ -37,6 +38,7 @@ def trailing_zeros(values):
     return numpy.array(exactly + [(values & 31 == 0).sum()])
 
 
+@pytest.mark.slow
 @alarm(4e-9)
 def test_the_precision_of_a_value_does_not_depend_on_the_answer():
     """Answers 0, 1 and 400 with noise of stddev 1 have equally many trailing zero bits (a chi-squared test against a geometric

@@ -154,10 +154,8 @@ def charged(system, tier):
     return (2 * rate) ** 0.5
 
 
-FEW = ("group_sum, private keys",)  # `make test` audits these kinds; `make test-slow` audits the others
-
-
-@pytest.mark.parametrize("kind", [kind if kind in FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in WORST])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", WORST)
 def test_no_more_than_charged_and_more_than_half(kind):
     call, more = WORST[kind]
     system = System(BUILD / "diffuse")
@@ -210,10 +208,8 @@ def pure_epsilon(system, tier):
     return spent / releases, (clock / 2) ** 0.5
 
 
-LAPLACE_FEW = ()  # `make test-slow` audits all kinds
-
-
-@pytest.mark.parametrize("kind", [kind if kind in LAPLACE_FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in LAPLACE_WORST])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LAPLACE_WORST)
 def test_laplace_noise_shows_no_more_than_charged_and_more_than_a_quarter(kind):
     """If the contribution is in one coordinate, the bound is 2.1 of 2.95 with a standard deviation of 0.1. If it is spread over
     several coordinates, as with private keys, the bound is 1.4 with a standard deviation of 0.13. A quarter is therefore at least

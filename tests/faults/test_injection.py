@@ -14,9 +14,9 @@ BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
 pytestmark = pytest.mark.own
 
-MODES = ["memory-once", "random-once", "io-once", "power"]
-# Not in `make test`, because they seldom find what MODES and tests/attacks/test_kill.py do not.
-SLOW = ["kill", "memory-on", "own-once", "io-on", "full-once", "full-on"]
+MODES = ["random-once", "io-once"]
+# Not in `make test`, because they seldom find what MODES, test_calls.py and tests/attacks/test_kill.py do not.
+SLOW = ["memory-once", "power", "kill", "memory-on", "own-once", "io-on", "full-once", "full-on"]
 
 
 def inject(mode, tmp_path):

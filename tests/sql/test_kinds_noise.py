@@ -309,6 +309,7 @@ def test_values_are_made_from_the_point(path, kind):
 
 
 @pytest.mark.parametrize("kind", MONTE_CARLO)
+@pytest.mark.sample(2)
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 1200 releases have the standard deviation `stddev`. (`stddev` is a first-order approximation, and the noise
     is 1% of the number of rows, so the test allows 2% in addition to the sampling error.) 95% of the intervals contain the value

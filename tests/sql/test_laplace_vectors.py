@@ -332,6 +332,7 @@ def test_values_are_made_from_the_point(path, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MONTE_CARLO if not kind.startswith("ou_")])
+@pytest.mark.sample(2)
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 700 releases have the standard deviation `stddev`, and 95% of the intervals or slightly more contain the
     exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% in

@@ -181,6 +181,7 @@ def reports(n):
     return REPORTS, SMALL, json.dumps({**OPTIONS, "n": n})
 
 
+@pytest.mark.slow
 @pytest.mark.plain
 def test_other_connections_use_the_ledger_while_reports_are_drawn(tmp_path):
     path = tmp_path / "data.db"
@@ -225,6 +226,7 @@ def reference(kernel, alpha):
     return max((high + numpy.log(numpy.exp(term - high[:, None]).sum(axis=1))).max() for high, term in most) / (alpha - 1)
 
 
+@pytest.mark.slow
 def test_the_cost_is_that_of_the_worst_pair_of_rows(tmp_path):
     """The three ways to make the same release cost the same, to the last bit."""
     costs = []

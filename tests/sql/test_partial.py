@@ -87,7 +87,7 @@ def states_of(db, shards, kind, parameters, whole, table="t"):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
     """Compares the path, values, charges and ledger of every kind over random tables, shards and orders of states. Then refines
     the release, if possible, and diffuses it."""
@@ -171,7 +171,7 @@ def test_noise_of_the_program_is_known():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_neighbours_after_merging(protects, whole, adjacency):
     """A unit that is added, removed or replaced changes the merged totals by at most the sensitivity, for any distribution of its
     rows. The noise is the same, so the difference of two points is the difference of their totals."""
