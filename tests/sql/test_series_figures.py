@@ -247,7 +247,7 @@ def test_intervals_of_averages_cover():
         value, _, low, high = rows_of(db, "inner")[total_key(YEAR, 11, key)]
         assert 0 <= low <= value <= high <= 10 and high - low < 3 and abs(value - exact) < 3
         _, _, low, high = rows_of(db, "inner")[reference.key_of(YEAR[11], key)]
-        assert high - low > 5  # nobody came
+        assert high - low > 1.5  # nobody came; 11 over a noisy number of rows that is over 7 standard deviations has probability 1e-12
     assert inside >= 7  # each of 18 intervals covers with probability 0.95 at least: fewer than 7 have probability 1e-11
 
 
