@@ -63,7 +63,7 @@ def noise_of(call, tmp_path, order):
 @EACH_CALL
 @pytest.mark.parametrize("order", [("inner", "outer", "middle"), ("middle", "inner", "outer")], ids=" ".join)
 @alarm(2 * 20 * 2 * 1e-9)
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_a_coalition_knows_what_its_innermost_tier_knows(call, order, tmp_path):
     """The test publishes at the tiers in two orders: diffused outward, or refined inward and then diffused. It fails if the
     variance is below 0.65 or above 1.4 times the innermost variance. Fresh noise at all tiers would give 0.37, which is 11

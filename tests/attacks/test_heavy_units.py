@@ -31,7 +31,7 @@ def test_one_unit_moves_a_naive_sum_by_ten_thousand_clips():
 
 @EACH_CALL
 @EACH_FORM
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_one_unit_moves_the_integers_by_one_sensitivity(call, form, tmp_path):
     path = path_for(call, tmp_path)
     db = system(path, EXACT)

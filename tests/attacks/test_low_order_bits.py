@@ -69,7 +69,7 @@ def low_bits(values):
 
 @EACH_CALL
 @alarm(60 * 1e-9)
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 def test_low_order_bits_say_nothing(call, tmp_path):
     """The four lowest bits of the integers are uniform for each of two neighbours, and have the same distribution for both. For
     each of 20 calls, three chi-squared tests are made at level 1e-10: one for each neighbour, and one that compares both. Counts

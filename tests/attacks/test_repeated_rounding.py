@@ -45,7 +45,7 @@ def tables(tmp_path_factory):
 
 
 @EACH_CALL
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 def test_one_unit_moves_the_integers_by_one_sensitivity(call, tables, tmp_path):
     path = path_for(call, tmp_path)
     db = system(path, EXACT)

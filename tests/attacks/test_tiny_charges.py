@@ -43,6 +43,7 @@ def many(db, count, weight):
 
 
 @pytest.mark.usefixtures("period")
+@pytest.mark.sample(1)
 def test_thousands_of_tiny_charges_add_up_exactly():
     """After a large charge and tiny charges of four sizes, the total is the exact sum, rounded up once."""
     db = system(tiers={"inner": LARGE}, rows=[person(1, 1)])

@@ -175,6 +175,7 @@ def noise_of_orders(kind, radius, orders):
 
 
 @pytest.mark.parametrize("kind,radius", [("vec_sum", {}), ("ou_vec_sum", {"radius": 100})])
+@pytest.mark.sample(1)
 def test_all_orders_of_five_tiers_have_the_joint_law_of_one_path(kind, radius):
     """The covariance of two points is the variance of the inner point. The test checks each of the 24 orders by itself,
     and misses a covariance error of 25% with probability below 1e-6. It also checks all orders together, and misses a

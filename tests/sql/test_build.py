@@ -290,6 +290,7 @@ def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
 
 
 @pytest.mark.plain
+@pytest.mark.slow
 def test_install_puts_files_in_their_places(tmp_path):
     """`make install` respects PREFIX and DESTDIR. A program finds the static library with pkg-config, and the library exports
     only symbols of this extension. Here the library is compiled without optimisation, which saves 20 seconds."""

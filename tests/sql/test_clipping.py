@@ -227,6 +227,7 @@ def test_the_interval_is_that_of_the_test():
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.sample(1)
 def test_the_interval_covers(mechanism):
     runs = 500
     db = open_ledger({"inner": 0.1, "outer": 0.02})

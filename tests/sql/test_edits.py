@@ -186,7 +186,7 @@ def test_every_edit_of_a_value_is_noticed(ledgers, tmp_path, name, table):
 
 
 @pytest.mark.parametrize("table", OTHERS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_every_edit_of_a_policy_a_period_or_a_grant_is_noticed(guarded, tmp_path, clock, table):
     clock.set("2026-02-10 11:00:00")
     check_edits(guarded, "guarded", table, tmp_path)

@@ -190,7 +190,7 @@ class Adversary:
 
 
 @pytest.mark.parametrize("seed", range(15))
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 def test_no_adversary_gets_more_than_the_budget(path, seed):
     adversary = Adversary(path, seed)
     number = 0
@@ -289,7 +289,7 @@ class AdversaryOfPeriods(Adversary):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_no_adversary_gets_more_than_the_budget_of_each_period(path, clock, seed):
     adversary = AdversaryOfPeriods(path, seed, clock)
     number = 0

@@ -227,6 +227,7 @@ def test_spare_leaves_are_outside_the_range():
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("bins", [16, 4])
+@pytest.mark.sample(2)
 def test_intervals_cover(mechanism, bins):
     """Many rows share each of a few values. The ranks of the quantiles are near the change from one value to the next,
     where the answer is least certain."""

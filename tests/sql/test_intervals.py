@@ -50,6 +50,7 @@ HOUSE = [("ties", [50.0] * 1000, 0, 100), ("wide", [math.exp(10.8 + 0.7 * statis
 
 @pytest.mark.parametrize("name,xs,lo,hi", HOUSE, ids=[case[0] for case in HOUSE])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.sample(4)
 def test_an_interval_of_a_quantile_is_made_of_leaves_and_holds_it(name, xs, lo, hi, mechanism):
     db, qs, times, leaf = ledger((0, x) for x in xs), [0.25, 0.5, 0.75, 0.9], 12, (hi - lo) / 1024
     exact = [sorted(xs)[math.ceil(0.5 + q * (len(xs) - 1)) - 1] for q in qs]
@@ -117,6 +118,7 @@ SMALL = {"two": [0, 100], "constant": [50] * 20, "at hi": [100] * 20, "even": [2
 
 @pytest.mark.parametrize("kind", ["group_avg", "group_var", "group_stddev"])
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.sample(8)
 def test_averages_and_spreads_of_few_rows(kind, name):
     keys, xs = 400, [min(x, 100) for x in SMALL[name]]
     truth = {"group_avg": statistics.fmean, "group_var": statistics.pvariance, "group_stddev": statistics.pstdev}[kind](xs)

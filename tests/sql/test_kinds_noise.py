@@ -142,7 +142,7 @@ LAWS = {case[0]: case for case in law_cases()}
 
 @pytest.mark.parametrize("name,share", [(name, 3) for name in LAWS] + [
     pytest.param(name, 1, marks=pytest.mark.slow) for name in LAWS if LAWS[name][5] > 1])
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 def test_coordinates_are_one_brownian_path_each(path, name, share):
     """The noise of the coordinates at the inner tier must be independent Gaussian numbers with variance `clock`. The steps to
     outer tiers must be independent of this noise, whether the path was drawn outward or, by a refinement, inward. vec_sum,
@@ -309,7 +309,7 @@ def test_values_are_made_from_the_point(path, kind):
 
 
 @pytest.mark.parametrize("kind", MONTE_CARLO)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 1200 releases have the standard deviation `stddev`. (`stddev` is a first-order approximation, and the noise
     is 1% of the number of rows, so the test allows 2% in addition to the sampling error.) 95% of the intervals contain the value

@@ -235,6 +235,7 @@ def test_noise_is_on_the_lattice(walks):
 
 
 @pytest.mark.parametrize("tier", range(3))
+@pytest.mark.sample(2)
 def test_noise_has_the_law(walks, tier):
     """Compares 32 cells of equal probability, the mean and the mean size. The test detects a scale that is wrong by 25%."""
     y = walks[0][tier] / walks[1][tier]

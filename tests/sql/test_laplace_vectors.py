@@ -210,7 +210,7 @@ def law_cases():
 
 
 @pytest.mark.parametrize("case", law_cases(), ids=lambda case: case[0])
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_coordinates_walk_on_their_own(path, case):
     """Tests the noise of the coordinates: the frequencies of 32 equally likely cells, the mean size, and how often a step to an
     outer tier is 0. Also tests that there is no correlation between neighbouring coordinates, between the noise and the step of a
@@ -333,6 +333,7 @@ def test_values_are_made_from_the_point(path, kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in MONTE_CARLO if not kind.startswith("ou_")])
 @pytest.mark.sample(2)
+@pytest.mark.slow
 def test_figures_of_averages_are_those_of_their_noise(kind):
     """The values of 700 releases have the standard deviation `stddev`, and 95% of the intervals or slightly more contain the
     exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% in

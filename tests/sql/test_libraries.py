@@ -110,6 +110,7 @@ def test_two_copies_in_two_libraries_lose_nothing(path, second, tmp_path):
 
 @pytest.mark.plain
 @pytest.mark.parametrize("vfs", ["unix-dotfile", "unix-none", "unix-excl"])
+@pytest.mark.sample(1)
 def test_hosts_with_another_default_vfs_lose_nothing(path, vfs):
     create(path, tiers=ROOM).close()
     code = RELEASES + textwrap.dedent("""
@@ -293,6 +294,7 @@ KEYS = json.dumps({"keys": list(range(600000))})
     ("SELECT dp_plan(?)", PLANS), ("SELECT dp_verify() OR ?", ""),
     pytest.param("SELECT dp_certificate() OR ?", "", marks=pytest.mark.slow)],
     ids=["dp_plan", "dp_verify", "dp_certificate"])
+@pytest.mark.sample(1)
 def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
     db = create(path)
     if not argument:  # something to verify that takes seconds

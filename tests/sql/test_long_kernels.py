@@ -272,6 +272,7 @@ NEW_TIER = ("SELECT dp_tier('new', 500.0, 1e7, 1e-6)",)
 @pytest.mark.plain
 @pytest.mark.parametrize("name", ["dp_batch", "dp_mix of reports", "dp_mix of a symbol"])
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_a_tier_that_is_created_meanwhile_pays_the_right_cost(tmp_path, name):
     """The budget of the new tier is enforced at an order of its own, at which the cost was not computed."""
     before, statement = WAYS[name]

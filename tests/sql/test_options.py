@@ -91,7 +91,7 @@ def known_options(kind, protects):
 
 @pytest.mark.parametrize("protects", ["unit", "row"])
 @pytest.mark.parametrize("kind", BASE)
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_no_option_is_ignored(kind, protects):
     if kind.endswith("count_distinct") and protects == "row":
         pytest.skip("refused as a whole")

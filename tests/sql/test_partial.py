@@ -172,6 +172,7 @@ def test_noise_of_the_program_is_known():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_neighbours_after_merging(protects, whole, adjacency):
     """A unit that is added, removed or replaced changes the merged totals by at most the sensitivity, for any distribution of its
     rows. The noise is the same, so the difference of two points is the difference of their totals."""

@@ -56,6 +56,7 @@ def errors(request):
     return (values - RIGHT) * PER_LEAF, sigma, stated.reshape(RELEASES, len(PLACES), 4)
 
 
+@pytest.mark.sample(1)
 def test_the_error_in_rank_is_that_of_least_squares(errors):
     """A leaf has 60 rows, and the noise of a node has the standard deviation 0.2 (or 0.3). The error in rank is therefore
     proportional to the error in value, up to a curvature of 2%."""

@@ -139,6 +139,7 @@ def law(rows, loss, grid, sigma, radius, eta, l2, clip, **constants):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.sample(1)
 def test_law_of_a_model(loss):
     """A Kolmogorov-Smirnov test with 2000 models of three rows. The limit for the distance is 0.0733, which a correct
     distribution exceeds with probability 1e-9. If eta, the radius or the noise is wrong by a fifth, the distance is twice as
