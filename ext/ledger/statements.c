@@ -20,7 +20,7 @@ static struct prepared *slot_of(struct ledger *ledger, const struct statement *s
     struct prepared *slot = &ledger->statements[at];
     if (!slot->statement || slot->statement == statement) return slot;
   }
-  assert(!"there are fewer statements than slots");
+  assert(0 && "there are fewer statements than slots");
   return 0;
 }
 

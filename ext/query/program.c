@@ -316,8 +316,8 @@ int program_makes_null(const struct program *program, int from) {
 /* Returns whether an instruction calls a function. */
 static int calls(const struct program_instruction *here, const char *function) {
   size_t length = strlen(function);
-  return is(here, CALLS) && here->p4 && here->p4[length] == '(' &&
-         sqlite3_strnicmp(here->p4, function, (int)length) == 0;
+  return is(here, CALLS) && here->p4 && sqlite3_strnicmp(here->p4, function, (int)length) == 0 &&
+         here->p4[length] == '(';
 }
 
 /*
