@@ -66,6 +66,13 @@ char *query_trimmed(const char *sql);
 */
 const char *sql_token_end(const char *sql);
 
+/*
+** Finds the next name that follows FROM or JOIN in a statement's text. Sets *name to it, without
+** quotes and "main." before it, and moves *sql behind it. The caller calls sqlite3_free(*name),
+** which is null if memory runs out. Returns 0 if there is no such name.
+*/
+int sql_next_source(const char **sql, char **name);
+
 /* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 

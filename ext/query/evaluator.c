@@ -303,17 +303,15 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
   return added;
 }
 
-/* Adds a declared table or a view, if the name is that of one. */
-static int add_known(struct evaluator *evaluator, const char *name, struct error *error) {
-  int is_view = 0;
+/* Adds a declared table or a view. Sets *is_there to whether the name is that of one. */
+static int add_known(struct evaluator *evaluator, const char *name, int *is_there,
+                     struct error *error) {
   const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
-  if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0) return 1;
-  if (declaration) return add_table(evaluator, declaration, error);
-  return !evaluator->policy->admits_views || add_view(evaluator, name, &is_view, error);
-}
-
-static int is_word(const char *at, const char *end, const char *word) {
-  return (size_t)(end - at) == strlen(word) && sqlite3_strnicmp(at, word, (int)(end - at)) == 0;
+  *is_there = table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0 || declaration;
+  if (declaration && table_named(evaluator, name) < 0)
+    return add_table(evaluator, declaration, error);
+  return *is_there || !evaluator->policy->admits_views ||
+         add_view(evaluator, name, is_there, error);
 }
 
 /*
@@ -321,28 +319,13 @@ static int is_word(const char *at, const char *end, const char *word) {
 ** that of a common table expression. compile() adds what this leaves out.
 */
 static int add_named(struct evaluator *evaluator, const char *sql, struct error *error) {
-  const char *before = sql, *before_end = sql, *end;
-  if (has_word("WITH", sql)) return 1;
-  for (const char *at = sql_skip_space(sql); *at; at = sql_skip_space(end)) {
-    end = sql_token_end(at);
-    int names = is_word(before, before_end, "JOIN") || is_word(before, before_end, "FROM");
-    if (names && is_word(at, end, "main") && *sql_skip_space(end) == '.') {
-      at = sql_skip_space(sql_skip_space(end) + 1);
-      if (!*at) return 1;
-      end = sql_token_end(at);
-    }
-    int quotes = names && strchr("\"`[", *at);
-    if (names && end - at > 2 * quotes) {
-      char *name = sqlite3_mprintf("%.*s", (int)(end - at) - 2 * quotes, at + quotes);
-      int added = name ? add_known(evaluator, name, error) : out_of_memory(error);
-      sqlite3_free(name);
-      if (!added) return 0;
-    }
-    /* In x IS DISTINCT FROM y, a value follows. */
-    before_end = is_word(before, before_end, "DISTINCT") ? at : end;
-    before = at;
+  char *name = 0;
+  int added = 1, is_there;
+  while (added && !has_word("WITH", sql) && sql_next_source(&sql, &name)) {
+    added = name ? add_known(evaluator, name, &is_there, error) : out_of_memory(error);
+    sqlite3_free(name);
   }
-  return 1;
+  return added;
 }
 
 /* Returns the name at the end of a message of SQLite that begins so, or null. */
@@ -363,13 +346,11 @@ static const char *missing_table(const char *message) {
 ** missing table before it optimises, so even a table that the optimiser would drop is added.
 */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
-  int is_view = 0;
-  const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
+  int is_there;
   if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0)
     return error_set(error, "cannot compile sql: no such table: %s", name);
-  if (declaration) return add_table(evaluator, declaration, error);
-  if (evaluator->policy->admits_views && !add_view(evaluator, name, &is_view, error)) return 0;
-  if (is_view) return 1;
+  if (!add_known(evaluator, name, &is_there, error)) return 0;
+  if (is_there) return 1;
   struct known_names known = {.asked = name};
   for (int i = 0; i < evaluator->policy->count; i++)
     known_names_add(&known, evaluator->policy->list[i].table);
