@@ -34,7 +34,7 @@ SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
         check-valgrind check-questions check-versions check-newest coverage injector fixed faults replays fuzz fuzzers bench \
         bench-coverage bench-growth \
         bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards bench-tables deps-shards bench-utility \
-        deps-utility figures deps-figures deps-lint deps-report report-pictures lint clean format
+        deps-utility figures deps-figures deps-lint deps-report report-pictures errors lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -114,6 +114,10 @@ deps-report:
 # Makes the pictures of sql/reporting.md again. Look at the pictures before you commit them.
 report-pictures: all
 	BUILD=$(BUILD) PICTURES=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/report/test_browser.py
+
+# Writes the tables of sql/troubleshooting.md from the errors of ext/ and the advice that stands beside them.
+errors:
+	$(PYTHON) sql/troubleshooting.py
 
 # ---- the extension ---------------------------------------------------------------------------------
 

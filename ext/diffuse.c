@@ -37,6 +37,7 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
   if (!sqlite3_api) SQLITE_EXTENSION_INIT2(api);
   int same = api && api == sqlite3_api;
+  /* Advice: Two libraries of one process each contain an SQLite. */
   if (!same && api)
     *error =
         api->mprintf("diffuse is in use by another SQLite library of this process (load a copy "
@@ -111,6 +112,7 @@ static int load(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   host->complete = rc == SQLITE_OK;
   host_release(host); /* each registered function and table has a reference of its own */
   if (rc == SQLITE_OK) return SQLITE_OK;
+  /* Advice: Load the extension right after opening; a statement may be running. */
   return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",
                    sqlite3_errmsg(db));
 }

@@ -20,6 +20,7 @@ int domain_check(sqlite3_value *value, const struct domain *domain, double *numb
     *number = x;
     return 1;
   }
+  /* Advice: In JSON, numbers have no quotes: `{"clip":2}`, not `{"clip":"2"}`. */
   if (domain->high < INFINITY)
     return error_set(error, "%s must be a number in %c%g, %g%c%s", domain->parameter,
                      domain->low_open ? '(' : '[', domain->low, domain->high,

@@ -38,6 +38,7 @@ int json_present(struct json *json) {
                               &statement, 0);
   sqlite3_finalize(statement); /* the statement was never run, so this cannot fail */
   if (rc == SQLITE_NOMEM) return error_set_memory(json->error);
+  /* Advice: go-sqlite3 before SQLite 3.38 needs `-tags sqlite_json`. */
   return rc == SQLITE_OK || error_set(json->error,
                                       "this SQLite was built without the JSON functions that "
                                       "the ledger needs (%s)",
@@ -72,6 +73,7 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
   int is_malformed = rc == SQLITE_ERROR || (rc == SQLITE_ROW && !sqlite3_column_int(row, 1));
   if (rc != SQLITE_ROW && rc != SQLITE_ERROR) cannot_read(json);
   sqlite3_finalize(row); /* its error is that the text is malformed, or is recorded */
+  /* Advice: Newer SQLite shells show the place: `SELECT json_error_position('…')`. */
   if (is_malformed)
     return error_set(json->error, "malformed JSON %s (check its quotes, commas and brackets)",
                      wanted);

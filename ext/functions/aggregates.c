@@ -96,6 +96,8 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 */
 static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
   const char *table = proof->route.tables[0].name, *instead = proof->instead;
+  /* Advice: Name the column that the policy gives as the unit, or the one that refers to the
+     parent. */
   return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",
                    run->aggregate->places.unit + 1, table, loop_proof_column(proof),
                    proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
@@ -124,6 +126,7 @@ static int check_parameters(const struct run *run, const struct loop_proof *proo
                             struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
   unsigned wrong = proof->of_row & ~places_of_row(aggregate);
+  /* Advice: A bound that comes from the rows is data. */
   for (int place = 0; wrong >> place; place++)
     if (wrong & 1u << place)
       return error_set(error,
@@ -136,6 +139,8 @@ static int check_parameters(const struct run *run, const struct loop_proof *proo
 /* If the proof holds, starts the map from rows to units. Otherwise reports an error. */
 static int check_proof(struct run *run, const struct loop_proof *proof, struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
+  /* Advice: The proofs read SQLite's bytecode, which a new version may change. Questions need no
+     such proof. */
   if (proof->result == PROOF_UNKNOWN)
     return error_set(
         error,
@@ -143,6 +148,8 @@ static int check_proof(struct run *run, const struct loop_proof *proof, struct e
         "version of diffuse (ask dp_release(tier, '%s', 'SELECT ...', options))",
         sqlite3_libversion(), run->aggregate->kind);
   if (proof->result == PROOF_OTHER_UNIT) return other_unit(run, proof, error);
+  /* Advice: An aggregate needs one plain loop over one protected table. The error names the part
+     that is too much; `dp_release` accepts any query. */
   if (proof->result != PROOF_HOLDS)
     return error_set(error,
                      "cannot show that the rows of one %s stay apart from those of another in this "
@@ -258,6 +265,7 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
   run->host = host_retain(binding->host);
   run->site = site_of(context, run->host);
   if (!run->site) return error_set_memory(error);
+  /* Advice: Store the first value, then ask again. */
   if (run->host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(run->host->session.ledger)) return 0;
@@ -315,6 +323,7 @@ static void final(sqlite3_context *context) {
   struct error *error = &binding->host->session.error;
   if (!evaluation || evaluation->phase == NEW) {
     error_clear(error);
+    /* Advice: SQLite does not pass the arguments if no row matches. */
     error_set(error,
               "no row reached %s (put the condition in the value: iif(cond, x, NULL), or use "
               "dp_release)",

@@ -32,6 +32,8 @@ static int has_same_units(const struct question *question, const struct ledger_r
   if (!type) return error_set_memory(error);
   int same = release->unit_type && strcmp(type, release->unit_type) == 0;
   sqlite3_free(type);
+  /* Advice: The series knows persons by this column: `1` and `'1'` are two persons. Nothing was
+     read or published. */
   return same || error_set(error,
                            "the column of the unit has another type or collation than when '%s' "
                            "was declared, so everybody would count anew (give it the old ones "

@@ -144,6 +144,7 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
 }
 
 static int no_tables(const struct request *request, struct error *error) {
+  /* Advice: To count persons in each cell, make one row for each person in the question. */
   return error_set(error,
                    "kind '%s' has no cross tables (ways is for group_count, group_sum and "
                    "group_avg)",
@@ -507,6 +508,7 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
   }
   request->key_guess = NAN;
   const char *text = tier ? plain_text(tier) : 0;
+  /* Advice: Perhaps the arguments are in another order. */
   if (tier && !text)
     return error_set(json->error, "tier must be the name of a tier%s", not_a(tier, SQLITE_TEXT));
   if (text) request->tier = sqlite3_mprintf("%s", text);

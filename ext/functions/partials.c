@@ -270,6 +270,7 @@ static int other_parameters(struct merge *merge, const struct shard_state *state
            : error_set_memory(error);
   char *ours = read ? request_parameters(&merge->request, OPTIONS_OF_PARTIAL) : 0;
   char *theirs = read ? request_parameters(&request, OPTIONS_OF_PARTIAL) : 0;
+  /* Advice: Each shard makes the same call ([shards.md](shards.md)). */
   error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",
             theirs ? theirs : "");
   sqlite3_free(text);
@@ -335,6 +336,8 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
   if (!read_request(merge, argc, argv, error) || !check_protection(merge, error) ||
       !check_tables(merge, error))
     return 0;
+  /* Advice: GROUP BY evaluates an aggregate once for each group. One release for all groups:
+     `dp_group_…`. */
   if (site_is_second(merge->site) && merge->request.name)
     return error_set(error,
                      "the name stands for one release, but the statement evaluates it more than "
@@ -358,6 +361,8 @@ static int note_serial(struct merge *merge, const struct shard_state *state) {
 static int add_state(sqlite3_context *context, struct merging *merging, int argc,
                      sqlite3_value **argv, struct error *error) {
   struct shard_state state;
+  /* Advice: The blob was damaged, edited, or made by another version. Make it anew. Nothing was
+     charged. */
   if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
     return error_set(error, "state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
   const void *bytes = sqlite3_value_blob(argv[1]);

@@ -227,6 +227,7 @@ static int check_idle(sqlite3 *db, struct error *error) {
   if (!sqlite3_get_autocommit(db))
     return error_set(error, "this connection has an open transaction (commit it first: a guarded "
                             "connection cannot)");
+  /* Advice: Call `dp_guard` first thing on a new connection. */
   if (sqlite3_txn_state(db, "main") != SQLITE_TXN_NONE)
     return error_set(error, "the statement that calls it reads a table (SELECT dp_guard('…') "
                             "without a table)");
@@ -338,6 +339,7 @@ static int may_use(const struct tier_guard *guard, const char *name, enum use *u
   for (int i = 0; name && i < COUNT(of_ledger); i++)
     if (strcmp(of_ledger[i].name, name) == 0) *use = of_ledger[i].use;
   if (*use == TO_ALL || (*use == TO_ASK && guard->grant)) return 1;
+  /* Advice: [What an analyst may do](guard.md#the-guard). The owner uses another connection. */
   return error_set(error,
                    "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "
                    "from public tables and from the tables of this extension, planning%s)",

@@ -220,6 +220,7 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
   struct ledger_tier room;
   if (!reserves_room(ledger, tier, &room)) return 0;
   tier = &room;
+  /* Advice: Use public `keys`, or a smaller `key_share`. */
   if (!(after.delta <= tier->delta_keys))
     return ledger_fail(ledger,
                        "tier '%s' would exceed its delta_keys of %g: this needs delta %g, and "

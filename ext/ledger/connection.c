@@ -107,6 +107,8 @@ int connection_set_journal(struct ledger *ledger) {
   if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
       !run_journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
     return 0;
+  /* Advice: Another program has changed the ledger's journal mode, for example to WAL. Close it.
+     */
   return strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") == 0 ||
          ledger_fail(ledger,
                      "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
@@ -189,6 +191,7 @@ int connection_open(struct ledger *ledger) {
                        "build of SQLite)",
                        vfs);
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
+    /* Advice: The user of this process may not write the folder. */
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
                 ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     connection_close(ledger);
@@ -226,6 +229,7 @@ void connection_end_copy(struct ledger *ledger) {
 }
 
 int connection_check(struct ledger *ledger) {
+  /* Advice: SQLite connections do not survive a fork. Open a new one in the child. */
   if (ledger_is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;

@@ -30,6 +30,7 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
 ** it holds the lock (lock.c).
 */
 static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
+  /* Advice: Call `dp_init()` without options to use the ledger as it is. */
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
     return ledger_fail(ledger,
@@ -165,6 +166,7 @@ static int is_encrypted(struct ledger *ledger) {
 static int check_path(struct ledger *ledger, const char *path) {
   if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)
     return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
+  /* Advice: Leave `path` out, and the ledger is `<database>-ledger`. */
   return host_in_memory(ledger) || strcmp(path, MEMORY_PATH) != 0 ||
          ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);
 }
@@ -179,9 +181,11 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   int marked = marker.id != 0;
   marker_clear(&marker);
   if (marked || ledger->read_only) return find_again(ledger, terms);
+  /* Advice: In Python, connect with `isolation_level=None`. */
   if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
   if (terms->path && !check_path(ledger, terms->path)) return 0;
+  /* Advice: The ledger holds unpublished values. */
   if (!terms->path && is_encrypted(ledger))
     return ledger_fail(ledger,
                        "the database is encrypted, and a ledger is not (choose a folder that "

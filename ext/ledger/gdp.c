@@ -49,6 +49,8 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
   if (after->slack <= tier->slack_limit)
     return ledger_fail_budget(ledger, tier, total_up(payment->rate),
                               total_left(before->rate, tier->rate_limit));
+  /* Advice: Very many numbers, or a tier between two others. Take fewer groups, or the
+     accountant `'rdp'` in a new ledger. */
   return ledger_fail(ledger,
                      "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "
                      "this needs %g, and %g is left (nothing was charged or read)",
@@ -96,6 +98,7 @@ const struct accountant accountant_gdp = {
                "lattice",
     .has_delta = 1,
     .covers_rates = 1,
+    /* Advice: The accountant `'rdp'` counts both. */
     .refusal = "has exact Gaussian accounting, and the release is not Gaussian (nothing was "
                "charged or read)",
     .reserve_slack = reserve_slack,

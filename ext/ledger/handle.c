@@ -17,6 +17,8 @@ int ledger_fail(struct ledger *ledger, const char *format, ...) {
 }
 
 int ledger_fail_damaged(struct ledger *ledger, const char *table) {
+  /* Advice: The file was edited, or the disk failed. [dp_verify](#what-dp_verify-says) tells
+     where. */
   return ledger_fail(ledger, "the privacy ledger '%s' is damaged: %s (restore it from a backup)",
                      ledger->path, table);
 }
@@ -35,6 +37,7 @@ int ledger_fail_sqlite(struct ledger *ledger) {
 
 int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left) {
+  /* Advice: Wait for the next period, or take a smaller `weight`. `dp_plan` shows what fits. */
   return ledger_fail(ledger,
                      "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
                      "rate %g, and %g of %g is left (nothing was charged or read)",

@@ -60,12 +60,15 @@ int lock_take(struct ledger *ledger, int writes) {
   int taken, calls = 0;
   while ((taken = attempt(ledger, name, writes, &error)) == 0 && wait_moment(ledger, calls))
     calls++;
+  /* Advice: The file system cannot lock files (many network drives), is full, or the lock file
+     is a folder. */
   if (taken < 0)
     ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s (%s)", ledger->path, name,
                 error.text,
                 error.failure == LOCK_NO_SPACE  ? "free some space"
                 : error.failure == LOCK_IS_FILE ? "move this file away: it is not a lock"
                                                 : "put it where files can be locked");
+  /* Advice: Another process charges for longer than the waiting time. Try again. */
   if (taken == 0)
     ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
   if (ledger->lock != LOCK_FILE_NONE) {

@@ -32,6 +32,9 @@ static int fail_host(struct ledger *ledger, const char *what) {
 #define MAX_PATH 4096
 
 static int fail_read(struct ledger *ledger, const char *schema, const char *why) {
+  /* Advice: A lock, an interrupt, or an authorizer of the application. In a UTF-16 database,
+     SQLite 3.42 and 3.45 say `database table is locked` until the connection has read a table:
+     run `SELECT count(*) FROM sqlite_master` first. */
   return ledger_fail(ledger, "cannot read the marker dp_ledger_id of '%s': %s (try again)", schema,
                      why);
 }
@@ -150,6 +153,7 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
   int rc = sqlite3_step(statement);
   if ((rc == SQLITE_ROW || rc == SQLITE_DONE) && !has_column(ledger, schema, "id"))
     fail_foreign(ledger, schema, "it is a view");
+  /* Advice: The table `dp_ledger_id` names the ledger of a database, and somebody emptied it. */
   if (rc == SQLITE_DONE)
     ledger_fail(ledger,
                 "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "
@@ -362,6 +366,8 @@ static int each_database(struct ledger *ledger, see_database *see) {
   }
   int rc = sqlite3_finalize(list);
   if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
+  /* Advice: Let the authorizer of the application allow reading `dp_ledger_id` and the schema.
+     */
   return (seen_main && !error_is_set(ledger->error)) ||
          ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
 }

@@ -109,6 +109,8 @@ static int fail_missing(struct ledger *ledger, const char *beside) {
                        "connection (restore the database from a backup with its ledger, or name a "
                        "file in dp_init() next time; only where it is lost for good, DROP TABLE "
                        "dp_ledger_id starts a new budget)");
+  /* Advice: The database was moved or copied alone. Bring its ledger along, under this name
+     ([backup.md](backup.md)). */
   return ledger_fail(ledger, "the privacy ledger '%s' of this database is missing " BRING_BACK,
                      ledger->path, beside);
 }
@@ -162,6 +164,7 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
     return 1; /* the ledger beside the database is open already */
   if (look_into(ledger, beside, marker->id) != SAME_ID) return 0;
   if (at_mark != SAME_ID) return 1;
+  /* Advice: Compare `last_hash` in `dp_certificate()` to see which was charged last. */
   return ledger_fail(ledger,
                      "'%s' and '%s' are copies of one privacy ledger, and this database may be "
                      "charged to one only (keep the one that was charged last, and move the other "
@@ -222,6 +225,9 @@ int ledger_ready(struct ledger *ledger) {
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
   marker_clear(&marker);
   if (found) return marker_check_attached(ledger);
+  /* Advice: Or you have opened another file than you think: SQLite creates an empty database for
+     a mistyped name. A ledger at a path of its own is found with `dp_init('{"path":"…"}')`;
+     `dp_init()` alone would start a second budget. */
   if (!ledger->read_only)
     return ledger_fail(ledger, "no privacy ledger for '%s' (run SELECT dp_init())",
                        database_name(ledger));

@@ -58,6 +58,7 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
 int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy) {
   for (int i = 0; i < policy->count; i++)
     if (policy->list[i].role == POLICY_PROTECTED) return 1;
+  /* Advice: Declare whose rows are whose first ([policy.md](policy.md)). */
   return ledger_fail(ledger, "no table is protected yet: SELECT dp_protect('visit'%s)",
                      ledger->protects == LEDGER_UNITS ? ", 'patient_id'" : "");
 }
@@ -154,6 +155,7 @@ static int check_public(struct ledger *ledger, const struct ledger_policy *polic
 
 static int refuse(struct ledger *ledger, const struct ledger_declaration *stored) {
   char *words = in_words(stored);
+  /* Advice: What was charged was computed for these units. */
   ledger_fail(ledger,
               "table '%s' is %s, and a declaration cannot be loosened or changed (it can only "
               "become stricter: a public table can be protected; before the first charge, "

@@ -50,6 +50,8 @@ void statements_finalize(struct ledger *ledger) {
 
 /* Reports that this connection can only read (L7). */
 static int fail_read_only(struct ledger *ledger) {
+  /* Advice: The database was opened read-only (`mode=ro`, `-readonly`, `immutable=1`, `PRAGMA
+     query_only`). Such a connection stays so until it is closed. */
   return ledger_fail(ledger,
                      "this connection cannot write its database (%s), so it reads what has been "
                      "published and charges, creates or discards nothing (use a connection that "

@@ -266,6 +266,7 @@ static int model_finish(struct request *request, int by_unit, struct error *erro
   if (!going) return 0;
   descent_derive(descent);
   double largest = descent_largest_eta(descent);
+  /* Advice: Scale the features so that `clip` is near 1. */
   if (descent->eta > largest * (1 + 0x1p-50))
     return error_set(error,
                      "eta must be at most 2/(beta + l2), where beta is the smoothness of the "

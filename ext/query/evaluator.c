@@ -74,6 +74,8 @@ static int view_named(const struct evaluator *evaluator, const char *name) {
 }
 
 static int deny(struct evaluator *evaluator, const char *what, const char *name) {
+  /* Advice: Random numbers, counters, functions of the application and tables of other databases
+     may differ between units, or are not known there. */
   if (!evaluator->denied)
     evaluator->denied = sqlite3_mprintf("a question cannot use %s%s%s%s", what, name ? " '" : "",
                                         name ? name : "", name ? "'" : "");
@@ -355,6 +357,7 @@ static int add_missing(struct evaluator *evaluator, const char *name, struct err
   for (int i = 0; i < evaluator->policy->count; i++)
     known_names_add(&known, evaluator->policy->list[i].table);
   const char *nearest = known_names_nearest(&known);
+  /* Advice: Protect it if any row tells something about a person. */
   return error_set(error,
                    "table '%s' is neither protected nor public, so a question cannot read it "
                    "(%s%s%sdeclare it with dp_protect() or dp_public())",
@@ -389,6 +392,7 @@ static int cannot_compile(const struct evaluator *evaluator, const char *message
     for (int j = 0; j < tables->list[i].route.tables[0].count; j++)
       known_names_add(&known, tables->list[i].route.tables[0].columns[j].name);
   const char *nearest = known_names_nearest(&known);
+  /* Advice: Try the query alone. */
   return error_set(error, "cannot compile sql: %s%s%s%s", message,
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
@@ -439,6 +443,7 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
+  /* Advice: Leave the unit's column out. */
   if (columns >= 0 && evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
                      columns, columns > 1 ? "s" : "", names, evaluator->columns);
@@ -592,6 +597,7 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 ** cause drops only this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
+  /* Advice: Please report it. */
   if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
   if (evaluator->exceeded || evaluator->memory.budget.is_exceeded) return EVALUATION_DROPPED;

@@ -106,6 +106,8 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
                      "its new name)");
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);
+  /* Advice: Only ordinary tables can be declared. Afterwards, the owner's questions may read the
+     view. */
   if (type)
     return error_set(error, "'%s' is %s (declare the tables that it reads)", facts->name, type);
   return 1;
@@ -128,6 +130,8 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
                                     0) != SQLITE_OK)
     return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   int known = collation_of(collation);
+  /* Advice: The private connection that evaluates questions does not know collations of
+     applications. */
   if (known < 0)
     return error_set(
         error,
@@ -289,6 +293,7 @@ static int add_table(struct route *route, sqlite3 *db, const struct ledger_polic
   struct table_facts *facts = &route->tables[route->count++];
   int going = table_facts_read(facts, db, declaration->table, error);
   if (!going) return 0;
+  /* Advice: Add a UNIQUE index to the parent, or copy the unit's column into the child. */
   if (route->count > 1 && facts->unique < 0)
     return error_set(error,
                      "table '%s' has no key that one column of '%s' can refer to (a primary key "
@@ -301,6 +306,8 @@ static int add_table(struct route *route, sqlite3 *db, const struct ledger_polic
                      "the table again: dp_protect('%s', 'its new name'%s))",
                      facts->name, declaration->unit_column, facts->name,
                      declaration->parent ? ", 'its parent'" : "");
+  /* Advice: A computation that fails for one person's row would show something about that
+     person. */
   if (column >= 0 && facts->columns[column].is_virtual)
     return error_set(error,
                      "column '%s' of table '%s' is generated when it is read (make it STORED)",

@@ -166,6 +166,7 @@ static int is_one_loop(struct question *question) {
 }
 
 static int cannot_count(const char *after, struct error *error) {
+  /* Advice: better-sqlite3 is such a build. Ask other questions in another host. */
   return error_set(error,
                    "this SQLite was built without progress callbacks, so only a question that is "
                    "one loop over one table can be evaluated (such as SELECT x FROM visit)%s",
@@ -192,6 +193,8 @@ static int check_attributes(const struct question *question, const struct progra
     const char *column = evaluator_column_name(question->evaluator, i);
     const char *attribute = programme_attribute(programme, i);
     if (!column) return error_set_memory(error);
+    /* Advice: Swapped columns would silently count nothing, so each column has the name of its
+       attribute. */
     if (sqlite3_stricmp(column, attribute) != 0)
       return error_set(error,
                        "column %d of the question is '%s', attribute %d of keys is '%s' (give both "
@@ -518,6 +521,7 @@ int question_run(struct question *question, const struct question_limits *limits
   int done = run_all(question, opener, rows, error);
   if (!time_limit_end(&time)) return done;
   error_clear(error);
+  /* Advice: The option `seconds` of the question or of its grant. */
   return error_set(error, "the question took longer than its limit of %g seconds%s",
                    limits->seconds, opener->after);
 }

@@ -65,6 +65,7 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
 static int finish_range(struct request *request, struct error *error) {
   if (!request_takes(request, P_LO)) return 1;
   int has_lo = is_given(request->lo), has_hi = is_given(request->hi);
+  /* Advice: Bounds are public and yours to choose ([choosing.md](choosing.md)). */
   if (!has_lo && !has_hi) return error_set(error, "lo and hi are missing (the public range of x)");
   if (!has_lo || !has_hi)
     return error_set(error, "%s is missing (lo and hi are the public range of x)",
@@ -169,6 +170,7 @@ static int finish_ou(struct request *request, struct error *error) {
   if (is_given(request->t) && !has_theta)
     return error_set(error,
                      "t is a time of the process that theta and rho describe (they are missing)");
+  /* Advice: [The `ou_` kinds](aggregates.md) */
   if (is_given(request->t) && !aggregate->family->is_linear)
     return error_set(
         error, "t is for counts and sums: the noise of other statistics, and with it the time "

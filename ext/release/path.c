@@ -99,6 +99,8 @@ static int ends_in_time(const struct publication *publication) {
   }
   if (ledger_budget_ends(ledger, rate, dated ? day : 0, &tier, &end)) {
     if (dated) {
+      /* Advice: A person who comes in the next period must not be in a series that this period's
+         budget does not pay for. */
       error_set(ledger_error(ledger),
                 "'%s' ends on %s, but the budget of tier '%s' ends on %s (let the series end with "
                 "the budget, and declare another one for the next)",
@@ -128,6 +130,7 @@ static int charge(struct publication *publication, uint64_t clock) {
                      "the noise at tier '%s' would shrink the value to nothing but its centre "
                      "(give a larger radius, or rho)",
                      tier);
+  /* Advice: Mostly, the keys of a reference table are better. */
   if (publication->definition.release.max_groups && !(cost.delta > 0))
     return error_set(ledger_error(ledger),
                      "tier '%s' has no delta_keys for selecting keys privately (list public "
@@ -247,6 +250,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
+    /* Advice: Early after boot, or in a sandbox that forbids randomness. */
     if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
@@ -308,6 +312,7 @@ static int plan_between(struct publication *publication, const struct ledger_poi
         "of its path (make a release of its own)",
         tier, release->name);
   }
+  /* Advice: Create all tiers before the first release. */
   if (!gap->clock || gap->clock > gap->outer || gap->outer - gap->clock < noise->least_between)
     return error_set(ledger_error(ledger),
                      "tier '%s' has a rate %g too near that of a tier beside it for a point of "
@@ -455,6 +460,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      "release '%s' is a series and cannot be refined (declare a series of its own "
                      "at tier '%s')",
                      name, tier);
+  /* Advice: Release first at the innermost tier that will ever need the figure. */
   if (publication->definition.release.max_groups)
     return error_set(ledger_error(ledger),
                      "release '%s' has private keys and cannot be refined (make a release of its "
@@ -466,6 +472,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      "at tier '%s')",
                      name, publication->definition.mechanism->noise->name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
+  /* Advice: `dp_diffuse` goes outward only. */
   return error_set(ledger_error(ledger),
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
                    "data and the option \"refine\":true, to pay the difference)",

@@ -33,11 +33,14 @@ static int out_of_memory(struct ledger *ledger) {
 static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
+  /* Advice: Another connection is working on it, or a process died. A batch finishes it when it
+     runs again. */
   if (strcmp(release->state, "charged") == 0)
     return error_set(ledger_error(ledger),
                      "release '%s' is not finished (wait until its statement has ended, or free "
                      "the name with dp_discard('%s'))",
                      release->name, release->name);
+  /* Advice: Then ask again, and pay again. */
   if (strcmp(release->state, "failed") == 0)
     return error_set(ledger_error(ledger),
                      "release '%s' failed and its charge stays (free the name with "
@@ -84,6 +87,7 @@ static int check_rate(struct publication *publication) {
   const struct position *position = &publication->position;
   double rate = publication->definition.release.weight * position->tiers[position->at].rate;
   double most = mechanism_most_rate(publication->definition.mechanism);
+  /* Advice: The rate of the tier times `weight` is too small or too large for this noise. */
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          error_set(ledger_error(publication->session->ledger),
                    "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
@@ -212,6 +216,8 @@ static int same_text(const char *one, const char *other) {
 static int same_query(struct publication *publication, const struct request *request) {
   const struct ledger_release *release = &publication->definition.release;
   if (!request->sql && !request->statement) return 1;
+  /* Advice: The error shows what the name stands for. Take a new name, or `dp_discard` the old
+     one (its charge stays). */
   return (same_text(release->sql, request->sql) &&
           same_text(release->statement, request->statement)) ||
          error_set(ledger_error(publication->session->ledger),
