@@ -1,5 +1,5 @@
 """Keeps sql/papers.md and sql/errata.md correct: every example is run and compared with the output printed under it, and every
-function of the papers has a section."""
+function of the papers is described."""
 
 import pathlib
 import re
@@ -52,16 +52,21 @@ def test_examples(page):
         assert run(db, statement) == printed, statement
 
 
+def described():
+    """Returns (name, arguments) for each function that the page describes: in the first cell of a row, or at the start of a line."""
+    return re.findall(r"^(?:\| )?`(dp_\w+)\(([^`]*)\)`", (SQL / "papers.md").read_text(), re.M)
+
+
 def test_every_function_is_described():
-    headings = re.findall(r"^### (dp_\w+)", (SQL / "papers.md").read_text(), re.M)
-    assert len(headings) == len(set(headings))
-    assert set(headings) == pure_functions()
+    names = [name for name, _ in described()]
+    assert len(names) == len(set(names))
+    assert set(names) == pure_functions()
 
 
-def test_headings_name_the_arguments():
-    """SQLite has each function with the number of arguments in its heading, with and without the optional arguments."""
+def test_rows_name_the_arguments():
+    """SQLite has each function with the number of arguments on the page, with and without the optional arguments."""
     known = {(name, count) for name, count in connect().execute("SELECT name, narg FROM pragma_function_list")}
-    for name, arguments in re.findall(r"^### (dp_\w+)\((.*)\)", (SQL / "papers.md").read_text(), re.M):
+    for name, arguments in described():
         if name == "dp_amplify":
             continue
         required, _, optional = arguments.partition("[")
@@ -75,8 +80,8 @@ def test_headings_name_the_arguments():
 
 
 def items():
-    """Returns the rows of the table in sql/papers.md: (item, statement, function or mechanism, tests, errata)."""
-    page = (SQL / "papers.md").read_text().split("\n## ")[1]
+    """Returns the rows of the table in ext/papers/README.md: (item, statement, function or mechanism, tests, errata)."""
+    page = (SQL.parent / "ext" / "papers" / "README.md").read_text().split("\n## ")[1]
     assert page.startswith("Every item of both papers")
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
     assert rows[0] == ["item", "what it says", "function or mechanism", "test", "errata"]
@@ -133,9 +138,9 @@ def test_a_row_names_what_exists(row):
         assert any(kind in text for text in [*texts.values(), *helpers]), kind
     numbers = re.findall(r"E\d+", errata)
     assert errata == ", ".join(numbers)
-    described = (SQL / "errata.md").read_text()
+    errors = (SQL / "errata.md").read_text()
     for number in numbers:
-        assert f"**{number}. {item[:3]}" in described, number
+        assert f"**{number}. {item[:3]}" in errors, number
     for figure in re.findall(r"`(\w+)\.svg`", mechanism):
         assert f'"{figure}"' in (SQL.parent / "bench" / "figures.py").read_text()
 
