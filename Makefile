@@ -178,13 +178,14 @@ demo: $(BUILD)/diffuse.so $(BUILD)/star.db
 # A unit test links only the rooms (folders of ext/) that it tests, and never SQLite. So math/ and
 # noise/ cannot depend on SQLite. The rooms are linked as an archive. If a test itself defines all
 # functions of a file, such as a source of random bytes that fails, the linker leaves out that file.
-UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+UNITS := $(patsubst test_%.c,$(BUILD)/unit/%,$(notdir $(wildcard tests/*/test_*.c)))
+vpath test_%.c $(sort $(dir $(wildcard tests/*/test_*.c)))
 
 unit: $(UNITS)
-$(BUILD)/unit/%: tests/unit/test_%.c $(wildcard tests/unit/*.h) $(BUILD)/rooms.a
+$(BUILD)/unit/%: test_%.c $(wildcard tests/helpers/*.h) $(BUILD)/rooms.a
 	@mkdir -p $(@D)
 	@echo CC $<
-	@$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
+	@$(CC) $(CPPFLAGS) -Itests/helpers $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
 	  $(BUILD)/rooms.a $(STATIC) -lm
 $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
@@ -203,8 +204,8 @@ test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 # without. 100 take ten minutes.
 QUESTION_SEEDS ?= 100
 check-questions: all fixed
-	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/sql/test_direct_questions.py \
-	  tests/sql/test_loop_proof.py
+	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/query/test_direct_questions.py \
+	  tests/query/test_loop_proof.py
 
 # Runs the tests of `make test` with other versions of SQLite instead of the system's, one after the other: 3.34.0, 3.36.0, 3.38.0,
 # 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's libsqlite3, as
@@ -270,7 +271,7 @@ coverage:
 	-BUILD=build/coverage DIFFUSE_FAULTS=20 $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) \
 	  -m 'not plain' tests
 	-BUILD=build/coverage PATH=$(CURDIR)/build/coverage/bin:$$PATH $(PYTHON) -m pytest -q -p no:cacheprovider \
-	  tests/sql/test_curves.py tests/sql/test_build.py
+	  tests/ledger/test_curves.py tests/test_build.py
 	$(PYTHON) tests/coverage.py build/coverage
 
 # Runs the demo and a story of every function and of many errors under valgrind, which fails on a

@@ -18,6 +18,8 @@ import textwrap
 
 import pytest
 
+HELPERS = pathlib.Path(__file__).parent / "helpers"
+
 EXTENSION = str((pathlib.Path(os.environ.get("BUILD", "build")) / "diffuse").resolve())
 
 PATIENCE = 600  # seconds; a process that runs longer than this has hung, even on a busy machine
@@ -229,9 +231,9 @@ def start(code, *arguments, **options):
 
 
 def library(folder, source):
-    """Compiles a library for LD_PRELOAD, from a file of tests/sql."""
+    """Compiles a library for LD_PRELOAD, from a file of tests/helpers."""
     path = folder / "library.so"
-    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, pathlib.Path(__file__).parent / "sql" / source, "-ldl"],
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, HELPERS / source, "-ldl"],
                    check=True)
     return str(path)
 

@@ -129,7 +129,7 @@ def unused_includes(build, folders=("ext", "tests", "bench")):
     (A file may need a header for the members of a struct that the file does not name.) The header of a C file itself and
     included C files always count as used."""
     found = []
-    search = [pathlib.Path("ext"), pathlib.Path(build), pathlib.Path("tests/unit")]
+    search = [pathlib.Path("ext"), pathlib.Path(build), pathlib.Path("tests/helpers")]
     for path in sorted(p for folder in folders for p in pathlib.Path(folder).rglob("*.[ch]")):
         text = path.read_text()
         words = set(re.findall(r"\w+", code_of(text)))

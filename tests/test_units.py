@@ -9,7 +9,7 @@ import pytest
 pytestmark = [pytest.mark.own, pytest.mark.alarm(1e-8)]
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-SOURCES = sorted(pathlib.Path(__file__).parent.glob("unit/test_*.c"))
+SOURCES = sorted(pathlib.Path(__file__).parent.glob("*/test_*.c"))
 
 
 def tap_names(source):

@@ -1,4 +1,4 @@
-/* domain.c: see domain.h. */
+/* domain.c: see domain.h. Tests: tests/functions/test_errors.py */
 #include "base/domain.h"
 
 #include <math.h>

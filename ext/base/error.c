@@ -1,4 +1,4 @@
-/* error.c: see error.h. */
+/* error.c: see error.h. Tests: tests/functions/test_errors.py */
 #include "base/error.h"
 
 #include <sqlite3ext.h>

@@ -1,4 +1,4 @@
-/* figure.c: see figure.h. */
+/* figure.c: see figure.h. Tests: tests/ledger/test_display.py */
 #include "base/figure.h"
 
 #include <limits.h>

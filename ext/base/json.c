@@ -1,4 +1,4 @@
-/* json.c: see json.h. */
+/* json.c: see json.h. Tests: tests/functions/test_errors.py, tests/functions/test_options.py */
 #include "base/json.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* known_names.c: see known_names.h. */
+/* known_names.c: see known_names.h. Tests: tests/base/test_known_names.py */
 #include "base/known_names.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* memory.c: see memory.h. */
+/* memory.c: see memory.h. Tests: tests/faults/test_injection.py, tests/faults/test_calls.py */
 #include "base/memory.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* number.c: see number.h. */
+/* number.c: see number.h. Tests: tests/base/test_number.c */
 #include "base/number.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* row_table.c: see row_table.h. */
+/* row_table.c: see row_table.h. Tests: tests/faults/test_calls.py */
 #include "base/row_table.h"
 
 #include <string.h>

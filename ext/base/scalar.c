@@ -1,4 +1,7 @@
-/* scalar.c: see scalar.h. */
+/*
+** scalar.c: see scalar.h.
+** Tests: tests/sums/test_vectors_input.py, tests/functions/test_errors.py
+*/
 #include "base/scalar.h"
 
 #include <stdarg.h>

@@ -1,4 +1,7 @@
-/* sql_text.c: see sql_text.h. */
+/*
+** sql_text.c: see sql_text.h.
+** Tests: tests/query/test_asked.py, tests/query/test_random_comparisons.py
+*/
 #include "base/sql_text.h"
 
 #include <ctype.h>

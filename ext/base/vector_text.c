@@ -4,6 +4,7 @@
 ** The parser of JSON numbers ignores the locale and allocates no memory. The parser uses at least
 ** the first 19 significant digits of a number. The error of the result is at most a few units in
 ** the last place.
+** Tests: tests/sums/test_vectors_input.py
 */
 #include "base/vector_text.h"
 

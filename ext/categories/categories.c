@@ -1,4 +1,4 @@
-/* categories.c: see categories.h. */
+/* categories.c: see categories.h. Tests: tests/categories/test_symbols.py */
 #include "categories/categories.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* divergences.c: see divergences.h. */
+/*
+** divergences.c: see divergences.h.
+** Tests: tests/math/test_mechanisms_accuracy.py, tests/categories/test_long_kernels.py
+*/
 #include "categories/divergences.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* markov_kernel.c: see markov_kernel.h. */
+/*
+** markov_kernel.c: see markov_kernel.h.
+** Tests: tests/papers/test_papers_kernels.py, tests/categories/test_responses.py
+*/
 #include "categories/markov_kernel.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* mechanisms.c: see mechanisms.h. */
+/*
+** mechanisms.c: see mechanisms.h.
+** Tests: tests/categories/test_symbols.py, tests/categories/test_responses.py
+*/
 #include "categories/mechanisms.h"
 
 #include <assert.h>

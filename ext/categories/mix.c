@@ -1,4 +1,4 @@
-/* mix.c: see mix.h. */
+/* mix.c: see mix.h. Tests: tests/categories/test_symbols.py, tests/categories/test_coarsening.py */
 #include "categories/mix.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* response_estimates.c: see response_estimates.h. */
+/* response_estimates.c: see response_estimates.h. Tests: tests/categories/test_responses.py */
 #include "categories/response_estimates.h"
 
 #include <math.h>

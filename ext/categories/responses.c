@@ -1,4 +1,4 @@
-/* responses.c: see responses.h. */
+/* responses.c: see responses.h. Tests: tests/categories/test_responses.py */
 #include "categories/responses.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* room.c: see room.h. The kinds and their options. */
+/* room.c: see room.h. The kinds and their options. Tests: tests/functions/test_options.py */
 #include "categories/room.h"
 
 #include "categories/categories.h"

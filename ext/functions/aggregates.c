@@ -12,6 +12,7 @@
 **   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. xFinal
 **       therefore draws, but stores nothing until the statement has ended without an error
 **       (statement_guard.h).
+** Tests: tests/functions/test_aggregate_form.py
 */
 #include "release/kinds.h"
 

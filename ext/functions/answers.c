@@ -7,6 +7,7 @@
 **   W2  The options must name the release. If a query plan reads the rows twice, the second read
 **       then gets the stored values of the first.
 **   W3  The table is DIRECTONLY, so no view or trigger can spend a budget.
+** Tests: tests/functions/test_answer.py
 */
 #include "functions/functions.h"
 #include "functions/releases.h"

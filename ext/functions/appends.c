@@ -1,6 +1,7 @@
 /*
 ** appends.c: dp_append(), which publishes the next periods of a series, and dp_span(), which reads
-** the figures of any span of a series. Tests: tests/sql/test_series_*.py
+** the figures of any span of a series.
+** Tests: tests/release/test_series_figures.py
 */
 #include <string.h>
 

@@ -11,6 +11,7 @@
 **       never runs a failed release again, and the answer of a failed release is null.
 **   B4  Several processes may run the same batch. The first process that finishes a release stores
 **       its values, and the other processes answer with the stored values.
+** Tests: tests/functions/test_batch.py
 */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* batch_element.c: see batch_element.h. */
+/* batch_element.c: see batch_element.h. Tests: tests/functions/test_batch.py */
 #include "functions/batch_element.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* batch_items.c: see batch_items.h. */
+/* batch_items.c: see batch_items.h. Tests: tests/functions/test_batch.py */
 #include "functions/batch_items.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
 ** clippings.c: dp_clipping(), which says what share of the units was clipped in a release, and a
 ** table with these shares for dp_report().
+** Tests: tests/release/test_clipping.py
 */
 #include "functions/clippings.h"
 

@@ -1,6 +1,7 @@
 /*
 ** columns.c: dp_column, a read-only table of the columns of all declared tables. The members of a
 ** tier need it to write questions, because a guarded connection does not have protected tables.
+** Tests: tests/functions/test_statement_mistakes.py
 */
 #include "base/row_table.h"
 #include "functions/functions.h"

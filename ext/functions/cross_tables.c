@@ -1,6 +1,7 @@
 /*
 ** cross_tables.c: dp_table(release, tier [, attribute, ...]), which reads one of the cross tables
-** of a release in the order of its keys. Tests: tests/sql/test_cross_tables.py
+** of a release in the order of its keys.
+** Tests: tests/mechanism/test_cross_tables.py
 */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* fixed_arguments.c: see fixed_arguments.h. */
+/*
+** fixed_arguments.c: see fixed_arguments.h.
+** Tests: tests/query/test_loop_proof.py, tests/functions/test_aggregate_form.py
+*/
 #include "functions/fixed_arguments.h"
 
 #include <string.h>

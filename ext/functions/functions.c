@@ -1,4 +1,4 @@
-/* functions.c: see functions.h. */
+/* functions.c: see functions.h. Tests: tests/functions/test_errors.py */
 #include "functions/functions.h"
 
 #include "functions/host.h"

@@ -1,6 +1,7 @@
 /*
 ** guards.c: dp_guard(), which hands a connection to the members of one tier, and dp_grant(), which
 ** sets aside a part of a budget for their questions.
+** Tests: tests/functions/test_guard.py
 */
 #include <math.h>
 #include <string.h>

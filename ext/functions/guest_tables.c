@@ -3,6 +3,7 @@
 ** extension, and SQLite's json_each and json_tree. dp_guard() removes all virtual tables from the
 ** connection (tier_guard.c), and SQLite has no function to register its own tables again. These two
 ** tables therefore read those of a private connection in memory.
+** Tests: tests/functions/test_guard.py, tests/functions/test_guard_secrecy.py
 */
 #include <string.h>
 

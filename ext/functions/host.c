@@ -1,4 +1,4 @@
-/* host.c: see host.h. */
+/* host.c: see host.h. Tests: tests/functions/test_statement_end.py */
 #include "functions/host.h"
 
 #include "functions/tier_guard.h"

@@ -1,4 +1,7 @@
-/* options.c: see options.h. */
+/*
+** options.c: see options.h.
+** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py
+*/
 #include "functions/options.h"
 
 #include <math.h>

@@ -21,6 +21,7 @@
 **       ledger of a shard protects rows, each row is a unit and therefore in one shard.
 **   P6  A state contains the text of the question and the names and roles of the tables that the
 **       question read. The tables must have the same roles in the ledger of dp_merge().
+** Tests: tests/functions/test_partial.py
 */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* plan_mechanisms.c: see plan_mechanisms.h. */
+/* plan_mechanisms.c: see plan_mechanisms.h. Tests: tests/functions/test_mechanism_choice.py */
 #include "functions/plan_mechanisms.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* plan_summary.c: see plan_summary.h. */
+/* plan_summary.c: see plan_summary.h. Tests: tests/functions/test_plan.py */
 #include "functions/plan_summary.h"
 
 #include <math.h>

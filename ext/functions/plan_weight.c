@@ -1,4 +1,4 @@
-/* plan_weight.c: see plan_weight.h. */
+/* plan_weight.c: see plan_weight.h. Tests: tests/functions/test_plan_values.py */
 #include "functions/plan_weight.h"
 
 #include <math.h>

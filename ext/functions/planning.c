@@ -13,6 +13,7 @@
 ** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
 ** There is one exception: if epsilon is tiny compared with sqrt(2 rate), epsilon is accurate only
 ** up to a relative change of 2e-15 in delta (gaussian.h).
+** Tests: tests/functions/test_planning.py
 */
 #include "functions/functions.h"
 

@@ -5,6 +5,7 @@
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
 ** release, reads the effects, and rolls the transaction back. A plan and the release itself
 ** therefore get the same charge and the same noise.
+** Tests: tests/functions/test_plan.py
 */
 #include <limits.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 ** policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
 ** tables, dp_undeclare(), which takes a declaration back, and dp_policy_plan, which lists the
 ** declarations that follow from foreign keys.
+** Tests: tests/ledger/test_policy.py
 */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* public_plans.c: see public_plans.h. */
+/* public_plans.c: see public_plans.h. Tests: tests/functions/test_plan.py */
 #include "functions/public_plans.h"
 
 #include <stdlib.h>

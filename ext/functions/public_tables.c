@@ -1,4 +1,4 @@
-/* public_tables.c: see public_tables.h. */
+/* public_tables.c: see public_tables.h. Tests: tests/functions/test_public_tables.py */
 #include "functions/public_tables.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 ** dp_release() checks all parameters before it reads the first row. If the ledger has stored the
 ** release already, dp_release() returns the stored values and does not run the query. A query
 ** without rows is valid. An error or interrupt leaves the release 'failed'.
+** Tests: tests/functions/test_aggregate_form.py, tests/release/test_refine.py
 */
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /*
 ** reporting.c: dp_export() and dp_report(), which write out what the members of one tier may see.
+** Tests: tests/report/test_report.py
 */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* statement_guard.c: see statement_guard.h. */
+/* statement_guard.c: see statement_guard.h. Tests: tests/functions/test_statement_end.py */
 #include "functions/statement_guard.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 **   T1 All rows are copied when the reading begins (V1 in row_table.h). Otherwise
 **       SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it writes.
 **   T2 The tables are not DIRECTONLY, so that stored views may read the ledger.
+** Tests: tests/ledger/test_files.py, tests/report/test_export.py
 */
 #include "base/row_table.h"
 #include "functions/functions.h"

@@ -1,4 +1,4 @@
-/* tier_guard.c: see tier_guard.h. */
+/* tier_guard.c: see tier_guard.h. Tests: tests/functions/test_guard.py */
 #include "functions/tier_guard.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* value_table.c: see value_table.h. Tests: tests/sql/test_cross_tables.py, test_answer.py */
+/*
+** value_table.c: see value_table.h.
+** Tests: tests/functions/test_answer.py, tests/mechanism/test_cross_tables.py
+*/
 #include "functions/value_table.h"
 
 #include "functions/host.h"

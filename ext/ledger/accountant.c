@@ -1,5 +1,6 @@
 /*
 ** accountant.c: the table of accountants.
+** Tests: tests/ledger/test_filters.py
 */
 #include "ledger/accountant.h"
 

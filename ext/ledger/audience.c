@@ -27,6 +27,7 @@
 ** and dp_rdp show the same fact. Rounding these columns would not hide the fact, because the values
 ** show it. If each tier had a lattice of its own, the fact would be hidden. But all points of a
 ** release are on one lattice.
+** Tests: tests/functions/test_guard.py, tests/report/test_export.py
 */
 #include "ledger/audience.h"
 

@@ -1,4 +1,7 @@
-/* budget.c: reads and writes dp_budget and dp_order, the running totals of the tiers' payments. */
+/*
+** budget.c: reads and writes dp_budget and dp_order, the running totals of the tiers' payments.
+** Tests: tests/ledger/test_filters.py
+*/
 #include "ledger/budget.h"
 
 #include <math.h>

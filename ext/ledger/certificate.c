@@ -2,6 +2,7 @@
 ** certificate.c: the ledger as one JSON document for an auditor, with the theorem behind each
 ** figure. The certificate contains published facts, and the totals of the budgets, which are
 ** confidential.
+** Tests: tests/ledger/test_certificate.py
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"

@@ -7,6 +7,7 @@
 ** diffuse opened a second connection to the host's own file, the two connections would deadlock in
 ** rollback-journal mode. The journal mode of the ledger is TRUNCATE. In WAL mode a ledger would
 ** lose charges when a process forks, or when somebody copies the main file without the WAL.
+** Tests: tests/ledger/test_files.py, tests/ledger/test_syncs.py
 */
 #include "ledger/connection.h"
 

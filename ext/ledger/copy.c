@@ -1,6 +1,7 @@
 /*
 ** copy.c: makes a copy of the ledger in memory for long computations. While the copy is in use,
 ** other connections can write the ledger. Changes to the copy are lost when the copy is closed.
+** Tests: tests/ledger/test_moves.py
 */
 #include "ledger/connection.h"
 #include "ledger/display.h"

@@ -1,4 +1,7 @@
-/* create.c: creates a ledger and writes the marker, or finds an existing ledger (dp_init()). */
+/*
+** create.c: creates a ledger and writes the marker, or finds an existing ledger (dp_init()).
+** Tests: tests/ledger/test_ledger.py
+*/
 #include <string.h>
 
 #include "ledger/connection.h"

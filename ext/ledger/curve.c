@@ -2,6 +2,7 @@
 ** curve.c: reads, writes and adds RDP curves. The ledger stores a curve as a blob of 115
 ** little-endian doubles: the values at the 114 stored orders, followed by the value at the filter
 ** order.
+** Tests: tests/ledger/test_curves.py
 */
 #include "ledger/curve.h"
 

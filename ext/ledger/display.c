@@ -2,6 +2,7 @@
 ** display.c: defines SQL functions on private connections. display() and figure() are columns of
 ** dp_value: a published value in the form in which people read it, and words about the value.
 ** exact() writes a number with all its digits.
+** Tests: tests/ledger/test_display.py
 */
 #include "ledger/display.h"
 

@@ -1,5 +1,6 @@
 /*
 ** exposure.c: computes the exposure of a set of tiers from the publications that their members see.
+** Tests: tests/ledger/test_exposure.py
 */
 #include <math.h>
 #include <string.h>

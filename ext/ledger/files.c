@@ -1,4 +1,7 @@
-/* files.c: recognises the files of a database, which can never be a ledger. */
+/*
+** files.c: recognises the files of a database, which can never be a ledger.
+** Tests: tests/ledger/test_files.py
+*/
 #include "ledger/files.h"
 
 #include <sqlite3ext.h>

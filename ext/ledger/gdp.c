@@ -5,6 +5,7 @@
 ** The noise is a discrete Gaussian. Its total variation distance from a rounded continuous Gaussian
 ** is at most `slack`. For this difference, the accountant sets aside the amount (1 + e^epsilon)
 ** slack out of delta.
+** Tests: tests/ledger/test_filters.py
 */
 #include <math.h>
 

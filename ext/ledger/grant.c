@@ -41,6 +41,7 @@
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question that a grant pays for never finds a release of somebody else.
+** Tests: tests/ledger/test_grants.py
 */
 #include "ledger/grant.h"
 

@@ -1,4 +1,4 @@
-/* handle.c: see handle.h. */
+/* handle.c: see handle.h. Tests: tests/ledger/test_ledger.py */
 #include "ledger/handle.h"
 
 #include <stdarg.h>

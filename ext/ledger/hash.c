@@ -1,6 +1,7 @@
 /*
 ** hash.c: SHA-256 of lines and rows. The code first collects the bytes in a buffer, because most
 ** columns are short and there are many of them.
+** Tests: tests/ledger/test_edits.py
 */
 #include "ledger/hash.h"
 

@@ -6,6 +6,7 @@
 ** connection: the probe. An interrupt or the host's progress handler ends the probe with an error.
 ** sqlite3_is_interrupted() is not enough, because it exists only since SQLite 3.41 and does not
 ** cover progress handlers.
+** Tests: tests/ledger/test_concurrency.py
 */
 #include "ledger/interrupt.h"
 

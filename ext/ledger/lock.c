@@ -8,6 +8,7 @@
 ** (os/lock_file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as
 ** writers. Without this lock, a reader that does not see the locks of a running transaction would
 ** roll back the journal of this transaction.
+** Tests: tests/ledger/test_locks.py, tests/ledger/test_libraries.py
 */
 #include "ledger/lock.h"
 

@@ -7,6 +7,7 @@
 ** may come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker
 ** can also fail because of the host, for example because of its authorizer. The error for such a
 ** failure never calls the marker damaged and never advises the user to drop the marker.
+** Tests: tests/ledger/test_moves.py, tests/ledger/test_ledger.py
 */
 #include "ledger/marker.h"
 

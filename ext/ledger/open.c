@@ -1,6 +1,7 @@
 /*
 ** open.c: finds and opens the ledger of a database. The ledger is at the path in the marker, or
 ** beside the database.
+** Tests: tests/ledger/test_files.py, tests/ledger/test_concurrency.py
 */
 #include "ledger/open.h"
 

@@ -11,6 +11,7 @@
 ** of the payments stays within the tier's limit. Over k periods the sum of the payments is
 ** therefore at most k times the limit. The k budgets together therefore act as one filter with k
 ** times the limit (accountant.h: composed).
+** Tests: tests/ledger/test_periods.py
 */
 #include "ledger/period.h"
 

@@ -3,6 +3,7 @@
 **
 ** The ledger seals these rows together with its terms and tiers (SEAL_TERMS). The ledger therefore
 ** notices an edit of the file before a question relies on the rows.
+** Tests: tests/ledger/test_policy.py
 */
 #include "ledger/policy.h"
 

@@ -2,6 +2,7 @@
 ** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. This
 ** accountant covers releases whose RDP curve is finite at order infinity. The value of the curve at
 ** order infinity is the epsilon.
+** Tests: tests/ledger/test_pure.py
 */
 #include <math.h>
 

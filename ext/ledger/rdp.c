@@ -4,6 +4,7 @@
 ** release is a rate and not a curve. This accountant covers every release.
 **
 ** A release whose cost is an RDP curve counts as the rate that has the same RDP at this order.
+** Tests: tests/ledger/test_filters.py, tests/ledger/test_curves.py
 */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* releases_left.c: see releases_left.h. */
+/* releases_left.c: see releases_left.h. Tests: tests/functions/test_plan_values.py */
 #include "ledger/releases_left.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* reserves.c: see reserves.h. grant.c explains why the filters stay valid. */
+/*
+** reserves.c: see reserves.h. grant.c explains why the filters stay valid.
+** Tests: tests/ledger/test_grants.py
+*/
 #include "ledger/reserves.h"
 
 #include <math.h>

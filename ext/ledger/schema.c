@@ -1,6 +1,7 @@
 /*
 ** schema.c: the tables of sql/ledger.sql. This file creates them, and compares an open ledger with
 ** them: its format number, and the text of every object.
+** Tests: tests/ledger/test_columns.py, tests/ledger/test_ledger.py
 */
 #include "ledger/schema.h"
 

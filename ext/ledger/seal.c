@@ -9,6 +9,7 @@
 ** (statements.h), and ledger_commit() seals the changed subjects. Before a release is published,
 ** the ledger compares its rows with its last seal. dp_verify() compares all subjects with their
 ** seals. sql/ledger.sql defines the digests.
+** Tests: tests/ledger/test_edits.py
 */
 #include "ledger/seal.h"
 

@@ -1,6 +1,7 @@
 /*
 ** series_store.c: what the ledger keeps of a series: the periods that have been appended, the exact
 ** sums and the book of allowances.
+** Tests: tests/release/test_series_crash.py, tests/release/test_series_secrets.py
 */
 #include "ledger/statements.h"
 

@@ -4,6 +4,7 @@
 ** Every charge at a tier follows from a publication at this tier or outside it, or from a release
 ** that failed there. The members of the tier can see the spent budget at any time, so they may also
 ** know the days of the charges.
+** Tests: tests/ledger/test_periods.py, tests/report/test_report.py
 */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* statements.c: see statements.h. */
+/*
+** statements.c: see statements.h.
+** Tests: tests/ledger/test_columns.py, tests/ledger/test_ledger.py
+*/
 #include "ledger/statements.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* store.c: reads and writes the rows of releases, paths, publications and values. */
+/*
+** store.c: reads and writes the rows of releases, paths, publications and values.
+** Tests: tests/ledger/test_crash.py
+*/
 #include <math.h>
 #include <string.h>
 

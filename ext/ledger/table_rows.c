@@ -1,6 +1,7 @@
 /*
 ** table_rows.c: makes descriptions of the tables from the lists of columns.h. The functions here
 ** use these descriptions to make the texts of statements, to bind and read rows, and to hash rows.
+** Tests: tests/ledger/test_edits.py
 */
 #include "ledger/table_rows.h"
 

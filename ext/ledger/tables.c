@@ -1,4 +1,7 @@
-/* tables.c: reads the tables that the host may see (visible_tables.c). */
+/*
+** tables.c: reads the tables that the host may see (visible_tables.c).
+** Tests: tests/ledger/test_ledger.py
+*/
 #include <string.h>
 
 #include "ledger/audience.h"

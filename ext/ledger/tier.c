@@ -1,4 +1,4 @@
-/* tier.c: creates and drops tiers (dp_tier). */
+/* tier.c: creates and drops tiers (dp_tier). Tests: tests/ledger/test_tiers.py */
 #include <string.h>
 
 #include "ledger/accountant.h"

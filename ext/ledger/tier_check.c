@@ -19,6 +19,7 @@
 ** If the periods of two tiers differ, several budgets of the outer tier can fall into one period of
 ** the inner tier. The inner budget must be enough for all of them (period_overlaps). The code
 ** checks this for the tiers outside and inside a new tier.
+** Tests: tests/ledger/test_tiers.py
 */
 #include "ledger/tier_check.h"
 

@@ -1,4 +1,7 @@
-/* tiers.c: reads tiers (dp_tier). tier.c creates and drops them. */
+/*
+** tiers.c: reads tiers (dp_tier). tier.c creates and drops them.
+** Tests: tests/ledger/test_tiers.py
+*/
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* touched.c: see touched.h. */
+/* touched.c: see touched.h. Tests: tests/ledger/test_edits.py */
 #include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3

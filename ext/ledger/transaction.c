@@ -1,6 +1,7 @@
 /*
 ** transaction.c: begins and ends transactions on the private connection. A transaction holds the
 ** lock and sets the rounding mode.
+** Tests: tests/attacks/test_rollback.py, tests/ledger/test_crash.py
 */
 #include <assert.h>
 #include <fenv.h>

@@ -1,6 +1,7 @@
 /*
 ** verify_seals.c: the last part of dp_verify(). It checks the chain of seals, compares all rows
 ** with their seals, and finds rows that contradict each other.
+** Tests: tests/ledger/test_edits.py
 */
 #include <string.h>
 

@@ -4,6 +4,7 @@
 ** dp_path is not in the list, because its unpublished points are for the owner only. If an
 ** application showed these points to others, for example through a view, the outer tiers would lose
 ** their privacy.
+** Tests: tests/functions/test_guard.py
 */
 #include <string.h>
 

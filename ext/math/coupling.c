@@ -1,4 +1,4 @@
-/* coupling.c: see coupling.h. */
+/* coupling.c: see coupling.h. Tests: tests/papers/test_papers_tables.py */
 #include "math/coupling.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
 ** A direct evaluation of the formulas would lose digits as theta t -> 0 and overflow as theta t ->
 ** infinity. Two measures prevent this. One function computes (1 - e^-u)/u and is continuous at u =
 ** 0. Products are computed as scaled numbers (scaled.h).
+** Tests: tests/math/test_diffusion.c
 */
 #include "math/diffusion.h"
 

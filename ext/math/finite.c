@@ -1,4 +1,4 @@
-/* finite.c: see finite.h. */
+/* finite.c: see finite.h. Tests: tests/math/test_mechanisms_accuracy.py */
 #include "math/finite.h"
 
 #include <math.h>

@@ -22,6 +22,7 @@
 **
 ** The code does not use gsl_sf_hazard() for M, because its relative error reaches 1.2e-13 (measured
 ** near t = 24).
+** Tests: tests/math/test_gaussian.c, tests/functions/test_planning.py
 */
 #include "math/gaussian.h"
 

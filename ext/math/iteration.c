@@ -1,4 +1,7 @@
-/* iteration.c: see iteration.h. */
+/*
+** iteration.c: see iteration.h.
+** Tests: tests/math/test_iteration.c, tests/papers/test_papers_sgd.py
+*/
 #include "math/iteration.h"
 
 #include <float.h>

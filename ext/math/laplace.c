@@ -1,4 +1,7 @@
-/* laplace.c: see laplace.h. */
+/*
+** laplace.c: see laplace.h.
+** Tests: tests/math/test_laplace.c, tests/math/test_mechanisms_accuracy.py
+*/
 #include "math/laplace.h"
 
 #include <math.h>

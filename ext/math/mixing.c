@@ -1,4 +1,4 @@
-/* mixing.c: see mixing.h. */
+/* mixing.c: see mixing.h. Tests: tests/math/test_mixing.c */
 #include "math/mixing.h"
 
 #include <math.h>

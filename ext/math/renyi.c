@@ -10,6 +10,7 @@
 ** formula above at this order. The formula is a valid guarantee at every order, not only at the
 ** optimal one. A small error of the root therefore makes the result slightly less tight, but never
 ** wrong.
+** Tests: tests/math/test_renyi.c
 */
 #include "math/renyi.h"
 

@@ -1,6 +1,7 @@
 /*
 ** root.c: Brent's method (GSL). The iteration ends when the bracket is as short as the spacing of
 ** doubles allows.
+** Tests: tests/math/test_gaussian.c, tests/papers/test_papers_accuracy.py
 */
 #include "math/root.h"
 

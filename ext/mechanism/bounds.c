@@ -1,6 +1,7 @@
 /*
 ** bounds.c: the estimator of bounds. It reads noisy counts of rows by sign and binary exponent, and
 ** returns the range of the bins whose counts noise alone would hardly reach.
+** Tests: tests/mechanism/test_bounds.py
 */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* estimate.c: see estimate.h. */
+/* estimate.c: see estimate.h. Tests: tests/mechanism/test_estimate.c */
 #include "mechanism/estimate.h"
 
 #include <math.h>

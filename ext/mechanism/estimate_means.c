@@ -1,4 +1,7 @@
-/* estimate_means.c: averages of numbers and of vectors. See estimate.h. */
+/*
+** estimate_means.c: averages of numbers and of vectors. See estimate.h.
+** Tests: tests/mechanism/test_means.py
+*/
 #include "mechanism/estimate.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* estimate_quantiles.c: quantiles. See estimate.h. */
+/*
+** estimate_quantiles.c: quantiles. See estimate.h.
+** Tests: tests/mechanism/test_quantiles.py, tests/mechanism/test_grid.py
+*/
 #include "mechanism/estimate.h"
 
 #include <math.h>

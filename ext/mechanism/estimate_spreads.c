@@ -1,4 +1,7 @@
-/* estimate_spreads.c: variances and standard deviations. See estimate.h. */
+/*
+** estimate_spreads.c: variances and standard deviations. See estimate.h.
+** Tests: tests/mechanism/test_kinds_exact.py
+*/
 #include "mechanism/estimate.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* estimate_tables.c: cross tables. See estimate.h. */
+/* estimate_tables.c: cross tables. See estimate.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "mechanism/estimate.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /*
 ** gaussian.c: the mechanisms with discrete Gaussian noise (gaussian_noise.c): 'gaussian' adds this
 ** noise to sums, and 'ou' also shrinks the published values.
+** Tests: tests/mechanism/test_noise.py
 */
 #include "mechanism/mechanism.h"
 

@@ -1,4 +1,7 @@
-/* gaussian_noise.c: discrete Gaussian noise. */
+/*
+** gaussian_noise.c: discrete Gaussian noise.
+** Tests: tests/mechanism/test_noise.py, tests/noise/test_bridges.c
+*/
 #include <float.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sf_erf.h>

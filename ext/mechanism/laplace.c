@@ -1,4 +1,7 @@
-/* laplace.c: discrete Laplace noise, and the mechanism that adds it to sums. */
+/*
+** laplace.c: discrete Laplace noise, and the mechanism that adds it to sums.
+** Tests: tests/mechanism/test_laplace.py
+*/
 #include <math.h>
 
 #include "math/laplace.h"

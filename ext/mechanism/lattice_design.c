@@ -1,4 +1,4 @@
-/* lattice_design.c: see lattice_design.h. */
+/* lattice_design.c: see lattice_design.h. Tests: tests/mechanism/test_lattice_design.c */
 #include "mechanism/lattice_design.h"
 
 #include <math.h>

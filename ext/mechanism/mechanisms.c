@@ -1,4 +1,4 @@
-/* mechanisms.c: see mechanism.h. */
+/* mechanisms.c: see mechanism.h. Tests: tests/functions/test_mechanism_choice.py */
 #include "mechanism/mechanism.h"
 
 double mechanism_most_rate(const struct mechanism *mechanism) {

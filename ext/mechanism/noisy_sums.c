@@ -1,4 +1,7 @@
-/* noisy_sums.c: the shared functions of all mechanisms that add noise to sums. */
+/*
+** noisy_sums.c: the shared functions of all mechanisms that add noise to sums.
+** Tests: tests/mechanism/test_groups.py
+*/
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* reading.c: see reading.h. */
+/* reading.c: see reading.h. Tests: tests/release/test_series_figures.py */
 #include "mechanism/reading.h"
 
 #include <math.h>

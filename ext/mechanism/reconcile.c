@@ -1,4 +1,4 @@
-/* reconcile.c: see reconcile.h. Tests: tests/sql/test_cross_tables.py */
+/* reconcile.c: see reconcile.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "mechanism/reconcile.h"
 
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* series.c: see series.h. */
+/*
+** series.c: see series.h.
+** Tests: tests/mechanism/test_series.c, tests/mechanism/test_series_law.py
+*/
 #include "mechanism/series.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* shares.c: see shares.h. Tests: tests/sql/test_cross_tables.py */
+/* shares.c: see shares.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "mechanism/shares.h"
 
 #include <assert.h>

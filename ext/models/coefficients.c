@@ -1,4 +1,4 @@
-/* coefficients.c: see coefficients.h. */
+/* coefficients.c: see coefficients.h. Tests: tests/models/test_sgd.py */
 #include "models/coefficients.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* functions.c: dp_predict() and dp_sgd_profile(), which use stored models. */
+/*
+** functions.c: dp_predict() and dp_sgd_profile(), which use stored models.
+** Tests: tests/models/test_sgd.py
+*/
 #include "models/functions.h"
 
 #include "base/vector_text.h"

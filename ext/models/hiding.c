@@ -1,4 +1,4 @@
-/* hiding.c: see hiding.h. */
+/* hiding.c: see hiding.h. Tests: tests/models/test_sgd_hiding.py */
 #include "models/hiding.h"
 
 #include <float.h>

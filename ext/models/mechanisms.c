@@ -1,6 +1,7 @@
 /*
 ** mechanisms.c: the mechanisms that release models. A model is trained by a noisy descent (sgd.h).
 ** The last rows of a descent may be public, or the descent may stop after a random number of rows.
+** Tests: tests/models/test_sgd.py
 */
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 ** The text of a model is a JSON object in one fixed form. The text defines the model: before the
 ** extension uses a model, it reads the text back with its own number parser. Everyone who opens the
 ** ledger therefore gets the same model.
+** Tests: tests/models/test_sgd.py
 */
 #include "models/model.h"
 

@@ -1,4 +1,4 @@
-/* profile.c: see profile.h. */
+/* profile.c: see profile.h. Tests: tests/models/test_sgd_hiding.py */
 #include "models/profile.h"
 
 #include <math.h>

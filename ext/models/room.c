@@ -1,4 +1,7 @@
-/* room.c: see room.h. The kind, its options, and the rows of a descent. */
+/*
+** room.c: see room.h. The kind, its options, and the rows of a descent.
+** Tests: tests/models/test_sgd.py
+*/
 #include "models/room.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* sgd.c: see sgd.h. */
+/* sgd.c: see sgd.h. Tests: tests/models/test_sgd.c */
 #include "models/sgd.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* categorical.c: see categorical.h. */
+/* categorical.c: see categorical.h. Tests: tests/noise/test_categorical.c */
 #include "noise/categorical.h"
 
 #include "noise/exact_geometric.h"

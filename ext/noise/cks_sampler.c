@@ -4,6 +4,7 @@
 ** Algorithm 3 of the paper proposes y from a discrete Laplace distribution of scale t, where t is
 ** about sqrt(V). The algorithm accepts y with probability exp(-(|y| - V/t)^2/(2V)). For V near
 ** 2^41, a draw uses about 4 random words of 64 bits.
+** Tests: tests/noise/test_discrete_gaussian_source.c
 */
 #include "noise/cks_sampler.h"
 

@@ -8,6 +8,7 @@
 ** 3. When a call returns, the noise is the only random value that is left in memory.
 ** 4. The time of a draw depends on its value. For each coordinate of a short vector, the code makes
 **    several draws and uses one of them (hidden_draw.h).
+** Tests: tests/noise/test_discrete_gaussian.c
 */
 #include "noise/discrete_gaussian.h"
 

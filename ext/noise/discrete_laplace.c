@@ -1,4 +1,4 @@
-/* discrete_laplace.c: see discrete_laplace.h. */
+/* discrete_laplace.c: see discrete_laplace.h. Tests: tests/noise/test_discrete_laplace.c */
 #include "noise/discrete_laplace.h"
 
 #include "noise/entropy.h"

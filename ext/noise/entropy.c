@@ -5,6 +5,7 @@
 ** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote. It returns 0
 ** if a signal interrupted the call before any byte was written, and -1 if the system provides no
 ** random bytes.
+** Tests: tests/noise/test_entropy.c
 */
 #include "noise/entropy.h"
 

@@ -13,6 +13,7 @@
 **     y < 0:   exp(-(|y| + f - V/t)^2/(2V)) exp(-2f/t)
 **
 ** At y = 0 the two formulas agree. The proposal rejects a zero with negative sign.
+** Tests: tests/noise/test_bridges.c
 */
 #include "noise/gaussian_bridge.h"
 

@@ -34,6 +34,7 @@
 ** A trial uses one random word. From the lowest bit, the word holds 8 bits for the slot, 18 bits
 ** for the unit, 1 bit for the sign, 8 bits for the first attempt and 29 bits for the place in the
 ** strip.
+** Tests: tests/noise/test_gaussian_table.py, tests/noise/test_gaussian_table.c
 */
 #include "noise/gaussian_table.h"
 

@@ -26,6 +26,7 @@
 ** times (1 - exp(-x))/x, and (1 - exp(-x))/x is a probability. The code first chooses a part. The
 ** weight of a part is the product of its numbers x, scaled to an integer. The code then keeps the
 ** part with a probability that is the product of all other factors.
+** Tests: tests/noise/test_bridges.c
 */
 #include "noise/laplace_bridge.h"
 

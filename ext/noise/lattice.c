@@ -4,6 +4,7 @@
 ** No function overflows. The functions round halves away from zero. For this, they split a signed
 ** number into its sign and its magnitude and round the magnitude. Comments state the widest
 ** intermediate values.
+** Tests: tests/mechanism/test_lattice.c
 */
 #include "noise/lattice.h"
 

@@ -1,4 +1,4 @@
-/* clock.c: see clock.h. */
+/* clock.c: see clock.h. Tests: tests/attacks/test_clock.py */
 #include "os/clock.h"
 
 #if defined(_WIN32)

@@ -1,4 +1,4 @@
-/* file.c: see file.h. */
+/* file.c: see file.h. Tests: tests/ledger/test_files.py */
 #include "os/file.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* huge_pages.c: see huge_pages.h. */
+/* huge_pages.c: see huge_pages.h. Tests: tests/sums/test_unit_table.c */
 #include "os/huge_pages.h"
 
 #include <stdlib.h>

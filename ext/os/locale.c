@@ -1,4 +1,4 @@
-/* locale.c: see locale.h. */
+/* locale.c: see locale.h. Tests: tests/mechanism/test_noise.py */
 #include "os/locale.h"
 
 #if defined(_WIN32)

@@ -1,4 +1,4 @@
-/* lock_file.c: see lock_file.h. */
+/* lock_file.c: see lock_file.h. Tests: tests/ledger/test_locks.py */
 #include "os/lock_file.h"
 
 #include <stdio.h>

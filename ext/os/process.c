@@ -1,4 +1,4 @@
-/* process.c: see process.h. */
+/* process.c: see process.h. Tests: tests/ledger/test_crash.py */
 #include "os/process.h"
 
 #if defined(_WIN32)

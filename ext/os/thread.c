@@ -1,4 +1,4 @@
-/* thread.c: see thread.h. */
+/* thread.c: see thread.h. Tests: tests/query/test_question_threads.py */
 #include "os/thread.h"
 
 /*

@@ -7,6 +7,7 @@
 ** gamma is the coefficient of the kernel at another epsilon, which the hidden column kernel_epsilon
 ** gives (mixing_epsilon() in math/mixing.h). The function reads only its arguments and is therefore
 ** marked innocuous.
+** Tests: tests/papers/test_papers_kernels.py
 */
 #include "papers/papers.h"
 

@@ -7,6 +7,7 @@
 ** The order of rows does not matter. Several rows may have the same time, for example for several
 ** points y or several pairs of answers. Of these rows, the one with the largest kappa counts.
 ** Without a row, the result is NULL.
+** Tests: tests/papers/test_papers_tables.py
 */
 #include "papers/papers.h"
 

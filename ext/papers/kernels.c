@@ -15,6 +15,7 @@
 ** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
 ** The cells are stored in dense matrices, with a matrix row for each x. A matrix doubles when it is
 ** full and takes at most 8 MB.
+** Tests: tests/papers/test_papers_kernels.py
 */
 #include "papers/papers.h"
 

@@ -8,6 +8,7 @@
 **    theorem does not apply, the result is NULL (NaN in math/).
 ** 3. The method is the last argument, a text. Without a method, the default applies. The method may
 **    take the place of an optional parameter.
+** Tests: tests/papers/test_papers_accuracy.py, tests/papers/test_papers_meaning.py
 */
 #include "papers/papers.h"
 

@@ -7,6 +7,7 @@
 **    does not matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
 ** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best().
 ** 3. xFinal runs once, even after an error, and frees all memory.
+** Tests: tests/papers/test_papers_paths.py
 */
 #include "papers/papers.h"
 

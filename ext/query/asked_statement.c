@@ -1,4 +1,4 @@
-/* asked_statement.c: see asked_statement.h. */
+/* asked_statement.c: see asked_statement.h. Tests: tests/query/test_asked.py */
 #include "query/asked_statement.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* collector.c: see collector.h. */
+/* collector.c: see collector.h. Tests: tests/query/test_direct_questions.py */
 #include "query/collector.h"
 
 #include <string.h>

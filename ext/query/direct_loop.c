@@ -1,4 +1,4 @@
-/* direct_loop.c: see direct_loop.h. */
+/* direct_loop.c: see direct_loop.h. Tests: tests/query/test_direct_questions.py */
 #include "query/direct_loop.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* evaluator.c: see evaluator.h. */
+/* evaluator.c: see evaluator.h. Tests: tests/query/test_questions.py */
 #include "query/evaluator.h"
 
 #include <limits.h>

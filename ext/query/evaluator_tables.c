@@ -1,4 +1,4 @@
-/* evaluator_tables.c: see evaluator_tables.h. */
+/* evaluator_tables.c: see evaluator_tables.h. Tests: tests/query/test_questions.py */
 #include "query/evaluator_tables.h"
 
 #include <stdlib.h>

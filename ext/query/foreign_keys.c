@@ -1,4 +1,4 @@
-/* foreign_keys.c: see foreign_keys.h. */
+/* foreign_keys.c: see foreign_keys.h. Tests: tests/query/test_foreign_keys.py */
 #include "query/foreign_keys.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* in_operators.c: see in_operators.h. */
+/* in_operators.c: see in_operators.h. Tests: tests/query/test_random_comparisons.py */
 #include "query/in_operators.h"
 
 #include <sqlite3ext.h>

@@ -1,4 +1,4 @@
-/* interrupts.c: see interrupts.h. */
+/* interrupts.c: see interrupts.h. Tests: tests/query/test_question_rules.py */
 #include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3

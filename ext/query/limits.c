@@ -1,4 +1,4 @@
-/* limits.c: see limits.h. */
+/* limits.c: see limits.h. Tests: tests/query/test_question_limits.py */
 #include "query/limits.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* loop_proof.c: see loop_proof.h. */
+/* loop_proof.c: see loop_proof.h. Tests: tests/query/test_loop_proof.py */
 #include "query/loop_proof.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 ** SQLite does not tell whose function a collation is. So the check compares pairs of texts: all
 ** visible ASCII characters with the other case and with the next character, and texts that the
 ** collations of languages treat in another way (umlauts, accents, numbers, hyphens, spaces).
+** Tests: tests/query/test_question_rules.py
 */
 #include "query/own_collations.h"
 

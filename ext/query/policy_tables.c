@@ -1,4 +1,7 @@
-/* policy_tables.c: see policy_tables.h. */
+/*
+** policy_tables.c: see policy_tables.h.
+** Tests: tests/ledger/test_policy.py, tests/query/test_questions.py
+*/
 #include "query/policy_tables.h"
 
 #include <string.h>

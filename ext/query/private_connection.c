@@ -1,4 +1,4 @@
-/* private_connection.c: see private_connection.h. */
+/* private_connection.c: see private_connection.h. Tests: tests/query/test_question_rules.py */
 #include "query/private_connection.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* private_memory.c: see private_memory.h. */
+/* private_memory.c: see private_memory.h. Tests: tests/query/test_question_limits.py */
 #include "query/private_memory.h"
 
 #include <string.h>

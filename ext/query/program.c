@@ -1,4 +1,8 @@
-/* program.c: see program.h. */
+/*
+** program.c: see program.h.
+** Tests: tests/query/test_loop_proof.py, tests/query/test_ceiling.py,
+** tests/query/test_questions_versions.py
+*/
 #include "query/program.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 ** SQLite takes a name in double quotes for a text if no column has the name, but not a name in
 ** backticks. So the check compiles the statement again for each name in double quotes, with this
 ** name in backticks. (To turn SQLITE_DBCONFIG_DQS_DML off would end running statements.)
+** Tests: tests/query/test_asked.py
 */
 #include "query/quoted_names.h"
 

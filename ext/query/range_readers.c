@@ -1,4 +1,4 @@
-/* range_readers.c: see range_readers.h. */
+/* range_readers.c: see range_readers.h. Tests: tests/query/test_question_threads.py */
 #include "query/range_readers.h"
 
 #include <stdlib.h>

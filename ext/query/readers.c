@@ -1,4 +1,4 @@
-/* readers.c: see readers.h. */
+/* readers.c: see readers.h. Tests: tests/query/test_question_threads.py */
 #include "query/readers.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,7 @@
-/* row_reader.c: see row_reader.h. */
+/*
+** row_reader.c: see row_reader.h.
+** Tests: tests/sums/test_vectors_input.py, tests/functions/test_aggregate_form.py
+*/
 #include "query/row_reader.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* rowid_ranges.c: see rowid_ranges.h. */
+/* rowid_ranges.c: see rowid_ranges.h. Tests: tests/query/test_question_threads.py */
 #include "query/rowid_ranges.h"
 
 #include <stdlib.h>

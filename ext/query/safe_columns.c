@@ -1,4 +1,4 @@
-/* safe_columns.c: see safe_columns.h. */
+/* safe_columns.c: see safe_columns.h. Tests: tests/query/test_question_rules.py */
 #include "query/safe_columns.h"
 
 #include "query/program.h"

@@ -1,4 +1,4 @@
-/* shard_rows.c: see shard_rows.h. */
+/* shard_rows.c: see shard_rows.h. Tests: tests/functions/test_partial.py */
 #include "query/shard_rows.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* temporary_file.c: see temporary_file.h. */
+/* temporary_file.c: see temporary_file.h. Tests: tests/query/test_question_rules.py */
 #include "query/temporary_file.h"
 
 #include <stdlib.h>

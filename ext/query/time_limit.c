@@ -1,4 +1,4 @@
-/* time_limit.c: see time_limit.h. */
+/* time_limit.c: see time_limit.h. Tests: tests/query/test_question_limits.py */
 #include "query/time_limit.h"
 
 #include <math.h>

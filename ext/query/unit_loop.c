@@ -1,4 +1,4 @@
-/* unit_loop.c: see unit_loop.h. */
+/* unit_loop.c: see unit_loop.h. Tests: tests/query/test_questions.py */
 #include "query/unit_loop.h"
 
 #include <stdlib.h>

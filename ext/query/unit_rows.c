@@ -1,4 +1,4 @@
-/* unit_rows.c: see unit_rows.h. */
+/* unit_rows.c: see unit_rows.h. Tests: tests/query/test_questions.py */
 #include "query/unit_rows.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* bounds_use.c: see bounds_use.h. */
+/* bounds_use.c: see bounds_use.h. Tests: tests/mechanism/test_bounds.py */
 #include "release/bounds_use.h"
 
 #include <math.h>

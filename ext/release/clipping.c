@@ -1,4 +1,4 @@
-/* clipping.c: see clipping.h. */
+/* clipping.c: see clipping.h. Tests: tests/release/test_clipping.py */
 #include "release/clipping.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* default_mechanism.c: see default_mechanism.h. */
+/* default_mechanism.c: see default_mechanism.h. Tests: tests/functions/test_mechanism_choice.py */
 #include "release/default_mechanism.h"
 
 #include "ledger/accountant.h"

@@ -1,4 +1,4 @@
-/* deferred.c: see deferred.h. */
+/* deferred.c: see deferred.h. Tests: tests/functions/test_batch.py */
 #include "release/deferred.h"
 
 SQLITE_EXTENSION_INIT3

@@ -1,4 +1,7 @@
-/* definition.c: see definition.h. */
+/*
+** definition.c: see definition.h.
+** Tests: tests/ledger/test_edits.py, tests/functions/test_kinds_plan.py
+*/
 #include "release/definition.h"
 
 #include <assert.h>

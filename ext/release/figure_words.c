@@ -1,4 +1,4 @@
-/* figure_words.c: see figure_words.h. */
+/* figure_words.c: see figure_words.h. Tests: tests/release/test_figure_words.py */
 #include "release/figure_words.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* interval.c: see interval.h. */
+/* interval.c: see interval.h. Tests: tests/mechanism/test_intervals.py */
 #include "release/interval.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 ** kinds.c: the kinds, which are a product: a statistic, with or without a public bound (`ou_`),
 ** with or without keys (`group_`). Names, arguments and checks follow from one row for each
 ** statistic.
+** Tests: tests/functions/test_options.py
 */
 #include <assert.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* numbers.c: see numbers.h. */
+/* numbers.c: see numbers.h. Tests: tests/mechanism/test_kinds_exact.py */
 #include "release/numbers.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* parameter_checks.c: see parameter_checks.h. */
+/* parameter_checks.c: see parameter_checks.h. Tests: tests/functions/test_kinds_errors.py */
 #include "release/parameter_checks.h"
 
 #include <math.h>

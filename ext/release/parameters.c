@@ -1,4 +1,4 @@
-/* parameters.c: see parameters.h. */
+/* parameters.c: see parameters.h. Tests: tests/functions/test_options.py */
 #include "release/parameters.h"
 
 #include <math.h>

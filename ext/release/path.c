@@ -17,6 +17,7 @@
 ** differs from that of discrete Gaussian steps: the ratio of the two probabilities of an outcome
 ** can be as large as 5/3, whatever the variances are. No bound on the cost of a point between such
 ** neighbours is proved, so the tier is refused.
+** Tests: tests/release/test_refine.py, tests/release/test_between.py
 */
 #include "release/path.h"
 

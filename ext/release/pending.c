@@ -1,4 +1,4 @@
-/* pending.c: see pending.h. */
+/* pending.c: see pending.h. Tests: tests/functions/test_statement_end.py */
 #include "release/pending.h"
 
 #include "release/publish.h"

@@ -1,4 +1,7 @@
-/* periods.c: see periods.h. Tests: tests/sql/test_series_*.py */
+/*
+** periods.c: see periods.h.
+** Tests: tests/release/test_series_life.py
+*/
 #include "release/periods.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* procedures.c: see procedures.h. */
+/* procedures.c: see procedures.h. Tests: tests/mechanism/test_bounds.py */
 #include "release/procedures.h"
 
 #include "release/path.h"

@@ -1,4 +1,4 @@
-/* programme.c: see programme.h. Tests: tests/sql/test_cross_tables.py */
+/* programme.c: see programme.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "release/programme.h"
 
 #include <stdlib.h>

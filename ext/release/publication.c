@@ -1,4 +1,4 @@
-/* publication.c: see publication.h. */
+/* publication.c: see publication.h. Tests: tests/attacks/test_repeated_rounding.py */
 #include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3

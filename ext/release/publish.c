@@ -3,6 +3,7 @@
 **
 ** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
 ** caller therefore checks for an error once, after the last step.
+** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py
 */
 #include "release/publish.h"
 

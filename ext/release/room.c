@@ -1,4 +1,4 @@
-/* room.c: see room.h. */
+/* room.c: see room.h. Tests: tests/functions/test_options.py */
 #include "release/room.h"
 
 static const struct room *const *all;

@@ -1,4 +1,7 @@
-/* series.c: see series.h. Tests: tests/sql/test_series_*.py */
+/*
+** series.c: see series.h.
+** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py
+*/
 #include "release/series.h"
 
 #include <stdlib.h>

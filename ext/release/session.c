@@ -1,4 +1,4 @@
-/* session.c: see session.h. */
+/* session.c: see session.h. Tests: tests/ledger/test_files.py */
 #include "release/session.h"
 
 #include <string.h>

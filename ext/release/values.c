@@ -1,4 +1,4 @@
-/* values.c: see values.h. */
+/* values.c: see values.h. Tests: tests/mechanism/test_kinds_noise.py */
 #include "release/values.h"
 
 #include "release/numbers.h"

@@ -1,4 +1,4 @@
-/* verify.c: see verify.h. */
+/* verify.c: see verify.h. Tests: tests/ledger/test_edits.py */
 #include "release/verify.h"
 
 #include <math.h>

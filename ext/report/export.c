@@ -1,4 +1,7 @@
-/* export.c: see export.h. sql/reporting.md explains the exported file to its readers. */
+/*
+** export.c: see export.h. sql/reporting.md explains the exported file to its readers.
+** Tests: tests/report/test_export.py
+*/
 #include "report/export.h"
 
 #include "os/file.h"

@@ -1,4 +1,4 @@
-/* facts.c: see facts.h. */
+/* facts.c: see facts.h. Tests: tests/report/test_report.py */
 #include "report/facts.h"
 
 #include "ledger/ledger.h"

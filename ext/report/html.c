@@ -1,4 +1,4 @@
-/* html.c: see html.h. */
+/* html.c: see html.h. Tests: tests/report/test_report.py */
 #include "report/html.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
 ** page.c: see page.h. page.html is the page with places such as {{title}}, which this file fills.
+** Tests: tests/report/test_report.py
 */
 #include "report/page.h"
 

@@ -1,4 +1,7 @@
-/* page_budgets.c: writes a card for each tier, with its guarantee and the use of its budget. */
+/*
+** page_budgets.c: writes a card for each tier, with its guarantee and the use of its budget.
+** Tests: tests/report/test_report.py
+*/
 #include <math.h>
 
 #include "report/facts.h"

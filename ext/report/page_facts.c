@@ -1,4 +1,7 @@
-/* page_facts.c: writes the list "Facts for an auditor", which is read from the certificate. */
+/*
+** page_facts.c: writes the list "Facts for an auditor", which is read from the certificate.
+** Tests: tests/report/test_report.py
+*/
 #include <stddef.h>
 
 #include "report/facts.h"

@@ -2,6 +2,7 @@
 ** page_lines.c: prepares the tables from which page_releases.c and page_trends.c write the figures.
 ** Within a release, the figures that have the same id are in one line of a table, with a cell for
 ** each tier.
+** Tests: tests/report/test_release_series.py
 */
 #include <stddef.h>
 

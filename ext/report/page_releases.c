@@ -3,6 +3,7 @@
 ** series (report/series.h) of releases of one number also has a table of its own. All other
 ** releases of one number share a table. A line of a table has one figure for each tier, and a chart
 ** of the intervals of these figures.
+** Tests: tests/report/test_report.py
 */
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /*
 ** page_tables.c: writes the releases of cross tables as people print them: the keys of the last
 ** attribute of a table side by side, the keys of its other attributes below each other, and the
-** margins at the right and at the bottom. Tests: tests/report/test_cross_tables_page.py
+** margins at the right and at the bottom.
 **
 ** The page shows the tables that are inside no other table of the release, because these have all
 ** other tables as margins, or as margins of margins. Each tier has tables of its own.
+** Tests: tests/report/test_cross_tables_page.py
 */
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* page_text.c: short texts that several parts of the page contain (page.h). */
+/*
+** page_text.c: short texts that several parts of the page contain (page.h).
+** Tests: tests/report/test_report.py
+*/
 #include <math.h>
 
 #include "report/facts.h"

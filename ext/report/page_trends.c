@@ -1,6 +1,7 @@
 /*
 ** page_trends.c: draws how the figures of a series change over time. A chart has one line for each
 ** tier, with the 95% interval of each figure.
+** Tests: tests/report/test_release_series.py
 */
 #include <string.h>
 

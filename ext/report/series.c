@@ -1,4 +1,4 @@
-/* series.c: see series.h. */
+/* series.c: see series.h. Tests: tests/report/test_release_series.py */
 #include "report/series.h"
 
 #include <string.h>

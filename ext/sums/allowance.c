@@ -1,6 +1,7 @@
 /*
 ** allowance.c: see allowance.h. The entries are one array, in the order in which the units came
 ** first, and a hash table has their numbers. The first bytes of an entry are a hash already.
+** Tests: tests/release/test_series_neighbours.py
 */
 #include "sums/allowance.h"
 

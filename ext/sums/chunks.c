@@ -1,4 +1,4 @@
-/* chunks.c: see chunks.h. */
+/* chunks.c: see chunks.h. Tests: tests/sums/test_unit_table.c */
 #include "sums/chunks.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* clip.c: see clip.h. */
+/* clip.c: see clip.h. Tests: tests/sums/test_clip.c */
 #include "sums/clip.h"
 
 #include <math.h>

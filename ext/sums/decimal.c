@@ -1,4 +1,4 @@
-/* decimal.c: see decimal.h. */
+/* decimal.c: see decimal.h. Tests: tests/sums/test_vectors_input.py */
 #include "sums/decimal.h"
 
 #include <inttypes.h>

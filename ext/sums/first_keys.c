@@ -1,4 +1,4 @@
-/* first_keys.c: see first_keys.h. */
+/* first_keys.c: see first_keys.h. Tests: tests/mechanism/test_groups.py */
 #include "sums/first_keys.h"
 
 #include <stdlib.h>

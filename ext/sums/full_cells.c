@@ -1,6 +1,7 @@
 /*
 ** full_cells.c: a hash table with linear probing; see full_cells.h. Tests:
-** tests/sql/test_cross_tables.py
+** tests/mechanism/test_cross_tables.py
+** Tests: tests/mechanism/test_cross_tables.py
 */
 #include "sums/full_cells.h"
 

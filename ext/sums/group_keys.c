@@ -6,6 +6,7 @@
 ** the real 5.0 and the text '5' share the name '5' and therefore one cell. An identity of a key in
 ** a row never equals an identity of a name. The cell of a key in a row therefore depends on the
 ** key's value alone, whatever other keys there are.
+** Tests: tests/mechanism/test_groups.py
 */
 #include "sums/group_keys.h"
 

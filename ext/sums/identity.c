@@ -1,4 +1,4 @@
-/* identity.c: see identity.h. */
+/* identity.c: see identity.h. Tests: tests/sums/test_identity.c */
 #include "sums/identity.h"
 
 #include <math.h>

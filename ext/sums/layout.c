@@ -1,4 +1,4 @@
-/* layout.c: see layout.h. */
+/* layout.c: see layout.h. Tests: tests/sums/test_layout.c */
 #include "sums/layout.h"
 
 #include <math.h>

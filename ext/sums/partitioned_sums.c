@@ -4,6 +4,7 @@
 ** There are four stores of buckets: for units that are integers of 32 bits, for other integers, for
 ** other units, and for units with a value or count that needs 128 bits. In the end all records of a
 ** unit are in one store.
+** Tests: tests/sums/test_partitioned_sums.c
 */
 #include "sums/partitioned_sums.h"
 

@@ -1,4 +1,4 @@
-/* row_store.c: see row_store.h. */
+/* row_store.c: see row_store.h. Tests: tests/sums/test_vector_sum.c */
 #include "sums/row_store.h"
 
 #include <stdlib.h>

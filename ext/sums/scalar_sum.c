@@ -1,4 +1,4 @@
-/* scalar_sum.c: see scalar_sum.h. */
+/* scalar_sum.c: see scalar_sum.h. Tests: tests/sums/test_scalar_sum.c */
 #include "sums/scalar_sum.h"
 
 #include <stdlib.h>

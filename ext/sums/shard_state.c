@@ -1,4 +1,4 @@
-/* shard_state.c: see shard_state.h. */
+/* shard_state.c: see shard_state.h. Tests: tests/functions/test_partial.py */
 #include "sums/shard_state.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* tree.c: see tree.h. */
+/* tree.c: see tree.h. Tests: tests/sums/test_tree.c */
 #include "sums/tree.h"
 
 #include <math.h>

@@ -31,7 +31,7 @@ struct tree {
 ** levels are better, although the counts of more nodes then add up to a rank. The tree for the sum
 ** norm has one level for each four bits, rounded up, so a node has at most 16 children. No other
 ** number of levels makes the error in rank (root mean square over all places) smaller by more than
-** 6% (tests/unit/test_tree.c).
+** 6% (tests/sums/test_tree.c).
 */
 struct tree tree_make(int bits, int is_l1);
 

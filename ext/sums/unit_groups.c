@@ -1,4 +1,7 @@
-/* unit_groups.c: see unit_groups.h. */
+/*
+** unit_groups.c: see unit_groups.h.
+** Tests: tests/sums/test_vector_sum.c, tests/mechanism/test_groups.py
+*/
 #include "sums/unit_groups.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* unit_table.c: see unit_table.h. */
+/* unit_table.c: see unit_table.h. Tests: tests/sums/test_unit_table.c */
 #include "sums/unit_table.h"
 
 #include <string.h>

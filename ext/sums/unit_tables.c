@@ -1,4 +1,4 @@
-/* unit_tables.c: see unit_tables.h. Tests: tests/sql/test_cross_tables.py */
+/* unit_tables.c: see unit_tables.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "sums/unit_tables.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals. */
+/*
+** vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
+** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py
+*/
 #include "sums/vector_sum.h"
 
 #include <assert.h>

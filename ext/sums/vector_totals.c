@@ -1,4 +1,4 @@
-/* vector_totals.c: see vector_totals.h. */
+/* vector_totals.c: see vector_totals.h. Tests: tests/sums/test_vector_sum.c */
 #include "sums/vector_totals.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* ways.c: see ways.h. Tests: tests/sql/test_cross_tables.py */
+/* ways.c: see ways.h. Tests: tests/mechanism/test_cross_tables.py */
 #include "sums/ways.h"
 
 #include <stdlib.h>

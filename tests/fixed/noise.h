@@ -13,7 +13,7 @@
 #include "noise/entropy.h"
 #include "sums/identity.h"
 #include "sums/shard_state.h"
-#include "../unit/splitmix.h"
+#include "../helpers/splitmix.h"
 
 static uint64_t fixed_noise; /* the state of the stream; assign a seed to start it anew */
 

@@ -17,7 +17,7 @@ import urllib.request
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/sql"))
+sys.path.insert(0, str(ROOT / "tests/helpers"))
 
 from conftest import EXTENSION, connect, one  # noqa: E402
 from guard_corpus import change, CHANGES, SIDES, STATEMENTS  # noqa: E402

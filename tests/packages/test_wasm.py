@@ -185,7 +185,7 @@ def test_unit_tests_on_wasm32(unit):
     done = subprocess.run(["node", unit], capture_output=True, text=True, timeout=1200)
     said = re.findall(r"^(ok|not ok) - (\w+)$", done.stdout, re.M)
     failed = {name for state, name in said if state == "not ok"}
-    wanted = re.findall(r"^ +(?:if .*)?RUN\((\w+)\)", (ROOT / f"tests/unit/test_{unit.name}.c").read_text(), re.M)
+    wanted = re.findall(r"^ +(?:if .*)?RUN\((\w+)\)", next((ROOT / "tests").glob(f"*/test_{unit.name}.c")).read_text(), re.M)
     ran = [name for _, name in said]  # some functions run once for each norm
     assert wanted and set(ran) == set(wanted) and ran[-1:] == wanted[-1:] and failed == set(MISSING.get(unit.name, {})), done.stdout[-2000:] + done.stderr[-2000:]
     assert done.returncode == len(failed)

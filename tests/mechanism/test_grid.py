@@ -2,7 +2,7 @@
 
 Answers are compared with least squares and isotonic regression in numpy, computed from the noisy counts in dp_path. The
 coverage of the intervals may be SEVEN standard errors below 95%. A false alarm has probability 3e-12 in each of 4
-comparisons. tests/sql/kinds_tables.py runs the tests of all kinds (exact sums, neighbours, shards, tampering) on calls
+comparisons. tests/helpers/kinds_tables.py runs the tests of all kinds (exact sums, neighbours, shards, tampering) on calls
 with a grid, too.
 """
 

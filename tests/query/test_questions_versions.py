@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import EXTENSION, PATIENCE
+from conftest import EXTENSION, HELPERS, PATIENCE
 
 HOSTS = pathlib.Path(__file__).resolve().parents[2] / "build" / "hosts" / "python" / "apsw"
 
@@ -69,5 +69,5 @@ assert every("SELECT count(*) FROM dp_charge") == before
 def test_questions_on_other_versions_of_sqlite(version):
     if not (HOSTS / version / ".done").exists():
         pytest.skip("no apsw in build/hosts (make deps-hosts)")
-    subprocess.run([sys.executable, "-c", STORY, str(HOSTS / version), EXTENSION, str(pathlib.Path(__file__).parent)],
+    subprocess.run([sys.executable, "-c", STORY, str(HOSTS / version), EXTENSION, str(HELPERS)],
                    check=True, timeout=PATIENCE)

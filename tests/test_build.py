@@ -17,7 +17,7 @@ import lint
 
 pytestmark = pytest.mark.own
 
-HERE = pathlib.Path(__file__).parent
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 EXTENSION = BUILD / "diffuse.so"
 
@@ -66,7 +66,7 @@ def test_loading_has_no_side_effect(tmp_path):
 
 def test_old_sqlite_is_refused(tmp_path):
     shared = tmp_path / "capture.so"
-    run("cc", "-shared", "-fPIC", str(HERE / "capture.c"), "-o", str(shared), env=plain_environment())
+    run("cc", "-shared", "-fPIC", str(ROOT / "tests/helpers/capture.c"), "-o", str(shared), env=plain_environment())
     # This runs in a separate process, because the faked API table stays in the library, where other connections would use it.
     load = ("import sqlite3, sys; db = sqlite3.connect(':memory:'); db.enable_load_extension(True)\n"
             "try: db.load_extension(sys.argv[1])\nexcept sqlite3.OperationalError as e: print(e)")
@@ -77,7 +77,7 @@ def test_old_sqlite_is_refused(tmp_path):
 @pytest.mark.plain
 def test_static_library_without_leaks(tmp_path):
     program = tmp_path / "static"
-    run("cc", str(HERE / "static.c"), str(BUILD / "libdiffuse.a"), "-o", str(program), "-l:libsqlite3.a",
+    run("cc", str(ROOT / "tests/helpers/static.c"), str(BUILD / "libdiffuse.a"), "-o", str(program), "-l:libsqlite3.a",
         "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm", "-lpthread", "-ldl")
     assert run(str(program)) == "ok\n"
     if shutil.which("valgrind"):
@@ -95,7 +95,7 @@ def test_version():
 def test_column_values_are_only_copied():
     """sqlite3_column_value() gives an unprotected value, which may only be bound or copied: SQLite built with SQLITE_DEBUG
     aborts at anything else."""
-    uses = [line.strip() for file in sorted((HERE.parent.parent / "ext").rglob("*.c"))
+    uses = [line.strip() for file in sorted((ROOT / "ext").rglob("*.c"))
             for line in file.read_text().splitlines() if "sqlite3_column_value(" in line]
     copies = "sqlite3_value_dup(sqlite3_column_value(", "sqlite3_result_value(context, sqlite3_column_value("
     assert uses and all(any(copy in line for copy in copies) for line in uses), uses
@@ -103,19 +103,19 @@ def test_column_values_are_only_copied():
 
 def test_one_version_number():
     """dp_version(), VERSION and the newest heading of CHANGELOG.md agree."""
-    version = (HERE.parents[1] / "VERSION").read_text()
+    version = (ROOT / "VERSION").read_text()
     db = sqlite3.connect(":memory:")
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     assert version == db.execute("SELECT dp_version()").fetchone()[0] + "\n"
-    heading = next(line for line in (HERE.parents[1] / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    heading = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
     assert heading.split()[1] == version.strip()
 
 
 def test_no_test_module_imports_another_one():
     """No module of tests imports another module of tests, so that each module can be renamed, split or run alone. Shared code is
     in helper modules."""
-    tests = {path.stem: path for path in HERE.parent.rglob("test_*.py")}
+    tests = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(tests) > 50
     imports = [(name, other) for name, path in tests.items() for node in ast.walk(ast.parse(path.read_text()))
                for other in ([alias.name for alias in node.names] if isinstance(node, ast.Import)
@@ -125,7 +125,7 @@ def test_no_test_module_imports_another_one():
 
 
 def test_every_import_is_used():
-    files = [path for folder in ("tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.py")]
+    files = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py")]
     unused = []
     for path in files:
         nodes = list(ast.walk(ast.parse(path.read_text())))
@@ -140,7 +140,7 @@ def test_every_import_is_used():
 def test_every_include_is_used(tmp_path, monkeypatch):
     """Every include is used. The test also runs the check on files with unused includes (a system header, a header of ext/, and
     an include in a header), and the check finds them."""
-    monkeypatch.chdir(HERE.parents[1])
+    monkeypatch.chdir(ROOT)
     assert lint.unused_includes(BUILD) == []
     (tmp_path / "some.h").write_text("#include <math.h>\n#include <stddef.h>\nsize_t some(void); /* sqrt() */\n")
     (tmp_path / "some.c").write_text('#include "some.h"\n\n#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n'
@@ -155,7 +155,7 @@ def test_every_include_is_used(tmp_path, monkeypatch):
 def test_includes_go_one_way(tmp_path, monkeypatch):
     """Each folder of ext/ includes only the folders below it, and no files include each other. The test also makes a
     file with each of these two faults, and the check finds both faults."""
-    monkeypatch.chdir(HERE.parents[1])
+    monkeypatch.chdir(ROOT)
     assert lint.wrong_arrows() == []
     for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ def test_includes_go_one_way(tmp_path, monkeypatch):
 def test_files_do_not_call_in_circles(tmp_path, monkeypatch):
     """No two C files of one folder use functions or data of each other, directly or indirectly. The test also compiles three files
     that do, and the check finds them."""
-    monkeypatch.chdir(HERE.parents[1])
+    monkeypatch.chdir(ROOT)
     assert lint.circles_of_calls(BUILD / "obj") == []
     (tmp_path / "ext" / "room").mkdir(parents=True)
     (tmp_path / "obj" / "room").mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_files_do_not_call_in_circles(tmp_path, monkeypatch):
 @pytest.mark.plain
 def test_the_storeys_of_the_ledger_are_those_of_the_map():
     """The table in ext/README.md lists every file of ledger/, and each file uses only files of its own storey and of earlier ones."""
-    root = HERE.parents[1] / "ext"
+    root = ROOT / "ext"
     table = (root / "README.md").read_text().split("## The storeys of the ledger")[1].split("\n## ")[0]
     rows = re.findall(r"^\|[^|]*\|(.*)\|$", table, re.M)[2:]
     storey = {file: number for number, row in enumerate(rows) for file in re.findall(r"`(\w+)`", row)}
@@ -197,7 +197,7 @@ def test_the_storeys_of_the_ledger_are_those_of_the_map():
 def test_the_ledger_names_no_mechanism():
     """The ledger does not name a mechanism. Mechanisms are in their own table, and the ledger asks its caller about them. (An
     error may name a mechanism, to tell the owner what to write.)"""
-    root = HERE.parents[1] / "ext"
+    root = ROOT / "ext"
     names = {name for path in [*root.glob("mechanism/*.c"), *root.glob("*/mechanisms.c")] for name in re.findall(r'\.name = "([a-z_]+)"', path.read_text())}
     assert {"gaussian", "ou", "laplace", "exponential", "response", "local", "iteration", "laplace_iteration"} <= names
     quoted = re.compile(f"""["'](?:{'|'.join(sorted(names))})["']""")
@@ -208,7 +208,7 @@ def test_the_ledger_names_no_mechanism():
 def test_comments_name_files_that_exist():
     """Comments in C and documents name only existing files: name.c and name.h of this repository, and paths in ext/ and tests/.
     """
-    root = HERE.parents[1]
+    root = ROOT
     ours = {path.name for folder in ("ext", "tests", "bench") for path in (root / folder).rglob("*.[ch]")}
     system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h", "report_html.h"}
     stale = []
@@ -224,17 +224,26 @@ def test_comments_name_files_that_exist():
     assert not stale
 
 
+def test_every_c_file_names_its_tests():
+    """The first comment of each C file in a room names tests, and these exist. The map of the tests has every folder."""
+    named = {path: re.findall(r"tests/\S+?\.(?:py|c)\b", path.read_text().split("*/")[0]) for path in (ROOT / "ext").glob("*/*.c")}
+    assert len(named) > 200
+    assert [str(path) for path, tests in named.items() if not tests or not all((ROOT / test).exists() for test in tests)] == []
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*") if path.is_file()} - {"__pycache__"}
+    assert folders == set(re.findall(r"`(\w+)/`", re.sub("`ext/`|`sql/`|`bench/`|`fixtures/`", "", (ROOT / "tests/README.md").read_text())))
+
+
 def test_lines_of_at_most_100_columns():
-    files = [path for folder in ("ext", "tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.[ch]")]
+    files = [path for folder in ("ext", "tests", "bench") for path in (ROOT / folder).rglob("*.[ch]")]
     assert len(files) > 100
-    long = [f"{path.relative_to(HERE.parents[1])}:{number}" for path in files
+    long = [f"{path.relative_to(ROOT)}:{number}" for path in files
             for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 100]
     assert not long
 
 
 def test_no_symbol_is_external_for_one_file():
     """Every external symbol is used in another object of the extension or in a unit test. All other symbols are static."""
-    sources = [path.relative_to(HERE.parents[1] / "ext") for path in (HERE.parents[1] / "ext").rglob("*.c")]
+    sources = [path.relative_to(ROOT / "ext") for path in (ROOT / "ext").rglob("*.c")]
     objects = [path for source in sources if (path := BUILD / "obj" / source.with_suffix(".o")).exists()]
     if not objects:
         pytest.skip("no object files here (make)")
@@ -246,7 +255,7 @@ def test_no_symbol_is_external_for_one_file():
                 uses[name].add(path)
             elif kind in "TDBRV" and "." not in name:  # __odr_asan.x is the sanitizer's
                 defines[name] = path
-    tested = " ".join(path.read_text() for path in (HERE.parents[1] / "tests").rglob("*.[ch]"))
+    tested = " ".join(path.read_text() for path in (ROOT / "tests").rglob("*.[ch]"))
     lonely = [name for name in defines if not uses[name] and not re.search(rf"\b{name}\b", tested)]
     assert lonely in ([], ["sqlite3_diffuse_init"])
 
@@ -257,7 +266,7 @@ SYSTEM_HEADERS = """dirent emscripten errno fcntl poll process pthread sched sig
 
 def test_operating_system_stays_in_one_room():
     """Only ext/os and the source of random bytes have code for specific operating systems."""
-    root = HERE.parents[1] / "ext"
+    root = ROOT / "ext"
     may = [root / "os", root / "noise" / "entropy.c"]
     named = re.compile(r'#include <(?:%s)[./]' % "|".join(SYSTEM_HEADERS))
     conditional = re.compile(r"#\s*(?:el)?if.*\b(_WIN32|__linux__|__APPLE__|__EMSCRIPTEN__)\b")
@@ -273,7 +282,7 @@ def test_operating_system_stays_in_one_room():
 def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
     """The amalgamation is one C file. Without the rest of the source, it compiles without warnings, exports only its entry point,
     and makes a release."""
-    root = HERE.parents[1]
+    root = ROOT
     run(sys.executable, str(root / "ext/packages/amalgamate.py"), str(BUILD), str(tmp_path))
     assert not re.search(r'#include "(?!sqlite3)', (tmp_path / "diffuse.c").read_text())
     shared = tmp_path / "diffuse.so"
@@ -294,7 +303,7 @@ def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
 def test_install_puts_files_in_their_places(tmp_path):
     """`make install` respects PREFIX and DESTDIR. A program finds the static library with pkg-config, and the library exports
     only symbols of this extension. Here the library is compiled without optimisation, which saves 20 seconds."""
-    root = HERE.parents[1]
+    root = ROOT
     environment = {key: value for key, value in plain_environment().items() if not key.startswith("MAKE")}
     run("make", "-s", "install", f"BUILD={BUILD}", f"INSTALLED={tmp_path}/library", "CFLAGS=-O0", "PREFIX=/opt/d",
         f"DESTDIR={tmp_path}", cwd=root, env=environment)

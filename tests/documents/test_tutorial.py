@@ -5,7 +5,7 @@ The ```sh blocks of a page run in sh, and each ```sql block runs in a sqlite3 sh
 build/fixed.so, whose noise and clock are the same in every run. Therefore the outputs must be the same to the last character. Lines
 that begin with "-- " or "# " under a command are its output. After a change that moves the noise, run
 
-    UPDATE=1 python3 -m pytest tests/sql/test_tutorial.py
+    UPDATE=1 python3 -m pytest tests/documents/test_tutorial.py
 
 to write the new outputs into the pages, and read them before you commit them.
 """

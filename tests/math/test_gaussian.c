@@ -1,7 +1,7 @@
 /*
 ** test_gaussian.c: compares the exact Gaussian profile with identities and with reference points
 ** that were computed with 60 digits. The tests also cover the inverses and the domain of the
-** profile. tests/sql/test_planning.py compares a wide grid with mpmath.
+** profile. tests/functions/test_planning.py compares a wide grid with mpmath.
 */
 #include "check.h"
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import math
-import pathlib
 import random
 import re
 import signal
@@ -14,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from conftest import connect, ledger_of, library, one, refused, run, start
+from conftest import connect, HELPERS, ledger_of, library, one, refused, run, start
 from guard_statements import READ, REFUSED
 from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
 
@@ -512,7 +511,7 @@ def test_answers_return_after_1_2_4_times_the_pad(copy, tmp_path, monkeypatch):
         ("SELECT count(*) FROM dp_value", 0), ("SELECT count(*) FROM ward", 0), ("SELECT dp_discard('x')", 0))]
     monkeypatch.setenv("LD_PRELOAD", library(tmp_path, "waits.c"))
     tried = worked + late + quick
-    for (name, statement, takes, wait), (waited, seen, did) in zip(tried, json.loads(run(WAITS, copy, json.dumps([t[:3] for t in tried]), pathlib.Path(__file__).parent))):
+    for (name, statement, takes, wait), (waited, seen, did) in zip(tried, json.loads(run(WAITS, copy, json.dumps([t[:3] for t in tried]), HELPERS))):
         assert waited == wait and (did or takes == 0), (name, statement, takes, wait, waited, seen)
         assert "took longer than its limit of 2 seconds (the charge stays)" in seen if takes == 2100 else takes == 0 or isinstance(seen, list), seen
 

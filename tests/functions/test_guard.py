@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import APPEND_ONLY, connect, edit, EXTENSION, ledger_of, one, PATIENCE, refused
+from conftest import APPEND_ONLY, connect, edit, EXTENSION, HELPERS, ledger_of, one, PATIENCE, refused
 from guard_helpers import BARE, copy, copy_of, guarded, mend, outcome, published, release
 from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
@@ -544,5 +544,5 @@ print(apsw.sqlitelibversion(), len(REFUSED), len(pragmas), len(modules))
 def test_other_versions_of_sqlite_refuse_the_same(version, path):
     if not (HOSTS / version / ".done").exists():
         pytest.skip("no apsw in build/hosts (make deps-hosts)")
-    subprocess.run([sys.executable, "-c", STORY, str(HOSTS / version), str(pathlib.Path(__file__).parent), EXTENSION, str(path)],
+    subprocess.run([sys.executable, "-c", STORY, str(HOSTS / version), str(HELPERS), EXTENSION, str(path)],
                    check=True, timeout=PATIENCE)

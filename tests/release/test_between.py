@@ -1,5 +1,5 @@
 """Tests values for tiers that were created between two points of an existing release: which tiers pay, how the values are
-distributed, and what is refused. tests/unit/test_bridges.c tests the distribution of each draw. This file tests the joint
+distributed, and what is refused. tests/noise/test_bridges.c tests the distribution of each draw. This file tests the joint
 distribution of the points that the SQL functions make, for all orders of requests. This joint distribution must be that
 of one path, within seven standard errors (noise_helpers.py).
 """

@@ -1,7 +1,6 @@
 """Tests the limits of a question (ext/query/limits.h): steps and bytes of one unit, and seconds of the whole question."""
 
 import os
-import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import EXTENSION, connect, one
+from conftest import EXTENSION, HELPERS, connect, one
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 LONG = "(SELECT sum(a.day > b.day) FROM visit a, visit b, visit c, visit d)"
@@ -107,7 +106,7 @@ def test_limits_of_the_host_decide_nothing():
 @pytest.mark.plain
 def test_a_build_without_progress_callbacks_answers_one_loop(tmp_path):
     """As better-sqlite3 is built. The faked API table stays in the library, so this runs in a process of its own."""
-    source = (pathlib.Path(__file__).parent / "capture.c").read_text().replace("old.libversion_number = old_version;", "(void)old_version, old.progress_handler = 0;")
+    source = (HELPERS / "capture.c").read_text().replace("old.libversion_number = old_version;", "(void)old_version, old.progress_handler = 0;")
     (tmp_path / "capture.c").write_text(source)
     subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "capture.c"), "-o", str(tmp_path / "capture.so")], check=True)
     clinic(str(tmp_path / "db"), rows=100, wards=3).close()

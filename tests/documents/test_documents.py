@@ -111,7 +111,7 @@ def test_sql_of_document(document, tmp_path, monkeypatch):
 def test_every_page_is_run_and_found():
     """Every page with SQL is run by a test, and the index names every page."""
     for page, test in ELSEWHERE.items():
-        assert f"{page}.md" in (ROOT / "tests" / "sql" / test).read_text()
+        assert f"{page}.md" in next((ROOT / "tests").glob(f"*/{test}")).read_text()
     index = (ROOT / "sql" / "README.md").read_text()
     assert [page.name for page in (ROOT / "sql").glob("*.md") if page.name != "README.md" and f"({page.name})" not in index] == []
 

@@ -127,12 +127,12 @@ def test_a_row_names_what_exists(row):
     assert functions or "mechanism" in mechanism or mechanism.startswith("no number: "), item
     texts = {}
     for file, name in pairs:
-        texts[file] = (SQL.parent / "tests" / "sql" / file).read_text()
+        texts[file] = next((SQL.parent / "tests").glob(f"*/{file}")).read_text()
         assert re.search(rf"^def {name}\(", texts[file], re.M), name
     for function in functions:  # one of the test files in the row calls each function, by its name or as dp_{...}
         short = re.sub("^dp_(kernel_)?", "", function)
         assert any(re.search(rf"\b(dp_(kernel_)?)?{short}\b", text) for text in texts.values()), function
-    helpers = [(SQL.parent / "tests" / "sql" / f"{name}.py").read_text()
+    helpers = [(SQL.parent / "tests" / "helpers" / f"{name}.py").read_text()
                for text in texts.values() for name in re.findall(r"^from (\w+_helpers) import", text, re.M)]
     for kind in re.findall(r"of kind `('\w+')`", mechanism):
         assert any(kind in text for text in [*texts.values(), *helpers]), kind

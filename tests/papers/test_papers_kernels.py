@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from conftest import HELPERS
 from kernel_truth import random_kernel, worst_pair
 from paper_truth import connect
 
@@ -400,12 +401,10 @@ print(sorted(map(str, seen)))
 @pytest.mark.plain
 def test_out_of_memory_is_an_error():
     """A process of its own limits SQLite's heap to less than the kernel needs. The aggregate then fails with an error."""
-    import pathlib
     import subprocess
     import sys
 
-    here = str(pathlib.Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY, here], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY, str(HELPERS)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['1.0', 'out of memory']"
 
@@ -431,10 +430,8 @@ print("done")
 @pytest.mark.plain
 def test_states_are_freed():
     """Evaluates 24 kernels with states of 1 MB each, under a memory limit of 12 MB."""
-    import pathlib
     import subprocess
     import sys
 
-    here = str(pathlib.Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", LEAKS, here], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", LEAKS, str(HELPERS)], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
