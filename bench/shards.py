@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-sys.path[:0] = [str(ROOT / "tests" / "sql"), str(BUILD / "python-shards")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(BUILD / "python-shards")]
 
 from states_reference import added  # noqa: E402
 
