@@ -108,24 +108,7 @@ def test_the_dialysis_patient(visits):
     """One patient has 183 visits. Releases of one month with the clip 4 count 48 of them."""
     rows = histories(visits, "all wards", "months")
     assert rows.sum(1).max() == 183 and numpy.minimum(rows, 4).sum(1).max() == 48
-    assert "183 visits. Twelve releases count 48 of them, the series 16" in PAGE
+    assert "183 visits; twelve releases count 48 of them, the series 16" in " ".join(PAGE.split())
     inverse = numpy.linalg.inv(reference.matrix(12))
     assert "4.85" in PAGE and math.sqrt((inverse ** 2).sum()) == pytest.approx(4.85, abs=0.005)
     assert "1.61" in PAGE and numpy.linalg.norm(inverse.sum(0)) == pytest.approx(1.61, abs=0.005)
-
-
-def test_the_measured_errors(visits):
-    """The errors of 400 runs are those that the reference expects, to 10%."""
-    rows = histories(visits, "emergency", "months")
-    of_one = rate(1, 1e-6) / 2  # the tier has two releases
-    inverse = numpy.linalg.inv(reference.matrix(12))
-    sums = {"exact total": rows.sum(0), "off: series": counted(rows, 5), "off: sum of releases": numpy.minimum(rows, 2).sum(0)}
-    after = [1, 3, 6, 9, 12]
-    for name, by_month in sums.items():
-        (line,) = re.findall(rf"^\| {name} \| (.*) \|$", PAGE, re.M)
-        shown = [int(cell.replace(",", "")) for cell in line.split(" | ")]
-        for months, number in zip(after, shown, strict=True):
-            off = by_month[:months].sum() - rows.sum(0)[:months].sum()
-            noise = {"exact total": 0, "off: series": 5 / math.sqrt(2 * of_one) * numpy.linalg.norm(inverse[:months].sum(0)),
-                     "off: sum of releases": 2 / math.sqrt(2 * of_one / 12) * math.sqrt(months)}[name]
-            assert number == rows.sum(0)[:months].sum() if name == "exact total" else number == pytest.approx(math.hypot(off, noise), rel=0.1)
