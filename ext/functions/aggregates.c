@@ -251,7 +251,7 @@ static int begin_request(struct evaluation *evaluation, struct request *request,
   const struct places *places = &run->aggregate->places;
   struct columns columns = {place_or_none(places->key), place_or_none(places->value),
                             place_or_none(run->unit)};
-  if (!rows_open(&run->rows, &run->publication, columns, error)) return 0;
+  if (!rows_open(&run->rows, &run->publication, columns, 0, error)) return 0;
   unit_map_use(&run->map, &run->rows);
   return 1;
 }

@@ -18,9 +18,10 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_append ------------------------------------------------------------------------------- */
 
-static int open_in_order(void *context, struct rows *rows, struct error *error) {
+static int open_in_order(void *context, struct rows *rows, const struct secret *secret,
+                         struct error *error) {
   const struct publication *publication = context;
-  return rows_open(rows, publication, columns_in_order(publication), error);
+  return rows_open(rows, publication, columns_in_order(publication), secret, error);
 }
 
 /*

@@ -67,9 +67,11 @@ static int shard_request(struct shard *shard, struct host *host, sqlite3_value *
   return request_finish_shape(request, !request->rows, error);
 }
 
-static int open_rows(void *context, struct rows *rows, struct error *error) {
+static int open_rows(void *context, struct rows *rows, const struct secret *secret,
+                     struct error *error) {
   struct shard *shard = context;
   (void)rows; /* the same as &shard->rows */
+  (void)secret;
   sqlite3_free(shard->parameters);
   shard->parameters = request_parameters(&shard->request, OPTIONS_OF_STATE);
   if (!shard->parameters) return error_set_memory(error);

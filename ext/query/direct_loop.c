@@ -254,10 +254,10 @@ static void use_map(const struct direct_loop *loop, struct unit_map *map, struct
   unit_map_use(map, rows);
 }
 
-static int open_beside(void *context, struct rows *rows, struct unit_map *map,
-                       struct error *error) {
+static int open_beside(void *context, struct rows *rows, const struct secret *secret,
+                       struct unit_map *map, struct error *error) {
   const struct running *running = context;
-  if (!running->opener->open(running->opener->context, rows, error) ||
+  if (!running->opener->open(running->opener->context, rows, secret, error) ||
       !unit_map_open(map, 0, &running->loop->table->route, error))
     return 0;
   use_map(running->loop, map, rows);

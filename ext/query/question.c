@@ -490,7 +490,7 @@ static int add_publics(struct question *question, struct rows *rows, struct erro
 static int run_all(struct question *question, const struct rows_opener *opener, struct rows *rows,
                    struct error *error) {
   int done = 0;
-  if (!opener->open(opener->context, rows, error) ||
+  if (!opener->open(opener->context, rows, 0, error) ||
       !load_publics(question, question->evaluator, error))
     return 0;
   evaluator_watch(question->evaluator, must_stop, question);
@@ -498,7 +498,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
-    if (!opener->open(opener->context, rows, error)) return 0;
+    if (!opener->open(opener->context, rows, 0, error)) return 0;
   }
   if (!evaluator_counts_steps(question->evaluator)) return cannot_count(opener->after, error);
   return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error) &&

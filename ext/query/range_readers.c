@@ -39,7 +39,8 @@ static int prepare(void *context, const struct reader *reader) {
 static int open_rows(void *context, const struct reader *reader, struct error *error) {
   const struct reading *reading = context;
   const struct range_query *query = reading->query;
-  return query->open(query->context, reader->rows, &reading->list[reader->number].map, error);
+  return query->open(query->context, reader->rows, reader->secret,
+                     &reading->list[reader->number].map, error);
 }
 
 /* Reads the rows of a range of rowids. */

@@ -31,10 +31,12 @@ struct range_query {
   /* Returns whether a row gives the same result on the further connection `db` (S3). */
   int (*is_proved)(void *context, sqlite3 *db);
   /*
-  ** Opens the rows of a further connection. Runs on the thread of this connection. If a map finds
-  ** the units of the rows, it may be `map`. Returns 1, or 0 with the error set.
+  ** Opens the rows of a further connection, with the secret of the host's. Runs on the thread of
+  ** this connection. If a map finds the units of the rows, it may be `map`. Returns 1, or 0 with
+  ** the error set.
   */
-  int (*open)(void *context, struct rows *rows, struct unit_map *map, struct error *error);
+  int (*open)(void *context, struct rows *rows, const struct secret *secret, struct unit_map *map,
+              struct error *error);
   /* Sets the error for a result code of collector_run() on a connection. */
   void (*explain)(void *context, const struct collector *collector, int rc, struct error *error);
 };

@@ -28,14 +28,15 @@ struct member {
 
 struct readers {
   struct collector *collector;
-  struct tasks tasks;
-  int count;           /* the number of members */
-  struct member *list; /* the first member is the host's connection */
-  int rc;              /* the result code of the first error that occurred */
-  struct error error;  /* the first error that occurred */
-  atomic_uint next;    /* the next task that a thread takes */
-  atomic_int stopped;  /* set after an error */
-  atomic_int running;  /* the number of running threads besides the host's thread */
+  struct tasks tasks;      /* of readers_settle() */
+  const struct tasks *now; /* the tasks that the threads do now */
+  int count;               /* the number of members */
+  struct member *list;     /* the first member is the host's connection */
+  int rc;                  /* the result code of the first error that occurred */
+  struct error error;      /* the first error that occurred */
+  atomic_uint next;        /* the next task that a thread takes */
+  atomic_int stopped;      /* set after an error */
+  atomic_int running;      /* the number of running threads besides the host's thread */
 };
 
 /* ---- connections (S2) ------------------------------------------------------------------------ */
@@ -103,7 +104,7 @@ static int64_t version(sqlite3 *db) {
 ** while the host waits for a writer, so it cannot block this writer.
 */
 static int open_member(struct member *member, struct readers *readers, int number) {
-  member->reader = (struct reader){readers, number, 0, &member->rows};
+  member->reader = (struct reader){readers, number, 0, &member->rows, 0};
   if (!connect(&member->reader, readers->collector->db)) return 0;
   member->version = version(member->reader.collector->db);
   return member->version >= 0;
@@ -129,7 +130,7 @@ struct readers *readers_open(struct collector *collector) {
     return 0;
   }
   readers->collector = collector;
-  readers->list[0].reader = (struct reader){readers, 0, collector, 0};
+  readers->list[0].reader = (struct reader){readers, 0, collector, 0, 0};
   int going = 1;
   for (readers->count = 1; readers->count <= others && going; readers->count++)
     going = open_member(&readers->list[readers->count], readers, readers->count);
@@ -177,10 +178,16 @@ static void fail(struct readers *readers, int rc, struct error *error) {
   }
 }
 
+static void fail_memory(struct readers *readers) {
+  struct error error = {0};
+  error_set(&error, "out of memory (the charge stays)");
+  fail(readers, SQLITE_NOMEM, &error);
+}
+
 /* Takes and does tasks until no task is left. */
 static void do_tasks(const struct reader *reader) {
   struct readers *readers = reader->readers;
-  const struct tasks *tasks = &readers->tasks;
+  const struct tasks *tasks = readers->now;
   unsigned task;
   while (!atomic_load(&readers->stopped) &&
          (task = atomic_fetch_add(&readers->next, 1)) < tasks->count) {
@@ -195,11 +202,8 @@ static void run_beside(void *pointer) {
   const struct reader *reader = &((struct member *)pointer)->reader;
   struct readers *readers = reader->readers;
   struct error error = {0};
-  if (readers->tasks.open(readers->tasks.context, reader, &error)) {
-    reader->rows->secret = readers->list[0].reader.rows->secret;
-  } else {
+  if (readers->now->open && !readers->now->open(readers->now->context, reader, &error))
     fail(readers, SQLITE_NOMEM, &error);
-  }
   do_tasks(reader);
   atomic_fetch_sub(&readers->running, 1);
 }
@@ -230,25 +234,84 @@ static void await_threads(struct readers *readers) {
   }
 }
 
-/* Waits for the end of the threads and adds up their sums. */
-static void join_threads(struct readers *readers) {
-  struct rows *rows = readers->list[0].reader.rows;
-  struct error error = {0};
-  for (int i = 1; i < readers->count; i++)
+/*
+** Does tasks on all threads, and waits for their end. Returns 0 after an error. Between two calls
+** of this function, only the host's thread runs.
+*/
+static int do_all(struct readers *readers, const struct tasks *tasks) {
+  readers->now = tasks;
+  atomic_store(&readers->next, 0);
+  if (tasks->count > 1) start_threads(readers);
+  do_tasks(&readers->list[0].reader);
+  await_threads(readers);
+  for (int i = 1; i < readers->count; i++) {
     if (readers->list[i].has_thread) thread_join(&readers->list[i].thread);
-  for (int i = 1; i < readers->count && !atomic_load(&readers->stopped); i++) {
-    struct member *member = &readers->list[i];
-    if (!member->has_thread || rows_join(rows, &member->rows)) continue;
-    error_set(&error, "out of memory (the charge stays)");
-    fail(readers, SQLITE_NOMEM, &error);
+    readers->list[i].has_thread = 0;
+  }
+  return !atomic_load(&readers->stopped);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static int ended(int done, struct error *error) {
+  if (done) return SQLITE_DONE;
+  error_set(error, "out of memory (the charge stays)");
+  return SQLITE_NOMEM;
+}
+
+/* The tasks below have the parts of the sums as their context. */
+static int prepare_sums(void *context, const struct reader *reader, unsigned number,
+                        struct error *error) {
+  (void)reader;
+  return ended(vector_parts_prepare(context, (int)number), error);
+}
+
+static int add_part(void *context, const struct reader *reader, unsigned part,
+                    struct error *error) {
+  return ended(vector_parts_add(context, reader->number, part), error);
+}
+
+/*
+** Adds up the sums of all connections on all threads. Returns 1, or 0 if this has to be done on one
+** thread, or after an error.
+*/
+static int add_in_parts(struct readers *readers, struct rows *const *list) {
+  struct vector_parts *parts = rows_parts(list, readers->count);
+  if (!parts) return 0;
+  struct tasks prepare = {.context = parts, .count = (unsigned)readers->count, .run = prepare_sums};
+  struct tasks add = {.context = parts, .run = add_part};
+  int added = 0;
+  if (do_all(readers, &prepare)) {
+    if (!vector_parts_find(parts, &add.count)) {
+      fail_memory(readers);
+    } else if (add.count && do_all(readers, &add)) {
+      added = vector_parts_end(parts);
+    }
+  }
+  vector_parts_close(parts);
+  return added;
+}
+
+/* Adds the sums of all connections to those of the host's. */
+static void add_sums(struct readers *readers) {
+  struct rows **list = malloc(sizeof(struct rows *) * (size_t)readers->count);
+  int open = list != 0;
+  for (int i = 0; i < readers->count && open; i++) {
+    list[i] = readers->list[i].reader.rows;
+    open = rows_are_open(list[i]); /* a thread may not have started */
+  }
+  int added = open && add_in_parts(readers, list);
+  free(list);
+  for (int i = 1; i < readers->count && !added && !atomic_load(&readers->stopped); i++) {
+    struct rows *own = &readers->list[i].rows;
+    if (rows_are_open(own) && !rows_join(readers->list[0].reader.rows, own)) fail_memory(readers);
   }
 }
 
 int readers_run(struct readers *readers, struct error *error) {
-  start_threads(readers);
-  do_tasks(&readers->list[0].reader);
-  await_threads(readers);
-  join_threads(readers);
+  for (int i = 1; i < readers->count; i++)
+    readers->list[i].reader.secret = readers->list[0].reader.rows->secret;
+  if (do_all(readers, &readers->tasks)) add_sums(readers);
   if (!atomic_load(&readers->stopped)) return SQLITE_DONE;
   error_restore(error, readers->error);
   return readers->rc;

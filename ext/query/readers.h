@@ -23,6 +23,7 @@ struct reader {
   int number;                  /* 0: the host's connection */
   struct collector *collector; /* the connection */
   struct rows *rows;           /* takes the sums */
+  const struct secret *secret; /* of the rows of all connections */
 };
 
 /* The tasks, and the functions that do them. `context` is the first argument of each function. */
@@ -36,7 +37,8 @@ struct tasks {
   int (*prepare)(void *context, const struct reader *reader);
   /*
   ** Opens the rows of a further connection. Runs on its thread, so that threads do not share the
-  ** memory of their sums. Returns 1, or 0 with the error set.
+  ** memory of their sums. The rows have the secret of the reader. Returns 1, or 0 with the error
+  ** set.
   */
   int (*open)(void *context, const struct reader *reader, struct error *error);
   /*
@@ -71,8 +73,9 @@ struct collector *readers_host(const struct readers *readers);
 int readers_settle(struct readers *readers, const struct tasks *tasks, struct rows *rows);
 
 /*
-** Does all tasks, and adds the sums of all connections to the `rows` of readers_settle(). Returns
-** SQLITE_DONE, or the result code of the first error, with the error set.
+** Does all tasks, and adds the sums of all connections to the `rows` of readers_settle(), on all
+** threads if the sums are vectors by unit (sums/vector_parts.h). Returns SQLITE_DONE, or the result
+** code of the first error, with the error set.
 */
 int readers_run(struct readers *readers, struct error *error);
 

@@ -275,7 +275,8 @@ static int open_attributes(struct rows *rows, const struct programme *programme)
 }
 
 /* Opens the rows of a series. A unit has the same identity in all appends. */
-static int open_series(struct rows *rows, const struct publication *publication) {
+static int open_series(struct rows *rows, const struct publication *publication,
+                       const struct secret *secret) {
   const struct definition *definition = &publication->definition;
   rows->question = &definition->row_question;
   rows->add = add_to_period;
@@ -283,7 +284,7 @@ static int open_series(struct rows *rows, const struct publication *publication)
   rows->missing = publication->missing;
   rows->groups = definition->layout.cells;
   rows->for_state = 1;
-  rows->vectors = vector_sum_open(rows->question, &definition->row_layout, 1, 0);
+  rows->vectors = vector_sum_open(rows->question, &definition->row_layout, 1, 0, secret);
   if (!rows->vectors) return 0;
   rows->secret = vector_sum_secret(rows->vectors);
   rows->attributes[0] = group_keys_open(rows->secret, periods_labels(definition->periods),
@@ -294,7 +295,7 @@ static int open_series(struct rows *rows, const struct publication *publication)
 }
 
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
-              struct error *error) {
+              const struct secret *secret, struct error *error) {
   const struct layout *shape = &publication->definition.layout;
   *rows = (struct rows){.add = adder_of(publication),
                         .columns = columns,
@@ -304,18 +305,18 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .by_unit = publication->definition.by_unit};
   int is_open;
   if (publication->definition.periods) {
-    is_open = open_series(rows, publication);
+    is_open = open_series(rows, publication, secret);
   } else if (rows->aggregate->rows) {
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     is_open = rows->buffer && rows->aggregate->rows->open(rows, publication);
   } else if (shape->family->statistic == STATISTIC_NUMBER) {
     struct bounds bounds = design_bounds(shape);
-    is_open = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit);
+    is_open = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit, secret);
     if (is_open && publication->definition.by_unit)
       rows->secret = scalar_sum_secret(&rows->numbers);
   } else {
     rows->vectors = vector_sum_open(rows->question, shape, publication->definition.by_unit,
-                                    publication->grid.keys);
+                                    publication->grid.keys, secret);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     is_open = rows->vectors && rows->buffer;
     if (is_open) rows->secret = vector_sum_secret(rows->vectors);
@@ -368,8 +369,7 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
 
 /*
 ** The context for adding the sums of another struct rows to `rows`. `cells` maps each cell of the
-** other struct to a cell of `rows`. `cells` is null if the release has no keys. Cross tables map
-** the numbers of cells of the full table instead.
+** other struct to a cell of `rows` (vector_sum_map()), or is null.
 */
 struct joining {
   struct rows *rows;
@@ -385,21 +385,21 @@ static int join_record(void *context, struct identity unit, uint32_t slot, const
 
 int rows_join(struct rows *rows, struct rows *others) {
   struct joining joining = {rows, 0};
-  const struct group_keys *cells = others->vectors ? vector_sum_cells(others->vectors) : 0;
-  const struct full_cells *full = others->vectors ? vector_sum_full(others->vectors) : 0;
-  int count = cells ? group_keys_count(cells) : full ? full_cells_count(full) : 0, going = 1;
-  joining.cells = cells || full ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
-  if ((cells || full) && !joining.cells) return 0;
-  for (int i = 0; i < count && going; i++) {
-    joining.cells[i] =
-        cells ? rows_name_cell(rows, group_keys_text(cells, i))
-              : full_cells_number(vector_sum_full(rows->vectors), full_cells_cell(full, i));
-    going = joining.cells[i] >= 0;
-  }
+  int going = !others->vectors || vector_sum_map(rows->vectors, others->vectors, &joining.cells);
   going = going && rows_records(others, join_record, &joining);
   if (others->vectors) going = going && vector_sum_join_tally(rows->vectors, others->vectors);
   free(joining.cells);
   return going;
+}
+
+struct vector_parts *rows_parts(struct rows *const *list, int count) {
+  struct vector_parts *parts = 0;
+  if (!list[0]->vectors || !list[0]->by_unit || list[0]->for_state) return 0;
+  struct vector_sum **vectors = malloc(sizeof(struct vector_sum *) * (size_t)count);
+  for (int i = 0; i < count && vectors; i++) vectors[i] = list[i]->vectors;
+  if (vectors) parts = vector_parts_open(vectors, count);
+  free(vectors);
+  return parts;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

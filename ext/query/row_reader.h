@@ -6,7 +6,7 @@
 
 #include "release/publish.h"
 #include "query/policy_tables.h"
-#include "sums/vector_sum.h"
+#include "sums/vector_parts.h"
 
 /*
 ** The place of the key, the value and the unit among the arguments or columns of a row. A place is
@@ -66,18 +66,25 @@ struct columns columns_in_order(const struct publication *publication);
 
 /*
 ** Starts the rows of a release whose definition is complete. A place in `columns` is -1 if the
-** aggregate has no such item, or if no column names the unit. Returns 1, or 0 with the error set.
+** aggregate has no such item, or if no column names the unit. `secret` is that of other rows of the
+** release, or null for a new one. Returns 1, or 0 with the error set.
 */
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
-              struct error *error);
+              const struct secret *secret, struct error *error);
 void rows_close(struct rows *rows);
+
+/* Returns whether rows_open() was called. Before, all bytes of `rows` are 0. */
+static inline int rows_are_open(const struct rows *rows) {
+  return rows->add != 0;
+}
 
 /*
 ** The function that opens the rows of a question. A caller may call it again to start anew. If
-** `may_repeat` is 1, a caller may also open further rows of the same release, on any thread.
+** `may_repeat` is 1, a caller may also open further rows of the same release, on any thread, with
+** the secret of the first rows. Otherwise `secret` is null.
 */
 struct rows_opener {
-  int (*open)(void *context, struct rows *rows, struct error *error);
+  int (*open)(void *context, struct rows *rows, const struct secret *secret, struct error *error);
   void *context;
   int may_repeat;
   const char *after; /* the text at the end of messages about errors that occur after open() */
@@ -123,6 +130,13 @@ int rows_records(struct rows *rows, take_record *take, void *context);
 ** same secret. Returns 1, or 0 when out of memory.
 */
 int rows_join(struct rows *rows, struct rows *others);
+
+/*
+** Prepares to add up rows of the same release, which have the same secret, on several threads. The
+** first rows will have the sums. Returns null if rows_join() must add them up, or when out of
+** memory.
+*/
+struct vector_parts *rows_parts(struct rows *const *list, int count);
 
 /*
 ** Computes the totals and passes them to `publish`, which is publish_finish() or publish_draw().

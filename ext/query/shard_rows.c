@@ -25,7 +25,7 @@ static int start(struct rows *rows, struct publication *description, const struc
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;
   struct error of_release = {0}; /* rows_open() mentions a charge, so its message is discarded */
-  int opened = rows_open(rows, description, columns_in_order(description), &of_release);
+  int opened = rows_open(rows, description, columns_in_order(description), 0, &of_release);
   rows->for_state = !request->whole_units;
   error_clear(&of_release);
   return opened || error_set(error, "out of memory or random bytes");

@@ -10,6 +10,7 @@
 */
 #include "sums/group_keys.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ struct group_keys {
   struct note notes[NOTES];
   struct identity *named; /* identity of each cell's text */
   char **texts;
-  unsigned char *kept;
+  atomic_uchar *kept; /* several threads may mark cells */
   int count, room;
   int collecting;
 };
@@ -62,7 +63,7 @@ static int add_cell(struct group_keys *cells, struct identity named, const char 
     if (texts) cells->texts = texts;
     struct identity *identities = realloc(cells->named, sizeof *identities * (size_t)room);
     if (identities) cells->named = identities;
-    unsigned char *kept = realloc(cells->kept, (size_t)room);
+    atomic_uchar *kept = realloc(cells->kept, sizeof *kept * (size_t)room);
     if (kept) cells->kept = kept;
     if (!texts || !identities || !kept) return CELL_FAILED;
     cells->room = room;
@@ -76,7 +77,7 @@ static int add_cell(struct group_keys *cells, struct identity named, const char 
   memcpy(copy, text, size);
   cells->texts[cells->count] = copy;
   cells->named[cells->count] = named;
-  cells->kept[cells->count] = 0;
+  atomic_init(&cells->kept[cells->count], 0);
   return cells->count++;
 }
 
@@ -179,7 +180,12 @@ const char *group_keys_text(const struct group_keys *cells, int cell) {
 }
 
 void group_keys_keep(struct group_keys *cells, const uint32_t *list, size_t count) {
-  for (size_t i = 0; i < count; i++) cells->kept[list[i]] = 1;
+  for (size_t i = 0; i < count; i++) {
+    atomic_uchar *kept = &cells->kept[list[i]];
+    /* Most cells are marked already. Reading alone leaves them in the caches of all threads. */
+    if (!atomic_load_explicit(kept, memory_order_relaxed))
+      atomic_store_explicit(kept, 1, memory_order_relaxed);
+  }
 }
 
 void group_keys_forget(struct group_keys *cells) {

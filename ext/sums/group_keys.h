@@ -59,7 +59,8 @@ const char *group_keys_text(const struct group_keys *cells, int cell);
 /*
 ** Marks the cells of keys that a unit has kept: of its private keys, a unit keeps at most
 ** max_groups. A private key that no unit has kept gets no coordinate. With more coordinates, the
-** probability that noise publishes a key of a single unit would be higher.
+** probability that noise publishes a key of a single unit would be higher. Several threads may call
+** group_keys_keep() at the same time.
 */
 void group_keys_keep(struct group_keys *cells, const uint32_t *list, size_t count);
 void group_keys_forget(struct group_keys *cells); /* clears all marks */

@@ -269,6 +269,14 @@ void record_values(const struct partitioned_sums *records, const record_word *co
   row_store_values(records->taken, list, count, values);
 }
 
+/*
+** A unit with very many rows fits no cache. Then it is faster to merge all rows of its bucket at
+** once. Returns 1, or 0 if memory runs out.
+*/
+static int settle_large(struct row_store *store, struct bucket *bucket) {
+  return rows_of(store, bucket) <= store->full || row_store_settle(store, bucket);
+}
+
 /* Calls `take` for each record of a settled bucket. With only one cell, each record is a unit. */
 static int take_records(struct row_store *store, const struct bucket *bucket, take_unit *take,
                         void *context) {
@@ -279,19 +287,31 @@ static int take_records(struct row_store *store, const struct bucket *bucket, ta
   return 1;
 }
 
-/* Calls `take` for each unit of a bucket, with all its records. */
-static int take_groups(struct partitioned_sums *records, struct row_store *store,
-                       struct bucket *bucket, int *is_gathered, take_unit *take, void *context) {
-  struct unit_groups *groups = &records->groups;
-  records->failed = records->failed || !unit_groups_make(groups, store, bucket);
-  if (needs_gathering(records, is_gathered) && gather(records))
-    records->failed = !unit_groups_make(groups, store, bucket);
+/* Groups the rows of a bucket by unit. Returns 1, or 0 if memory runs out. */
+static int group_units(struct unit_groups *groups, struct row_store *store, struct bucket *bucket) {
+  return settle_large(store, bucket) && unit_groups_bucket(groups, bucket) &&
+         unit_groups_make(groups, store);
+}
+
+/* Calls `take` for each unit of the groups, with all its records. */
+static int take_groups(struct partitioned_sums *records, take_unit *take, void *context) {
+  const struct unit_groups *groups = &records->groups;
   for (size_t i = 0; i < groups->count && !records->failed; i++) {
     const struct unit_group *group = &groups->groups[i];
     const record_word *const *list = (const record_word *const *)&groups->list[group->first];
     if (!take(context, list, group->end - group->first)) return 0;
   }
   return !records->failed;
+}
+
+/* Calls `take` for each unit of a bucket, with all its records. */
+static int take_bucket(struct partitioned_sums *records, struct row_store *store,
+                       struct bucket *bucket, int *is_gathered, take_unit *take, void *context) {
+  struct unit_groups *groups = &records->groups;
+  records->failed = records->failed || !group_units(groups, store, bucket);
+  if (needs_gathering(records, is_gathered) && gather(records))
+    records->failed = !group_units(groups, store, bucket);
+  return take_groups(records, take, context);
 }
 
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context) {
@@ -302,11 +322,102 @@ int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take
     records->taken = store;
     for (size_t j = 0; j < store->count; j++) {
       struct bucket *bucket = &store->buckets[j];
-      int going = store->cells ? take_groups(records, store, bucket, &is_gathered, take, context)
+      int going = store->cells ? take_bucket(records, store, bucket, &is_gathered, take, context)
                                : prepare(records, store, bucket, &is_gathered) &&
                                      take_records(store, bucket, take, context);
       if (!going) return 0;
     }
   }
   return 1;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+/* Returns the place after those that begin with the same `depth` bits, or 0 after the last. */
+static uint64_t next_place(uint64_t place, int depth) {
+  return depth ? place + ((uint64_t)1 << (64 - depth)) : 0;
+}
+
+int partitioned_sums_end(struct partitioned_sums *records) {
+  if (!flush(records)) return 0;
+  for (int i = 0; i < STORES; i++) {
+    struct row_store *store = &records->stores[i];
+    for (size_t j = 0; j < store->count; j++)
+      if (!settle_large(store, &store->buckets[j])) return 0;
+  }
+  return 1;
+}
+
+void partitioned_sums_translate(struct partitioned_sums *records, const int *cells, uint32_t bins) {
+  for (int i = 0; i < STORES; i++) {
+    struct row_store *store = &records->stores[i];
+    for (size_t j = 0; j < store->count; j++) {
+      const struct bucket *bucket = &store->buckets[j];
+      for (size_t k = 0; k < rows_of(store, bucket); k++) {
+        record_word *row = row_at(store, bucket, k);
+        row[0] = (record_word)cells[row[0] / bins] * bins + row[0] % bins;
+      }
+    }
+  }
+}
+
+/* Adds the parts of a store: as many as all vectors have buckets with whole parts. */
+static int list_parts(struct partitioned_sums *const *list, int count, int store,
+                      struct record_parts *parts) {
+  uint64_t place = 0;
+  do {
+    int depth = 64;
+    size_t rows = 0;
+    for (int i = 0; i < count; i++) {
+      const struct row_store *own = &list[i]->stores[store];
+      const struct bucket *bucket = row_store_bucket(own, place);
+      if (bucket->depth < depth) depth = bucket->depth;
+      rows += (size_t)own->count > 1 || rows_of(own, bucket);
+    }
+    struct record_part *grown =
+        chunks_grown(parts->list, sizeof *grown, parts->count, &parts->room);
+    if (!grown) return 0;
+    parts->list = grown;
+    if (rows) grown[parts->count++] = (struct record_part){store, depth, place};
+    place = next_place(place, depth);
+  } while (place);
+  return 1;
+}
+
+int partitioned_sums_parts(struct partitioned_sums *const *list, int count,
+                           struct record_parts *parts) {
+  int has_wide = 0;
+  for (int i = 0; i < count; i++) has_wide |= !row_store_is_empty(&list[i]->stores[WIDE]);
+  if (has_wide) return 1;
+  for (int i = 0; i < WIDE; i++)
+    if (!list_parts(list, count, i, parts)) return 0;
+  return 1;
+}
+
+/* Lists the buckets of a part. Returns 1, or 0 if memory runs out. */
+static int list_buckets(struct unit_groups *groups, struct partitioned_sums *const *list, int count,
+                        const struct record_part *part) {
+  uint64_t end = next_place(part->place, part->depth);
+  for (int i = 0; i < count; i++) {
+    uint64_t place = part->place;
+    do {
+      struct bucket *bucket = row_store_bucket(&list[i]->stores[part->store], place);
+      if (!unit_groups_bucket(groups, bucket)) return 0;
+      place = next_place(place, bucket->depth);
+    } while (place != end);
+  }
+  return 1;
+}
+
+enum sums_added partitioned_sums_take_part(struct partitioned_sums *records,
+                                           struct partitioned_sums *const *list, int count,
+                                           const struct record_part *part, take_unit *take,
+                                           void *context) {
+  struct row_store *store = &records->stores[part->store];
+  records->taken = store;
+  if (!list_buckets(&records->groups, list, count, part) ||
+      !unit_groups_make(&records->groups, store))
+    return SUMS_FAILED;
+  if (!row_store_is_empty(&records->stores[WIDE])) return SUMS_WIDE;
+  return take_groups(records, take, context) ? SUMS_ADDED : SUMS_FAILED;
 }

@@ -90,4 +90,41 @@ typedef int take_unit(void *context, const record_word *const *list, size_t coun
 int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context);
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context);
 
+/*
+** Several sums of one release, whose secrets are equal, can be read on several threads. A part of
+** them is all units of a store whose places begin with the first `depth` bits of `place`. Every
+** unit is in one part. The threads read different parts, and between these calls nobody adds a row.
+**
+** partitioned_sums_end() must be called first, for each of the sums, on any thread. If the cells of
+** some sums have other numbers than those of the first ones, partitioned_sums_translate() then
+** gives them these numbers: a slot has a cell and one of `bins` numbers, cell * bins + number, and
+** cells[i] is the new number of cell i.
+**
+** partitioned_sums_parts() lists the parts. The list stays empty if some unit has sums of 128 bits,
+** and the caller then reads the sums on one thread. `parts` is all 0 before the call, and the
+** caller calls free() for parts->list. Returns 1, or 0 if memory runs out.
+**
+** partitioned_sums_take_part() calls `take` for each unit of a part. `records` are the sums of this
+** list that belong to the thread, for record_unit() and record_values(). It may return SUMS_WIDE: a
+** sum of this part needs 128 bits, and the caller must read all sums on one thread after all. They
+** are complete, whatever parts have been read.
+*/
+struct record_part {
+  int store, depth;
+  uint64_t place;
+};
+struct record_parts {
+  struct record_part *list;
+  size_t count, room;
+};
+enum sums_added { SUMS_FAILED, SUMS_ADDED, SUMS_WIDE };
+int partitioned_sums_end(struct partitioned_sums *records);
+void partitioned_sums_translate(struct partitioned_sums *records, const int *cells, uint32_t bins);
+int partitioned_sums_parts(struct partitioned_sums *const *list, int count,
+                           struct record_parts *parts);
+enum sums_added partitioned_sums_take_part(struct partitioned_sums *records,
+                                           struct partitioned_sums *const *list, int count,
+                                           const struct record_part *part, take_unit *take,
+                                           void *context);
+
 #endif

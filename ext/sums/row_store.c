@@ -100,10 +100,6 @@ static size_t directory_entry(const struct row_store *store, uint64_t place) {
   return (size_t)(place >> 1 >> (63 - store->depth));
 }
 
-static struct bucket *bucket_for(const struct row_store *store, uint64_t place) {
-  return &store->buckets[store->directory[directory_entry(store, place)]];
-}
-
 /* Drops all rows of a bucket except the first `kept`. Returns 1, or 0 if memory runs out. */
 int row_store_keep(struct row_store *store, struct bucket *bucket, size_t kept) {
   size_t chunks = (kept + chunk_rows(store) - 1) >> store->chunk_shift;
@@ -320,12 +316,12 @@ static void set_limit(const struct row_store *store, struct bucket *bucket, int 
 
 /* Splits the settled bucket that a place belongs to. Returns 1, or 0 if memory runs out. */
 static int split(struct row_store *store, uint64_t place, int are_new) {
-  if (bucket_for(store, place)->depth == store->depth && !grow_directory(store)) return 0;
+  if (row_store_bucket(store, place)->depth == store->depth && !grow_directory(store)) return 0;
   size_t fresh = store->count;
   for (int i = 1; i < PARTS; i++) {
     if (!open_bucket(store)) return 0;
   }
-  struct bucket *parts[PARTS] = {bucket_for(store, place)};
+  struct bucket *parts[PARTS] = {row_store_bucket(store, place)};
   size_t width = (size_t)1 << (store->depth - parts[0]->depth), part = width / PARTS;
   size_t first = directory_entry(store, place) & ~(width - 1);
   for (size_t i = 1; i < PARTS; i++) {
@@ -345,7 +341,7 @@ static int split(struct row_store *store, uint64_t place, int are_new) {
 ** 0 if memory runs out.
 */
 static int settle_full(struct row_store *store, uint64_t place) {
-  struct bucket *bucket = bucket_for(store, place);
+  struct bucket *bucket = row_store_bucket(store, place);
   size_t rows = rows_of(store, bucket), known = bucket->settled;
   if (!row_store_settle(store, bucket)) return 0;
   int are_new = bucket->settled - known >= (rows - known) / 4 * 3;
@@ -360,10 +356,10 @@ static int settle_full(struct row_store *store, uint64_t place) {
 ** memory runs out. The function is not inlined, so that row_store_add() has few registers to save.
 */
 NOT_INLINE static struct bucket *make_room(struct row_store *store, uint64_t place) {
-  struct bucket *bucket = bucket_for(store, place);
+  struct bucket *bucket = row_store_bucket(store, place);
   if (rows_of(store, bucket) >= bucket->limit) {
     if (!settle_full(store, place)) return 0;
-    bucket = bucket_for(store, place);
+    bucket = row_store_bucket(store, place);
   }
   return bucket->next < bucket->end || add_chunk(store, bucket) ? bucket : 0;
 }
@@ -371,7 +367,7 @@ NOT_INLINE static struct bucket *make_room(struct row_store *store, uint64_t pla
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 void row_store_expect(const struct row_store *store, uint64_t place) {
-  memory_prefetch(bucket_for(store, place)->next);
+  memory_prefetch(row_store_bucket(store, place)->next);
 }
 
 /*
@@ -379,7 +375,7 @@ void row_store_expect(const struct row_store *store, uint64_t place) {
 ** out.
 */
 static inline struct bucket *open_row(struct row_store *store, uint64_t place) {
-  struct bucket *bucket = bucket_for(store, place);
+  struct bucket *bucket = row_store_bucket(store, place);
   if (bucket->next == bucket->end) bucket = make_room(store, place);
   *store->failed |= !bucket;
   return *store->failed ? 0 : bucket;

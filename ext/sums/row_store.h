@@ -80,6 +80,11 @@ static inline uint64_t row_store_place(const struct row_store *store, struct ide
   return identity_mix(store->secret, unit, 0);
 }
 
+/* Returns the bucket of the units with this place. */
+static inline struct bucket *row_store_bucket(const struct row_store *store, uint64_t place) {
+  return &store->buckets[store->directory[place >> 1 >> (63 - store->depth)]];
+}
+
 /* Prefetches the memory of the next row of a unit with this place. */
 void row_store_expect(const struct row_store *store, uint64_t place);
 

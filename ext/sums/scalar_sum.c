@@ -5,11 +5,13 @@
 
 #include "noise/entropy.h"
 
-int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit) {
+int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit,
+                    const struct secret *secret) {
   *accumulator = (struct scalar_sum){.bounds = *bounds};
   if (!by_unit) return 1;
   struct units *units = accumulator->units = calloc(1, sizeof *units);
-  if (units && secret_draw(&units->secret) &&
+  if (units && secret) units->secret = *secret;
+  if (units && (secret || secret_draw(&units->secret)) &&
       unit_table_open(&units->integers, &units->secret, 1) &&
       unit_table_open(&units->others, &units->secret, 0) &&
       (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)

@@ -68,10 +68,11 @@ static inline int128 fine_steps(double value, double scale) {
 }
 
 /*
-** Opens an empty accumulator. Returns 1, or 0 if memory runs out or the system provides no random
-** bytes.
+** Opens an empty accumulator. `secret` is that of another accumulator of the release, or null for a
+** new one. Returns 1, or 0 if memory runs out or the system provides no random bytes.
 */
-int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit);
+int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit,
+                    const struct secret *secret);
 void scalar_sum_close(struct scalar_sum *accumulator);
 
 /*

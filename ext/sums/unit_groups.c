@@ -6,17 +6,29 @@
 
 #include <stdlib.h>
 
+#include "sums/chunks.h"
+
 #define LEAST_SLOTS ((size_t)64)
 #define SPARSE      4 /* the index has at least this number of slots for each unit */
 
 void unit_groups_close(struct unit_groups *groups) {
+  free(groups->buckets);
   free(groups->groups);
   free(groups->list);
   free(groups->numbers);
   free(groups->index);
 }
 
-/* Makes room for the rows of a bucket. Returns 1, or 0 if memory runs out. */
+int unit_groups_bucket(struct unit_groups *groups, struct bucket *bucket) {
+  struct bucket **buckets = chunks_grown(groups->buckets, sizeof(struct bucket *),
+                                         groups->bucket_count, &groups->bucket_room);
+  if (!buckets) return 0;
+  groups->buckets = buckets;
+  buckets[groups->bucket_count++] = bucket;
+  return 1;
+}
+
+/* Makes room for this number of rows. Returns 1, or 0 if memory runs out. */
 static int reserve_rows(struct unit_groups *groups, size_t rows) {
   if (rows <= groups->row_room) return 1;
   size_t room = rows + rows / 4;
@@ -57,12 +69,12 @@ static int resize_index(struct unit_groups *groups, const struct secret *secret,
 }
 
 /*
-** Gives a number to each unit, and counts its rows in `end`. Returns 1, or 0 if memory runs out.
+** Gives a number to each unit of a bucket, and counts its rows in `end`. Writes the numbers of the
+** rows to `numbers`. Returns 1, or 0 if memory runs out.
 */
 static int number_units(struct unit_groups *groups, const struct row_store *store,
-                        const struct bucket *bucket, size_t rows) {
-  groups->count = 0;
-  if (!resize_index(groups, store->secret, LEAST_SLOTS)) return 0;
+                        const struct bucket *bucket, uint32_t *numbers) {
+  size_t rows = rows_of(store, bucket);
   for (size_t i = 0; i < rows; i++) {
     if (!(i & (chunk_rows(store) - 1))) row_store_prefetch(bucket, (i >> store->chunk_shift) + 1);
     struct identity unit = unit_of_row(store, row_at(store, bucket, i));
@@ -75,15 +87,14 @@ static int number_units(struct unit_groups *groups, const struct row_store *stor
       groups->groups[groups->count] = (struct unit_group){unit, 0, 0};
       *slot = (uint32_t)++groups->count;
     }
-    groups->numbers[i] = *slot - 1;
+    numbers[i] = *slot - 1;
     groups->groups[*slot - 1].end++;
   }
   return 1;
 }
 
-/* Writes the rows into the list, ordered by the numbers of their units. */
-static void list_rows(struct unit_groups *groups, const struct row_store *store,
-                      const struct bucket *bucket, size_t rows) {
+/* Gives each unit as many places of the list as it has rows. The places begin at `end`. */
+static void place_units(struct unit_groups *groups) {
   uint32_t end = 0;
   for (size_t i = 0; i < groups->count; i++) {
     struct unit_group *group = &groups->groups[i];
@@ -91,8 +102,14 @@ static void list_rows(struct unit_groups *groups, const struct row_store *store,
     group->first = group->end = end;
     end += count;
   }
+}
+
+/* Writes the rows of a bucket, which have these numbers, to the places of their units. */
+static void list_rows(struct unit_groups *groups, const struct row_store *store,
+                      const struct bucket *bucket, const uint32_t *numbers) {
+  size_t rows = rows_of(store, bucket);
   for (size_t i = 0; i < rows; i++)
-    groups->list[groups->groups[groups->numbers[i]].end++] = row_at(store, bucket, i);
+    groups->list[groups->groups[numbers[i]].end++] = row_at(store, bucket, i);
 }
 
 /*
@@ -124,19 +141,26 @@ static size_t merge_unit(struct row_store *store, record_word **list, size_t cou
   return kept;
 }
 
-int unit_groups_make(struct unit_groups *groups, struct row_store *store, struct bucket *bucket) {
-  /* A unit with very many rows fits no cache. Then it is faster to merge all rows at once. */
-  if (rows_of(store, bucket) > store->full && !row_store_settle(store, bucket)) return 0;
-  size_t rows = rows_of(store, bucket);
+int unit_groups_make(struct unit_groups *groups, struct row_store *store) {
+  size_t count = groups->bucket_count, rows = 0, settled = 0;
+  for (size_t i = 0; i < count; i++) rows += rows_of(store, groups->buckets[i]);
+  if (count == 1) settled = groups->buckets[0]->settled; /* all records of different pairs */
+  groups->count = groups->bucket_count = 0;
   store->last = 0; /* merging changes rows */
   if (!row_store_reserve(store, rows) || !reserve_rows(groups, rows) ||
-      !number_units(groups, store, bucket, rows))
+      !resize_index(groups, store->secret, LEAST_SLOTS))
     return 0;
-  list_rows(groups, store, bucket, rows);
-  for (size_t i = 0; i < groups->count && rows > bucket->settled; i++) {
+  uint32_t *numbers = groups->numbers;
+  for (size_t i = 0; i < count; numbers += rows_of(store, groups->buckets[i++]))
+    if (!number_units(groups, store, groups->buckets[i], numbers)) return 0;
+  place_units(groups);
+  numbers = groups->numbers;
+  for (size_t i = 0; i < count; numbers += rows_of(store, groups->buckets[i++]))
+    list_rows(groups, store, groups->buckets[i], numbers);
+  for (size_t i = 0; i < groups->count && rows > settled; i++) {
     struct unit_group *group = &groups->groups[i];
-    size_t count = group->end - group->first;
-    group->end = group->first + (uint32_t)merge_unit(store, &groups->list[group->first], count);
+    size_t size = group->end - group->first;
+    group->end = group->first + (uint32_t)merge_unit(store, &groups->list[group->first], size);
   }
   return !*store->failed;
 }

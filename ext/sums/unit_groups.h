@@ -1,10 +1,11 @@
 /*
-** unit_groups.h: the rows of one bucket (row_store.h), grouped by unit.
+** unit_groups.h: the rows of some buckets (row_store.h), grouped by unit. All rows of these units
+** are in these buckets, which may belong to several stores with rows of the same form.
 **
 ** A first pass over the rows gives a number to each unit and counts its rows. A second pass writes
 ** the addresses of the rows into a list, ordered by these numbers. Then the rows of each unit are
-** merged into one record for each cell. The hash tables of these steps hold the units of one bucket
-** or the cells of one unit, and are so small that they stay in the fastest caches.
+** merged into one record for each cell. The hash tables of these steps hold the units of these
+** buckets or the cells of one unit, and are so small that they stay in the fastest caches.
 */
 #ifndef DIFFUSE_SUMS_UNIT_GROUPS_H
 #define DIFFUSE_SUMS_UNIT_GROUPS_H
@@ -18,6 +19,8 @@ struct unit_group {
 };
 
 struct unit_groups {
+  struct bucket **buckets;
+  size_t bucket_count, bucket_room;
   struct unit_group *groups;
   size_t count;
   record_word **list;
@@ -28,11 +31,16 @@ struct unit_groups {
 };
 
 /*
-** Groups and merges the rows of a bucket. Rows that were merged into another row stay in the bucket
-** with values of 0, so that the sums do not change. The function may add rows to the wide store.
-** Returns 1, or 0 if memory runs out. `groups` must be all 0 before the first call.
+** unit_groups_bucket() adds a bucket to those that unit_groups_make() groups next. Returns 1, or 0
+** if memory runs out. `groups` must be all 0 before the first call.
+**
+** unit_groups_make() groups and merges the rows of the buckets, and then forgets the buckets. Rows
+** that were merged into another row stay in their bucket with values of 0, so that the sums do not
+** change. `store` is a store with rows of the same form, which may get rows in its wide store.
+** Returns 1, or 0 if memory runs out.
 */
-int unit_groups_make(struct unit_groups *groups, struct row_store *store, struct bucket *bucket);
+int unit_groups_bucket(struct unit_groups *groups, struct bucket *bucket);
+int unit_groups_make(struct unit_groups *groups, struct row_store *store);
 void unit_groups_close(struct unit_groups *groups);
 
 #endif

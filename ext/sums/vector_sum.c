@@ -62,6 +62,11 @@ static int take_steps(struct vector_sum *vectors, struct identity unit, uint32_t
   return take_row(vectors, unit, slot);
 }
 
+/* Returns the number of totals of a cell. Cross tables have totals of the full table first. */
+static size_t row_width(const struct layout *shape) {
+  return (size_t)(shape->ways ? shape->components : shape->width);
+}
+
 /*
 ** Starts the next row: writes its count, if the layout has a count, and returns the address of its
 ** other components. Returns null if memory runs out.
@@ -69,9 +74,8 @@ static int take_steps(struct vector_sum *vectors, struct identity unit, uint32_t
 static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int64_t *steps = vectors->steps;
-  size_t width = (size_t)(shape->ways ? shape->components : shape->width);
   if ((shape->max_groups || shape->ways) &&
-      !vector_totals_reserve(vectors, ((size_t)cell + 1) * width))
+      !vector_totals_reserve(vectors, ((size_t)cell + 1) * row_width(shape)))
     return 0;
   if (shape->counts) *steps++ = 1;
   return steps;
@@ -258,8 +262,8 @@ int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint
                           const int128 *values) {
   const struct layout *shape = vectors->shape;
   size_t cells = (size_t)slot / (size_t)shape->bins + 1;
-  size_t width = (size_t)(shape->ways ? shape->components : shape->width);
-  if ((shape->max_groups || shape->ways) && !vector_totals_reserve(vectors, cells * width))
+  if ((shape->max_groups || shape->ways) &&
+      !vector_totals_reserve(vectors, cells * row_width(shape)))
     return 0;
   return partitioned_sums_add(vectors->records, unit, slot, values);
 }
@@ -279,6 +283,31 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
   int128 *totals = &vectors->totals[first];
   for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
   return 1;
+}
+
+int vector_sum_map(struct vector_sum *vectors, const struct vector_sum *other, int **cells) {
+  int count = other->cells ? group_keys_count(other->cells) : 0, differs = 0;
+  if (other->full) count = full_cells_count(other->full);
+  *cells = count ? malloc(sizeof **cells * (size_t)count) : 0;
+  if (count && !*cells) return 0;
+  for (int i = 0; i < count; i++) {
+    int *cell = &(*cells)[i];
+    if (other->full) {
+      *cell = full_cells_number(vectors->full, full_cells_cell(other->full, i));
+    } else {
+      const char *text = group_keys_text(other->cells, i);
+      *cell = group_keys_name(vectors->cells, identity_name(&vectors->secret, text), text);
+    }
+    if (*cell < 0) return 0;
+    differs |= *cell != i;
+  }
+  if (!differs) {
+    free(*cells);
+    *cells = 0;
+  }
+  size_t all = vectors->cells ? (size_t)group_keys_count(vectors->cells) : 0;
+  if (vectors->full) all = (size_t)full_cells_count(vectors->full);
+  return !differs || vector_totals_reserve(vectors, all * row_width(vectors->shape));
 }
 
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context) {
@@ -324,7 +353,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   vectors->row = calloc(components, sizeof *vectors->row);
   vectors->steps = calloc(components, sizeof *vectors->steps);
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
-  if (!vectors->row || !vectors->steps || !vectors->shorts || !secret_draw(&vectors->secret) ||
+  if (!vectors->row || !vectors->steps || !vectors->shorts ||
       (shape->ways && !(vectors->full = full_cells_open(ways_full(shape->ways)))) ||
       !vector_scratch_reserve(vectors, 1) ||
       !vector_totals_reserve(vectors,
@@ -349,9 +378,10 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
 }
 
 struct vector_sum *vector_sum_open(const struct contribution *question, const struct layout *shape,
-                                   int by_unit, char *const *keys) {
+                                   int by_unit, char *const *keys, const struct secret *secret) {
   struct vector_sum *vectors = calloc(1, sizeof *vectors);
   if (!vectors) return 0;
+  if (secret) vectors->secret = *secret;
   vectors->question = *question;
   vectors->shape = shape;
   vectors->by_unit = by_unit;
@@ -364,15 +394,19 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
     if (vectors->edges)
       decimal_edges(question->low, question->high, question->size, vectors->edges);
   }
-  if ((vectors->edges || !has_edges) && open_tables(vectors, keys)) return vectors;
+  if ((vectors->edges || !has_edges) && (secret || secret_draw(&vectors->secret)) &&
+      open_tables(vectors, keys))
+    return vectors;
   vector_sum_close(vectors);
   return 0;
 }
 
 void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
-  group_keys_close(vectors->cells);
-  full_cells_close(vectors->full);
+  if (!vectors->first) {
+    group_keys_close(vectors->cells);
+    full_cells_close(vectors->full);
+  }
   unit_tables_close(vectors->tables);
   partitioned_sums_close(vectors->records);
   if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
@@ -456,19 +490,19 @@ static void measure(const struct vector_sum *vectors, int128 *totals) {
   unit_tables_end(vectors->tables, totals);
 }
 
+/* Adds all units to the totals. Returns 0 when out of memory. */
+static int add_units(struct vector_sum *vectors) {
+  return vector_totals_begin(vectors) &&
+         partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors);
+}
+
 int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys) {
   const struct layout *shape = vectors->shape;
   *keys = 0;
   *cells = shape->cells;
   if (vectors->failed) return 0;
   flush_shorts(vectors);
-  if (vectors->by_unit && vectors->cells) group_keys_forget(vectors->cells);
-  if (vectors->by_unit) vectors->tally = (struct tally){0, 0};
-  if (vectors->outsides.chunks && !unit_table_flush(&vectors->outsides, 0, 0)) return 0;
-  memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
-  if (vectors->by_unit &&
-      !partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors))
-    return 0;
+  if (vectors->by_unit && !vectors->is_added && !add_units(vectors)) return 0;
   int is_private = shape->cells == 0;
   size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)shape->width
                             : (size_t)shape->coordinates;

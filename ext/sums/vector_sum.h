@@ -27,11 +27,11 @@ struct vector_sum;
 
 /*
 ** Opens an empty vector. `keys` holds the public keys in sorted order, and keys[i] gets cell i.
-** `keys` is null if there are no public keys. Returns null if memory runs out or the system
-** provides no random bytes.
+** `keys` is null if there are no public keys. `secret` is that of another vector of the release, or
+** null for a new one. Returns null if memory runs out or the system provides no random bytes.
 */
 struct vector_sum *vector_sum_open(const struct contribution *question, const struct layout *shape,
-                                   int by_unit, char *const *keys);
+                                   int by_unit, char *const *keys, const struct secret *secret);
 void vector_sum_close(struct vector_sum *vectors);
 
 const struct secret *vector_sum_secret(const struct vector_sum *vectors);
@@ -79,6 +79,15 @@ int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
 int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, uint32_t slot,
                           const int128 *values);
 int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values);
+
+/*
+** Finds the cells of another vector of the same release in `vectors`, which gets those that it does
+** not have yet, and room for their totals. Sets *cells to an array, which the caller frees:
+** (*cells)[i] is the cell that has the key of the other vector's cell i. Sets *cells to null if the
+** cells are the same. In cross tables, these are the numbers of cells of the full table. Returns 1,
+** or 0 if memory runs out.
+*/
+int vector_sum_map(struct vector_sum *vectors, const struct vector_sum *other, int **cells);
 
 /*
 ** Calls `take` for every record: the sums of one unit in one slot (layout.h). Returns 1, or 0 if

@@ -56,6 +56,13 @@ int vector_totals_grow(struct vector_sum *vectors, size_t coordinates) {
   return 1;
 }
 
+int vector_totals_begin(struct vector_sum *vectors) {
+  if (vectors->cells && !vectors->first) group_keys_forget(vectors->cells);
+  vectors->tally = (struct tally){0, 0};
+  memset(vectors->totals, 0, sizeof *vectors->totals * vectors->totals_room);
+  return !vectors->outsides.chunks || unit_table_flush(&vectors->outsides, 0, 0);
+}
+
 /*
 ** Replaces the slots [start, end) in the scratch by coordinates. Such a slot is a node of one level
 ** of the trees, or a bin. Each cell has `bins` of these slots, and the first of them is coordinate
@@ -243,6 +250,7 @@ int vector_totals_unit(void *context, const record_word *const *list, size_t cou
   for (size_t i = 0; i < kept; i++) scratch->slots[i] = record_cell(list[i]);
   record_values(vectors->records, list, kept, scratch->values);
   int64_t number;
-  int outside = shape->diagnoses && unit_table_get(&vectors->outsides, unit, &number);
+  const struct vector_sum *first = vectors->first ? vectors->first : vectors;
+  int outside = shape->diagnoses && unit_table_get(&first->outsides, unit, &number);
   return vector_totals_add(vectors, kept, kept < count || outside);
 }

@@ -58,6 +58,8 @@ struct vector_sum {
   struct scratch scratch;
   int64_t ones[ONES]; /* ones[n]: the component to which clip_counts() clips n counts of 1, or 0 */
   struct tally tally;
+  int is_added;               /* the totals have all units already (vector_parts.h) */
+  struct vector_sum *first;   /* the vector whose cells this one uses (vector_parts.h), or null */
   int outside;                /* the row that is being added is outside the range of x */
   struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };
@@ -74,6 +76,11 @@ int vector_totals_grow(struct vector_sum *vectors, size_t coordinates);
 static inline int vector_totals_reserve(struct vector_sum *vectors, size_t coordinates) {
   return coordinates <= vectors->totals_room || vector_totals_grow(vectors, coordinates);
 }
+
+/*
+** Sets the totals and the tally to 0, before the units are added. Returns 0 when out of memory.
+*/
+int vector_totals_begin(struct vector_sum *vectors);
 
 /*
 ** Clips the matrix of `count` slots in the scratch and adds it to the totals. `clipped` says

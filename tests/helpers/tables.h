@@ -116,7 +116,7 @@ static inline struct vector_sum *vectors_start(const struct release *release) {
     keys[i] = names[i];
   }
   struct vector_sum *vectors =
-      vector_sum_open(&release->question, &release->shape, release->by_unit, count ? keys : 0);
+      vector_sum_open(&release->question, &release->shape, release->by_unit, count ? keys : 0, 0);
   free(keys);
   free(names);
   return vectors;
@@ -174,7 +174,7 @@ static inline int128 *total_of(const struct release *release, const struct row *
   struct bounds bounds = design_bounds(&release->shape);
   struct scalar_sum accumulator;
   int128 *total = malloc(sizeof *total);
-  int going = scalar_sum_open(&accumulator, &bounds, release->by_unit);
+  int going = scalar_sum_open(&accumulator, &bounds, release->by_unit, 0);
   for (int i = 0; i < count && going; i++) {
     if (!release->by_unit) {
       scalar_sum_add_row(&accumulator, rows[i].x);

@@ -149,8 +149,8 @@ static void check_neighbours(double clip, double rate, int counts, int replace) 
   for (int run = 0; run < 400; run++) {
     struct scalar_sum with, without;
     int units = (int)(random_bits() % 6), failed = 0;
-    failed |= !scalar_sum_open(&without, &bounds, 1);
-    failed |= !scalar_sum_open(&with, &bounds, 1);
+    failed |= !scalar_sum_open(&without, &bounds, 1, 0);
+    failed |= !scalar_sum_open(&with, &bounds, 1, 0);
     for (int i = 0; i < units; i++) {
       uint64_t kept = random_state; /* both tables get the same rows */
       failed |= !add_unit(&without, i, clip, counts);

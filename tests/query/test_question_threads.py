@@ -192,7 +192,9 @@ def test_rows_as_units_are_read_alone(tmp_path):
 KINDS = [("sum", {"clip": 700}), ("sum", {"clip": 700, "diagnose": True}), ("count", {"clip": 3}), ("avg", {"lo": -500, "hi": 900}),
          ("median", {"lo": 0, "hi": 900, "bins": 8}), ("histogram", {"lo": 0, "hi": 900, "bins": 4, "clip": 2})]
 KEYED = [("group_sum", {"clip": 700, "keys": ["k1", "k3", "nobody"]}), ("group_count", {"clip": 2, "keys": ["k1", "k5"]}),
-         ("group_avg", {"lo": 0, "hi": 900, "keys": ["k0", "k2"]})]
+         ("group_avg", {"lo": 0, "hi": 900, "keys": ["k0", "k2"]}),
+         ("group_sum", {"clip": 700, "keys": ["k1", "k3", "k4"], "diagnose": True}),
+         ("group_sum", {"clip": 700, "keys": {"k": ["k1", "k3", "nobody"]}, "ways": 1})]
 
 
 def corpus():
@@ -203,6 +205,8 @@ def corpus():
     return asked + [("count_distinct", {}, "SELECT x FROM t WHERE x > 0"), ("sum", {"clip": 700}, "SELECT x FROM linked"),
                     *(("sum", {"clip": 700}, query.format("")) for query in ALONE), *(("sum", {"clip": 700}, query) for query, _ in BY_UNIT),
                     *((*kind, "SELECT max(x) FROM t GROUP BY k") for kind in KINDS), ("count_distinct", {}, "SELECT max(x) FROM t GROUP BY k HAVING max(x) > 500"),
+                    # sums of more than 64 bits, of one row and of several rows
+                    ("group_sum", KEYED[0][1], "SELECT k, x * 1e15 FROM t"), ("group_sum", KEYED[0][1], "SELECT k, x * 1000 FROM t"),
                     ("group_sum", KEYED[0][1], "SELECT k, sum(x) FROM t GROUP BY k"), ("group_avg", KEYED[2][1], "SELECT k, max(x) FROM t GROUP BY day")]
 
 

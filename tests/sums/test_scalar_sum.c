@@ -55,7 +55,7 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
                        int by_unit) {
   struct scalar_sum accumulator;
   int128 total = -1;
-  int going = scalar_sum_open(&accumulator, bounds, by_unit);
+  int going = scalar_sum_open(&accumulator, bounds, by_unit, 0);
   for (int i = 0; i < count && going; i++) {
     const struct row *r = &rows[i];
     if (!by_unit) {
@@ -345,7 +345,7 @@ static void the_total_is_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
   int128 first = 0, again = 0, more = 0;
-  CHECK(scalar_sum_open(&accumulator, &bounds, 1), "open");
+  CHECK(scalar_sum_open(&accumulator, &bounds, 1, 0), "open");
   CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75), "row");
   CHECK(scalar_sum_total(&accumulator, &first) && scalar_sum_total(&accumulator, &again), "total");
   CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75) &&
@@ -363,7 +363,7 @@ static void the_total_is_not_consumed(void) {
 static void large_totals_are_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
-  CHECK(scalar_sum_open(&accumulator, &bounds, 1), "open");
+  CHECK(scalar_sum_open(&accumulator, &bounds, 1, 0), "open");
   struct identity text = identity_bytes(scalar_sum_secret(&accumulator), "a", 1, 1);
   for (int i = 0; i < 3000; i++) { /* the totals reach 2^64 steps and return to an eighth of that */
     double x = i < 1500 ? 4 : i < 2999 ? -4 : -3.875;
