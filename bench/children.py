@@ -106,11 +106,12 @@ def duckdb(database, file, threads, sql):
             leftover.unlink()
         made = library.connect(f"{file}.unfinished")
         (table,) = open_read_only(database).execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchone()
-        cursor = open_read_only(database).execute(f"SELECT id, x, unit FROM {table}")
+        cursor = open_read_only(database).execute(f"SELECT * FROM {table}")
+        names = [column[0] for column in cursor.description]
         made.execute("SET threads = 1")
-        wanted = "id, x, unit" if table == "visit" else "id, x, CAST(unit AS VARCHAR) AS unit"
+        wanted = "*" if table != "named" else "id, x, CAST(unit AS VARCHAR) AS unit"
         while rows := cursor.fetchmany(1 << 20):
-            columns = {name: numpy.array(column) for name, column in zip(("id", "x", "unit"), zip(*rows))}
+            columns = {name: numpy.array(column) for name, column in zip(names, zip(*rows))}
             made.execute(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT {wanted} FROM columns LIMIT 0")
             made.execute(f"INSERT INTO {table} SELECT {wanted} FROM columns")
         made.close()

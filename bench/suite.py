@@ -27,6 +27,7 @@ REPORT = measure.HERE / "results.md"
 MANY = 4   # about sixty statements, many of them slow, use a table with rows / MANY rows
 SLOW = 10  # statements that take a minute or more use a table with rows / SLOW rows
 KEYS = json.dumps(list(range(1000)))
+THREADS = (1, 2) if os.cpu_count() > 1 else (1,)
 MEMORY = "/dev/shm"  # a file system in memory, if the system has one
 
 # name: (arguments of the aggregate, columns for dp_release, its options, SQLite's counterpart, table)
@@ -113,6 +114,10 @@ PER_UNIT = f"SELECT sum(min(s, {CLIP})) FROM (SELECT sum(x) AS s FROM {{table}} 
 BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY"
              f" random()) AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
 IN_DUCKDB = PER_UNIT.replace("min(", "least(")
+# Sums of 1000 groups. Each unit's vector of sums is scaled down to a length of CLIP, as dp_group_sum() does.
+GROUPS_IN_DUCKDB = ("WITH sums AS (SELECT unit, key, sum(x) AS s FROM {table} GROUP BY unit, key), scales AS (SELECT unit,"
+                    f" least(1, {CLIP} / sqrt(sum(s * s))) AS scale FROM sums GROUP BY unit)"
+                    " SELECT sum(total) FROM (SELECT key, sum(s * scale) AS total FROM sums JOIN scales USING (unit) GROUP BY key)")
 
 
 # The statements of children.guarded(), which are measured on a plain and on a guarded connection, with a text for the report.
@@ -243,10 +248,27 @@ class Suite:
         ]
         for name, sql in (("sum(x)", "SELECT sum(x) FROM {table}"), ("per unit", IN_DUCKDB)):
             for table in ("visit", "named"):
-                for threads in (1, os.cpu_count()) if os.cpu_count() > 1 else (1,):
-                    jobs.append((f"DuckDB {name}, {table}, {threads}", {"folder": "python-bench", "job": {
-                        "call": "duckdb", "database": self.path(table), "threads": threads,
-                        "file": self.path(table).replace(".db", ".duckdb"), "sql": sql.replace("{table}", table)}}))
+                for threads in THREADS:
+                    jobs.append((f"DuckDB {name}, {table}, {threads}", self.duckdb(table, sql, threads)))
+        return measure.interleave(jobs, self.rounds)
+
+    def duckdb(self, table, sql, threads):
+        return {"folder": "python-bench", "job": {
+            "call": "duckdb", "database": self.path(table), "threads": threads,
+            "file": self.path(table).replace(".db", ".duckdb"), "sql": sql.replace("{table}", table)}}
+
+    def groups(self):
+        aggregate = "SELECT dp_group_sum('t', key, x, 1000, unit, {0}) FROM {{table}}".format
+        keys, subquery = f'{{"keys":{KEYS}}}', "(SELECT json_object('keys', json_group_array(value)) FROM json_each(?))"
+        options = f'{{"clip":1000,"keys":{KEYS}}}'
+        jobs = [("sum(x)", self.query("spread", "SELECT sum(x) FROM {table}")),
+                ("literal", self.query("spread", aggregate("?"), [keys], "unit")),
+                ("subquery", self.query("spread", aggregate(subquery), [KEYS], "unit"))]
+        for threads in THREADS:
+            jobs += [(f"dp_release, {threads}",
+                      self.query("spread", "SELECT dp_release('t', 'group_sum', 'SELECT key, x FROM {table}', ?)", [options],
+                                 "unit", threads=threads)),
+                     (f"DuckDB, {threads}", self.duckdb("spread", GROUPS_IN_DUCKDB, threads))]
         return measure.interleave(jobs, self.rounds)
 
     def systems(self):
@@ -296,8 +318,8 @@ def report_goals(results, rows):
              "track": "a loop that only decodes"}
     goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12),
              "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
-             "dp_sum, integer units in random order": ("visit", 1.8), "dp_sum, integer units sorted": ("ordered", 1.6),
-             "dp_release, integer units in random order": ("visit", None),
+             "dp_sum, integer units in random order": ("visit", 1.6), "dp_sum, integer units sorted": ("ordered", 1.6),
+             "dp_release, integer units in random order": ("visit", 1.6),
              "dp_release, rows protected": ("visit", 1.12), "dp_release, rows protected, 2 threads": ("visit", 0.75),
              "dp_release, integer units in random order, 2 threads": ("visit", None),
              "dp_sum, text units": ("named", 2.3), "dp_group_sum, 10 public keys, Zipf keys": ("basket", 4.0),
@@ -390,6 +412,35 @@ def report_formulations(results, rows):
     return lines + (["", f"Versions: {', '.join(sorted(versions))}."] if versions else [])
 
 
+def report_groups(results, rows):
+    lines = ["## Groups, and a second thread", "",
+             f"Sums of {len(json.loads(KEYS)):,} groups over {rows:,} rows (\"new pairs\"), where each unit's vector of sums has a length of"
+             f" at most {CLIP:g}. DuckDB computes the same exact sums from its own columns, without noise. By the clock; CPU time in"
+             " the last column.", ""]
+    names = {"sum(x)": "SQLite, `sum(x)`", "literal": "`dp_group_sum`, keys as a literal",
+             "subquery": "`dp_group_sum`, keys from a scalar subquery"}
+    body = []
+    for name, found in results.items():
+        system, _, threads = name.rpartition(", ")
+        label = names.get(name) or f"{'`dp_release`' if system == 'dp_release' else system}, {threads} thread{'s'[:threads != '1']}"
+        if "missing" in found[-1]:
+            body.append((label, found[-1]["missing"], "", "", ""))
+            continue
+        body.append((label, measure.number(measure.median(found, "seconds")),
+                     f"{measure.ratio(found, results['sum(x)'], 'seconds'):.2f}", mebibytes(found), measure.number(measure.median(found))))
+    lines += [*measure.table(("statement", "seconds", "by `sum(x)`", "memory, MiB", "CPU, s"), body), ""]
+    pairs = [("`dp_release`, two threads by one", "dp_release, 2", "dp_release, 1", 0.6)]
+    pairs += [(f"`dp_release` by DuckDB, {threads} thread{'s'[:threads != 1]}", f"dp_release, {threads}", f"DuckDB, {threads}", 0.67)
+              for threads in THREADS]
+    pairs += [("`dp_group_sum`, keys from a subquery by a literal", "subquery", "literal", None)]
+    body = []
+    for label, name, base, goal in pairs:
+        if name in results and "missing" not in results[base][-1]:
+            ratio = measure.ratio(results[name], results[base], "seconds")
+            body.append((label, f"{ratio:.2f}", *against(ratio, goal), f"{measure.ratio(results[name], results[base]):.2f}"))
+    return lines + measure.table(("ratio", "by the clock", "goal", "met", "of CPU time"), body)
+
+
 def report_systems(results, rows):
     lines = ["## The same question in other systems", "",
              f"The sum of x over {rows // SLOW:,} rows of {rows // SLOW // 10:,} units, from the SQLite file to the"
@@ -453,6 +504,7 @@ def report_guard(results, rows):
 
 
 SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulations": report_formulations,
+            "groups": report_groups,
             "systems": report_systems, "small": report_small, "guard": report_guard}
 
 

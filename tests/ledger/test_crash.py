@@ -49,6 +49,8 @@ def test_killed_while_it_reads_the_charge_is_there_and_the_name_is_not_finished(
         once_charged(db, sys.argv[1], lambda: os.kill(os.getpid(), signal.SIGKILL))
         one(db, sys.argv[2])
         """, path, form, expect=-signal.SIGKILL)
+    shutil.copy(f"{path}-ledger", f"{path}-alone")  # without the other files beside it
+    assert one(sqlite3.connect(f"{path}-alone"), "SELECT count(*) FROM dp_charge") == 1
     db = connect(path)
     assert state(db) == "charged" and charges(db) == 1
     assert one(db, "SELECT spent_rate FROM dp_budget WHERE tier = 'clinic'") > 0
