@@ -40,8 +40,10 @@ CREATE TABLE dp_tier(
   delta        REAL NOT NULL,
   delta_keys   REAL NOT NULL,        -- the part of delta that is for private key selection
   accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp', 'pure')),
-  filter_order REAL,                 -- rdp: the one order at which the budget is enforced
+  filter_order REAL,                 -- rdp: the order at which the total rate is limited
   rate_limit   REAL NOT NULL,        -- the highest total rate (pure: epsilon) that the tier can spend
+  pure_limit   REAL,                 -- rdp without a period: the tier also stays within its budget as long as
+                                     -- its pure epsilons add up to at most this; NULL: they do not count
   slack_limit  REAL NOT NULL,        -- gdp: the lattice slack (total variation) that is set aside
   period       TEXT CHECK (period IN ('day', 'week', 'month', 'quarter', 'year')),
                                      -- the tier has a new budget in each period; NULL: one budget for ever
@@ -267,6 +269,7 @@ CREATE TABLE dp_budget(
   spent_low         REAL NOT NULL,
   spent_slack       REAL NOT NULL,
   spent_curve       REAL NOT NULL,   -- total of the charges' curves at the filter order
+  spent_pure        REAL NOT NULL,   -- total of the charges' epsilons; infinite after Gaussian noise
   period_start      TEXT,            -- first day of the latest period that the tier has reached, which is
                                      -- the period of the totals. NULL: no periods
   period_end        TEXT             -- first day of the next period; NULL: no periods

@@ -55,7 +55,8 @@ static double gaussian_share(struct comparison *comparison, double n) {
 ** Does what gaussian_share() does, for Laplace noise. A Laplace release is charged its RDP at the
 ** tier's filter order, but its lattice is designed for a rate. The function therefore searches for
 ** the noise whose RDP is 1/n of the budget, and uses the rate of this noise. `low` and `high` bound
-** the sensitivity divided by the scale of the noise.
+** the sensitivity divided by the scale of the noise. This is also its pure epsilon, and the tier
+** admits the noise, too, if this epsilon is 1/n of pure_limit.
 */
 static double laplace_share(struct comparison *comparison, double n) {
   double order = comparison->tier->filter_order;
@@ -69,6 +70,7 @@ static double laplace_share(struct comparison *comparison, double n) {
       low = middle;
     }
   }
+  low = fmax(low, comparison->tier->pure_limit / n); /* the limit may be NaN: there is none */
   double rate = fmin(laplace_rdp(1, low, 1), laplace_noise.most);
   return plan_half_width(&comparison->laplace, comparison->rows, fmax(rate, DESIGN_MIN_RATE));
 }

@@ -5,7 +5,8 @@
 ** An accountant is one struct in a file of its own (rdp.c, gdp.c, pure.c) and one row of the table
 ** in accountant.c. The rest of the ledger uses the members of this struct and never compares names.
 ** An accountant enforces a budget as a limit on one number, `total`. For RDP and exact Gaussian
-** accounting this number is a zCDP rate. For pure differential privacy it is an epsilon.
+** accounting this number is a zCDP rate. For pure differential privacy it is an epsilon. RDP
+** accounting has a second limit, on the sum of pure epsilons, and needs only one of the two.
 */
 #ifndef DIFFUSE_LEDGER_ACCOUNTANT_H
 #define DIFFUSE_LEDGER_ACCOUNTANT_H
@@ -55,9 +56,10 @@ struct accountant {
   double (*draws_left)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
-  ** Computes two members of a tier from its other members. filter_order is the order at which the
+  ** Computes three members of a tier from its other members. filter_order is the order at which the
   ** accountant adds up RDP curves, or NaN if it covers no curves. rate_limit is the limit on
-  ** `total`. Returns 0 if the budget allows nothing to be spent.
+  ** `total`. pure_limit is a limit on the sum of epsilons, or NaN if `total` counts alone. What was
+  ** spent must be within one of the two limits. Returns 0 if the budget allows nothing to be spent.
   */
   int (*set_limit)(struct ledger_tier *tier);
 

@@ -87,6 +87,7 @@ static const struct audience_table audience_tables[] = {
       {"accountant", "t.accountant"},
       {"filter_order", "t.filter_order"},
       {"rate_limit", "t.rate_limit"},
+      {"pure_limit", "t.pure_limit"},
       {"created_at", DAY("t.created_at")},
       {"period", "t.period"}}},
     {"dp_policy",
@@ -249,6 +250,7 @@ static const char cut_sql[] =
   "," NUMBER("t.value", "epsilon") "," NUMBER("t.value", "delta")
   "," NUMBER("t.value", "delta_keys")
   "," MEMBER("accountant") "," NUMBER("t.value", "filter_order") "," NUMBER("t.value", "rate_limit")
+  "," NUMBER("t.value", "pure_limit")
   "," SPENT("spent_rate") "," NUMBER("t.value", "spent_delta") "," SPENT("spent_epsilon")
   "," MEMBER("releases") "," MEMBER("period") "," MEMBER("period_start") "," MEMBER("period_end")
   "," MEMBER("per_period") "," MEMBER("all_periods") "," MEMBER("theorem") ")) AS list"

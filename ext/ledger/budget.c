@@ -17,7 +17,7 @@ static const struct statement select_budget = {.row = &columns_budget,
 static const struct statement update_budget = {
     .sql = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
            " spent_delta = ?5, releases = ?6, spent_rate = ?7, spent_epsilon = ?8,"
-           " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9"
+           " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9, spent_pure = ?10"
            " WHERE tier = ?1",
     .changes = CHANGES_BUDGET};
 static const struct statement select_orders = {
@@ -38,6 +38,7 @@ int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) 
                             .slack = stored.spent_slack,
                             .delta = stored.spent_delta,
                             .curve = stored.spent_curve,
+                            .pure = stored.spent_pure,
                             .releases = stored.releases};
   sqlite3_reset(row);
   return 1;
@@ -67,14 +68,23 @@ struct budget budget_after(const struct budget *budget, const struct payment *pa
   if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
   if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
     after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);
+  if (payment->curve.any)
+    after.pure = nextafter(after.pure + payment->curve.values[AT_INFINITY], INFINITY);
+  if (payment->rate.high > 0) after.pure = INFINITY;
   if (after.releases < LEDGER_MOST_ROWS) after.releases += first;
   return after;
 }
 
 int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
-  return total_within(tier->accountant->total(tier, budget), tier->rate_limit) &&
+  return (total_within(tier->accountant->total(tier, budget), tier->rate_limit) ||
+          budget->pure <= tier->pure_limit) &&
          budget->delta <= tier->delta_keys &&
          (!tier->accountant->reserve_slack || budget->slack <= tier->slack_limit);
+}
+
+double budget_used(const struct ledger_tier *tier, const struct budget *budget) {
+  double used = total_up(tier->accountant->total(tier, budget)) / tier->rate_limit;
+  return fmin(used, budget->pure / tier->pure_limit); /* NaN if the limit is: then it is `used` */
 }
 
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
@@ -93,9 +103,10 @@ int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                  const struct budget *budget) {
   struct curve curve = {0, {0}};
   if (budget->curve > 0) curve = orders_read(ledger, tier->name);
-  return statement_run(ledger, &update_budget, "sddddiddd", tier->name, budget->rate.high,
+  return statement_run(ledger, &update_budget, "sddddidddd", tier->name, budget->rate.high,
                        budget->rate.low, budget->slack, budget->delta, budget->releases,
-                       total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve);
+                       total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve,
+                       budget->pure);
 }
 
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
@@ -103,6 +114,7 @@ double budget_repeats(const struct ledger_tier *tier, const struct budget *spent
   const struct accountant *accountant = tier->accountant;
   double times = (double)INFINITY, cost = total_up(accountant->total(tier, amount));
   if (cost > 0) times = total_left(accountant->total(tier, spent), tier->rate_limit) / cost;
+  times = fmax(times, (tier->pure_limit - spent->pure) / amount->pure);
   if (amount->delta > 0) times = fmin(times, (tier->delta_keys - spent->delta) / amount->delta);
   if (amount->slack > 0 && accountant->reserve_slack)
     times = fmin(times, (tier->slack_limit - spent->slack) / amount->slack);

@@ -10,6 +10,7 @@ struct budget {
   struct total rate;
   double slack, delta;
   double curve; /* the total of the curves, at the filter order */
+  double pure;  /* the total RDP at order infinity; infinite after a charge with a rate */
   int64_t releases;
 };
 
@@ -22,6 +23,12 @@ struct payment {
 
 /* Returns whether what was spent is within the limits of the tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
+
+/*
+** Returns the fraction of the tier's limits that was spent, at the order at which this fraction is
+** smallest.
+*/
+double budget_used(const struct ledger_tier *tier, const struct budget *budget);
 
 /* Adds a payment to what was spent. `first` is 1 if this is the first payment for its release. */
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);

@@ -62,6 +62,7 @@ static const char certificate_sql[] =
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
   "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"
   "   'filter_order', " EXACT("filter_order") ", 'rate_limit', " EXACT("rate_limit") ","
+  "   'pure_limit', " EXACT("pure_limit") ","
   "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
   "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
   "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"

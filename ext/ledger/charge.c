@@ -131,6 +131,8 @@ static struct budget budget_since(struct ledger *ledger, int64_t charge, const c
     struct curve curve = curve_column(ledger, row, 1);
     budget.rate = total_add(budget.rate, sqlite3_column_double(row, 0));
     if (curve.any) budget.curve += curve.values[AT_FILTER];
+    if (curve.any) budget.pure += curve.values[AT_INFINITY];
+    if (sqlite3_column_double(row, 0) > 0) budget.pure = INFINITY;
     budget.slack += sqlite3_column_double(row, 3);
     budget.delta += sqlite3_column_double(row, 4);
   }

@@ -144,6 +144,7 @@ struct table_columns {
   X(accountant, ACCOUNTANT, 6, PLAIN)                                                              \
   X(filter_order, REAL, 7, PLAIN)                                                                  \
   X(rate_limit, REAL, 8, PLAIN)                                                                    \
+  X(pure_limit, REAL, 11, PLAIN)                                                                   \
   X(slack_limit, REAL, 0, PLAIN)                                                                   \
   X(period, TEXT, 10, PLAIN)                                                                       \
   X(created_at, NOW, 9, PLAIN)                                                                     \
@@ -249,6 +250,7 @@ struct table_columns {
   X(spent_low, REAL, 0, PLAIN)                                                                     \
   X(spent_slack, REAL, 0, PLAIN)                                                                   \
   X(spent_curve, REAL, 0, PLAIN)                                                                   \
+  X(spent_pure, REAL, 0, PLAIN)                                                                    \
   X(period_start, LATER, 10, PLAIN)                                                                \
   X(period_end, LATER, 11, PLAIN)
 

@@ -10,8 +10,9 @@
 ** The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
 ** (math/renyi.h) and at the filter order of one tier.
 */
-#define CURVE_SIZE (RENYI_ORDERS + 1)
-#define AT_FILTER  RENYI_ORDERS
+#define CURVE_SIZE  (RENYI_ORDERS + 1)
+#define AT_INFINITY (RENYI_ORDERS - 1)
+#define AT_FILTER   RENYI_ORDERS
 struct curve {
   int any; /* 0: the curve is zero at every order, and `values` is not set */
   double values[CURVE_SIZE];

@@ -109,7 +109,8 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 }
 
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
-  struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
+  struct budget budget = {
+      .rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0, .pure = INFINITY};
   struct ledger_tier seen = *tier;
   /* Delta that was spent on the selection of keys is not available for noise. */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);

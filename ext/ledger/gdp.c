@@ -28,7 +28,7 @@ static double draws_left(const struct ledger_tier *tier, const struct budget *bu
 }
 
 static int set_limit(struct ledger_tier *tier) {
-  tier->filter_order = NAN;
+  tier->filter_order = tier->pure_limit = NAN;
   tier->rate_limit =
       gaussian_rate_beside(tier->epsilon, tier->delta - tier->delta_keys, tier->slack_limit);
   tier->rate_limit = ACCOUNTANT_BELOW(tier->rate_limit);

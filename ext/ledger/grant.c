@@ -26,7 +26,9 @@
 **     more than c plus this error. Sums of rates are exact (math/total.h).
 **   - a period of the tier ends: S becomes 0, and G(g) does not change. A grant gets no new amounts
 **     in a new period.
-** The same holds for the sums of deltas and of slack.
+** The same holds for the sums of deltas and of slack. A tier whose accountant needs only one of two
+** limits ('rdp') keeps the limit on `total` while a grant holds an amount there, because R(g) is an
+** amount of this limit only. reserves_room() and reserve_read() therefore clear pure_limit.
 **
 ** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
 ** depends only on R(g) and G(g). At the grant's own tier T, R(g) is a share of what is left there.

@@ -45,6 +45,15 @@ int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, do
                      tier->rate_limit);
 }
 
+int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, double needed,
+                        double left) {
+  /* Advice: See above. */
+  return ledger_fail(ledger,
+                     "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is "
+                     "left (nothing was charged or read)",
+                     tier->name, tier->epsilon, needed, fmax(0, left));
+}
+
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -564,7 +564,8 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 /*
 ** Calls take() for each day on which a tier was charged, in the order of periods and days, until
 ** take() returns 0. `share` is the fraction of the tier's limit that was spent by the end of the
-** day. In a tier with periods, only the charges of the same period count.
+** day (budget_used() in budget.h). In a tier with periods, only the charges of the same period
+** count.
 */
 struct ledger_spending {
   const char *tier, *period, *day; /* `period` is the first day of the period, or null */

@@ -57,7 +57,8 @@ static const struct statement enter_period = {
                "?2") ","
                      " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0,"
                      " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
-                     " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
+                     " spent_slack = 0.0, spent_curve = 0.0, spent_pure = 0.0"
+                     " WHERE tier = ?1",
     .changes = CHANGES_BUDGET};
 static const struct statement reset_orders = {
     .sql = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};

@@ -16,6 +16,7 @@ SQLITE_EXTENSION_INIT3
 static int set_limit(struct ledger_tier *tier) {
   tier->filter_order = INFINITY;
   tier->rate_limit = tier->epsilon;
+  tier->pure_limit = NAN;
   return 1;
 }
 
@@ -32,12 +33,8 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct budget *before, const struct budget *after,
                   const struct payment *payment) {
   (void)after;
-  return ledger_fail(
-      ledger,
-      "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is left "
-      "(nothing was charged or read)",
-      tier->name, tier->epsilon, payment->curve.values[AT_FILTER],
-      fmax(0, tier->epsilon - before->curve));
+  return ledger_fail_epsilon(ledger, tier, payment->curve.values[AT_INFINITY],
+                             tier->epsilon - before->pure);
 }
 
 static double epsilon(const struct ledger_tier *tier, double rate, const double *curve) {

@@ -63,6 +63,7 @@ static struct payment paid_by_grant(const struct ledger_tier *tier, const struct
 static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
   struct ledger_tier limited = *tier;
   limited.rate_limit = row->reserved;
+  limited.pure_limit = NAN;
   limited.delta_keys = row->reserved_delta;
   limited.slack_limit = row->reserved_slack;
   return limited;
@@ -107,6 +108,7 @@ static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_
   }
   if (any) {
     room->rate_limit = below(tier->rate_limit, held.total);
+    room->pure_limit = NAN;
     room->delta_keys = below(tier->delta_keys, held.delta);
     room->slack_limit = below(tier->slack_limit, held.slack);
   }

@@ -6,46 +6,36 @@
 ** know the days of the charges.
 ** Tests: tests/ledger/test_periods.py, tests/report/test_report.py
 */
-#include <math.h>
 #include <string.h>
 
-#include "ledger/curve.h"
+#include "ledger/budget.h"
 #include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
 
 static const struct statement select_days = {
-    .sql = "SELECT c.period, substr(at, 1, 10), c.rate, curve, filter_order, rate_limit"
-           " FROM dp_charge c JOIN dp_tier ON name = tier WHERE tier = ?"
-           " ORDER BY 1, 2, c.id"};
+    .sql = "SELECT period, substr(at, 1, 10), rate, curve"
+           " FROM dp_charge WHERE tier = ? ORDER BY 1, 2, id"};
 
-/*
-** Returns the fraction of the tier's limit that a charge uses up. A curve counts as in
-** ledger_charged_since().
-*/
-static double charge_share(struct ledger *ledger, sqlite3_stmt *row) {
-  struct curve curve = curve_column(ledger, row, 3);
-  double order = sqlite3_column_double(row, 4), limit = sqlite3_column_double(row, 5);
-  double rate = sqlite3_column_double(row, 2);
-  double beyond = curve.any ? curve.values[AT_FILTER] : 0;
-  return (rate + (beyond > 0 && isfinite(order) && order > 0 ? beyond / order : beyond)) / limit;
-}
-
-int ledger_spending_read(struct ledger *ledger, const char *tier,
-                         int (*take)(void *context, const struct ledger_spending *spending),
-                         void *context) {
+static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
+                     int (*take)(void *context, const struct ledger_spending *spending),
+                     void *context) {
   char *period = 0, *day = 0;
-  double share = 0;
+  struct budget spent = {0};
   int going = 1;
-  sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier);
+  sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier->name);
   while (going) {
     int more = statement_row(ledger, row);
     int same_period = more && strcmp(period ? period : "", column_text(row, 0)) == 0;
     if (day && !(same_period && strcmp(day, column_text(row, 1)) == 0))
-      going = take(context, &(struct ledger_spending){tier, period, day, share}) ||
+      going = take(context,
+                   &(struct ledger_spending){tier->name, period, day, budget_used(tier, &spent)}) ||
               ledger_fail(ledger, "out of memory");
     if (!more || !going) break;
-    share = (same_period ? share : 0) + charge_share(ledger, row);
+    struct payment payment = {.rate = {sqlite3_column_double(row, 2), 0},
+                              .curve = curve_column(ledger, row, 3)};
+    if (!same_period) spent = (struct budget){0};
+    spent = budget_after(&spent, &payment, 0);
     sqlite3_free(period);
     sqlite3_free(day);
     period = column_copy(ledger, row, 0);
@@ -56,4 +46,16 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
   sqlite3_free(period);
   sqlite3_free(day);
   return !error_is_set(ledger->error);
+}
+
+int ledger_spending_read(struct ledger *ledger, const char *tier,
+                         int (*take)(void *context, const struct ledger_spending *spending),
+                         void *context) {
+  struct ledger_tier *tiers;
+  int count;
+  ledger_tiers(ledger, &tiers, &count);
+  int at = ledger_tier_find(ledger, tiers, count, tier);
+  int done = at >= 0 && days_read(ledger, &tiers[at], take, context);
+  ledger_tiers_free(tiers, count);
+  return done;
 }

@@ -73,13 +73,17 @@ static double keys_needed(const struct ledger_tier *tier, const struct ledger_ti
   return outer->delta_keys * (overlaps > 1 ? overlaps * (1 - 0x1p-40) : 1);
 }
 
+/* Returns whether the limits allow everything that the outer tier may publish. */
+static int pays_for(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  return limit_needed(tier, outer) <= tier->rate_limit && !(outer->pure_limit > tier->pure_limit);
+}
+
 /*
-** Returns whether the limit allows one release, and everything that the outer tier (if any) may
+** Returns whether the limits allow one release, and everything that the outer tier (if any) may
 ** publish.
 */
 static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
-  return cost_of_one(tier) <= tier->rate_limit &&
-         (!outer || limit_needed(tier, outer) <= tier->rate_limit);
+  return cost_of_one(tier) <= tier->rate_limit && (!outer || pays_for(tier, outer));
 }
 
 /* Returns the smallest epsilon that is enough for this tier, or NaN if no epsilon is enough. */
@@ -189,7 +193,7 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
                        "(delta_keys of at least %.15g)",
                        tier->name, outer->name,
                        outer->delta_keys * period_overlaps(tier->period, outer->period));
-  if (limit_needed(tier, outer) <= tier->rate_limit) return 1;
+  if (pays_for(tier, outer)) return 1;
   char *advice = advice_on_epsilon(tier, outer, "");
   int is_advised = advice && *advice;
   int overlaps = period_overlaps(tier->period, outer->period);

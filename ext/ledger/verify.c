@@ -145,13 +145,10 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
   char *found = recount_enter(ledger, recount, &charge);
   if (found || error_is_set(ledger->error)) return found;
   struct budget *budget = &recount->budget;
-  struct curve curve = curve_of_bytes(ledger, charge.curve);
-  budget->rate = total_add(budget->rate, charge.rate);
-  if (charge.slack > 0) budget->slack = nextafter(budget->slack + charge.slack, INFINITY);
-  if (charge.delta > 0) budget->delta = nextafter(budget->delta + charge.delta, INFINITY);
-  if (curve.any && curve.values[AT_FILTER] > 0)
-    budget->curve = nextafter(budget->curve + curve.values[AT_FILTER], INFINITY);
-  curve_add(&recount->curve, &curve);
+  struct payment payment = {
+      {charge.rate, 0}, charge.slack, charge.delta, curve_of_bytes(ledger, charge.curve)};
+  *budget = budget_after(budget, &payment, 0);
+  curve_add(&recount->curve, &payment.curve);
   return 0;
 }
 
@@ -212,7 +209,7 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
   int same = stored.spent_high == budget->rate.high && stored.spent_low == budget->rate.low &&
              stored.spent_slack == budget->slack && stored.spent_delta == budget->delta &&
              stored.spent_rate == total_up(budget->rate) && stored.spent_curve == budget->curve &&
-             close_to(stored.spent_epsilon, epsilon) &&
+             stored.spent_pure == budget->pure && close_to(stored.spent_epsilon, epsilon) &&
              fabs(stored.remaining_epsilon - remaining) <= 1e-9 * tier->epsilon &&
              stored.epsilon == tier->epsilon && stored.delta == tier->delta &&
              fabs((double)stored.releases_left - (double)left) <= 1 &&
@@ -239,7 +236,8 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   if (!accountant->set_limit(&fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
       !(accountant->reserve_slack ? tier->slack_limit >= 0 : tier->slack_limit == 0) ||
       (!accountant->has_delta && (tier->delta != 0 || tier->delta_keys != 0)) ||
-      (!isnan(fresh.filter_order) && !close_to(tier->filter_order, fresh.filter_order)))
+      (!isnan(fresh.filter_order) && !close_to(tier->filter_order, fresh.filter_order)) ||
+      !(isnan(fresh.pure_limit) ? isnan(tier->pure_limit) : tier->pure_limit == fresh.pure_limit))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
                               tier->name);
   sqlite3_stmt *row = statement_bind(ledger, &select_stored_orders, "s", tier->name);

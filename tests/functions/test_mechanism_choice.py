@@ -75,7 +75,7 @@ def plan(db, kind, **options):
 
 def widths(kind, p, epsilon, delta, n):
     """Returns the half-widths for Gaussian and for Laplace noise if n releases together use up (epsilon, delta). The function
-    adds up costs at the filter order of the tier."""
+    adds up costs at the filter order of the tier. It also adds up the epsilons of Laplace noise, and takes the better sum."""
     db = ledger(("t", 1e-6, epsilon, delta, "rdp"))
     order, limit = db.execute("SELECT filter_order, rate_limit FROM dp_tier").fetchone()
     share = limit / n
@@ -83,7 +83,7 @@ def widths(kind, p, epsilon, delta, n):
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if continuous_laplace(order, middle) <= order * share else (low, middle)
-    sigma, scale = 1 / math.sqrt(2 * share), float(1 / low)
+    sigma, scale = 1 / math.sqrt(2 * share), float(1 / max(low, mp.mpf(epsilon) / n))
     normal, laplace = stats.norm.ppf(0.975), -math.log(0.05)
     if kind == "count":
         return normal * sigma, laplace * scale

@@ -83,7 +83,7 @@ def test_every_figure_is_the_ledgers(book, path):
     assert [t["name"] for t in got["tiers"]] == [t["name"] for t in tiers] == ["clinic", "region", "public"]
     for t, row in zip(got["tiers"], tiers):
         names = named("name", "rate", "epsilon", "delta", "delta_keys", "accountant", "filter_order", "rate_limit",
-                      "slack_limit", "spent_rate", "spent_slack", "spent_delta", "spent_epsilon", "releases")
+                      "pure_limit", "slack_limit", "spent_rate", "spent_slack", "spent_delta", "spent_epsilon", "releases")
         compare(t, row, names)
         assert set(t) == set(names) | {"theorem", "period", "period_start", "period_end", "per_period", "all_periods"}
         assert ("Feldman" in t["theorem"]) == (row["accountant"] == "rdp")

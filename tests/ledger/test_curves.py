@@ -115,13 +115,16 @@ def test_epsilon_of_a_mix_is_the_least_that_can_be_claimed(books, rates, ratios)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def test_the_filter_admits_what_fits_at_its_order_and_nothing_more(books):
+@pytest.mark.parametrize("ratio,pure", [(0.11, False), (0.43, True)])
+def test_the_filter_admits_what_fits_at_one_of_its_orders_and_nothing_more(books, ratio, pure):
     db, charge = books
     order, limit = db.execute("SELECT filter_order, rate_limit FROM dp_tier WHERE name = 'middle'").fetchone()
-    answers = charge(*[("middle", "laplace", 0.4, 1, 0)] * 60)
+    answers = charge(*[("middle", "laplace", ratio, 1, 0)] * 200)
     with mpmath.workdps(40):
-        fits = int(mpmath.floor(mpmath.mpf(limit) * order / closed_rdp(mpmath.mpf(order), mpmath.mpf(0.4))))
-    assert answers[:fits] == ["charged"] * fits and fits < 60
+        at_order = int(mpmath.floor(mpmath.mpf(limit) * order / closed_rdp(mpmath.mpf(order), mpmath.mpf(ratio))))
+        fits = max(at_order, int(4 / mpmath.mpf(ratio)))
+    assert (fits > at_order) == pure
+    assert answers[:fits] == ["charged"] * fits and fits < 200
     assert all("tier 'middle' would exceed its budget" in answer for answer in answers[fits:])
     assert one(db, "SELECT releases FROM dp_budget WHERE tier = 'middle'") == fits
     assert one(db, "SELECT dp_verify()") == "ok"
