@@ -116,8 +116,9 @@ def advices():
 
 
 def short(text):
-    """Returns an error without the remedy in brackets, which whoever has the error can read there."""
-    return re.sub(r"(?<=.{12}) \(.*", " (…)", text)
+    """Returns the first words of an error. Whoever has the error can read the rest there."""
+    words = re.sub(r"(?<=.{12}) \(.*", "", text).split()
+    return " ".join(words[:9]) + (" …" if words[:9] != text.split() and words[:9][-1] != "…" else "")
 
 
 def tables():

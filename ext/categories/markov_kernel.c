@@ -57,7 +57,6 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
 /* Makes room for another cell. */
 static int add_cell(struct cell_list *list) {
   int used = list->count;
-  /* Advice: Merge categories. */
   if (used == MOST_CELLS)
     return error_set(list->error, "the kernel has more than %d cells", MOST_CELLS);
   if ((used & (used - 1)) == 0) { /* the list is full when used is a power of two */
@@ -253,7 +252,6 @@ static int take_part(void *context, const char *key, const char *type, sqlite3_v
   } else if (strcmp(key, "steps") == 0 && is_number) {
     members->steps = sqlite3_value_double(value);
   } else {
-    /* Advice: [Categories](aggregates.md#categories) */
     error_set(
         members->error,
         "a kernel that is an object has an array of cells, and a number of steps, and nothing "

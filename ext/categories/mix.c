@@ -129,7 +129,6 @@ static int mix_groups(struct publication *publication, const struct mixing *mixi
     return read;
   }
   if (error_is_set(ledger_error(ledger))) return 0;
-  /* Advice: [Categories](aggregates.md#categories) */
   if (!have_public_sums(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has neither a symbol nor counts or sums of public groups, "

@@ -313,7 +313,6 @@ static int responses_charge(struct publication *publication) {
                      "one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
   int weighed = survey_read(&survey, publication, error) &&
                 weigh(publication, &survey, &chain, &costs, error);
-  /* Advice: Lower the probability of an honest report. */
   if (weighed && !(rate_of(publication, costs) <= most * (1 + 0x1p-30)))
     weighed = error_set(error,
                         "the kernel costs a rate of %g, more than the %g of tier '%s' (take one "

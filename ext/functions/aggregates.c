@@ -97,8 +97,6 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 */
 static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
   const char *table = proof->route.tables[0].name, *instead = proof->instead;
-  /* Advice: Name the column that the policy gives as the unit, or the one that refers to the
-     parent. */
   return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",
                    run->aggregate->places.unit + 1, table, loop_proof_column(proof),
                    proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
@@ -266,7 +264,6 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
   run->host = host_retain(binding->host);
   run->site = site_of(context, run->host);
   if (!run->site) return error_set_memory(error);
-  /* Advice: Store the first value, then ask again. */
   if (run->host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(run->host->session.ledger)) return 0;

@@ -511,7 +511,6 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
   }
   request->key_guess = NAN;
   const char *text = tier ? plain_text(tier) : 0;
-  /* Advice: Perhaps the arguments are in another order. */
   if (tier && !text)
     return error_set(json->error, "tier must be the name of a tier%s", not_a(tier, SQLITE_TEXT));
   if (text) request->tier = sqlite3_mprintf("%s", text);

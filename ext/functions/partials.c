@@ -273,7 +273,6 @@ static int other_parameters(struct merge *merge, const struct shard_state *state
            : error_set_memory(error);
   char *ours = read ? request_parameters(&merge->request, OPTIONS_OF_PARTIAL) : 0;
   char *theirs = read ? request_parameters(&request, OPTIONS_OF_PARTIAL) : 0;
-  /* Advice: Each shard makes the same call ([shards.md](shards.md)). */
   error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",
             theirs ? theirs : "");
   sqlite3_free(text);

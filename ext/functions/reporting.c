@@ -121,7 +121,6 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   const char *file = tier ? argument_text(context, argv[1], "file") : 0;
   if (!file) return;
   if (is_text_file(file)) {
-    /* Advice: [reporting.md](reporting.md#a-file-for-programs) shows the line for CSV. */
     function_error(context,
                    "file would be an SQLite database (give it a name that ends in .db; in "
                    "the sqlite3 shell, .mode csv, .once and a SELECT on dp_value write CSV)");

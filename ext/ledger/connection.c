@@ -230,7 +230,6 @@ void connection_end_copy(struct ledger *ledger) {
 }
 
 int connection_check(struct ledger *ledger) {
-  /* Advice: SQLite connections do not survive a fork. Open a new one in the child. */
   if (ledger_is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;

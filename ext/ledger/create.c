@@ -188,7 +188,6 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
   if (terms->path && !check_path(ledger, terms->path)) return 0;
-  /* Advice: The ledger holds unpublished values. */
   if (!terms->path && is_encrypted(ledger))
     return ledger_fail(ledger,
                        "the database is encrypted, and a ledger is not (choose a folder that "

@@ -165,7 +165,6 @@ static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int
   if (!reserve_available(ledger, tier, &left)) return 0;
   if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
     return 1;
-  /* Advice: A grant is set aside at once, at its tier and at all tiers inside it. */
   if (!is_inside)
     return ledger_fail(ledger,
                        "grants of inner tiers hold a part of what is left at tier '%s', which has "

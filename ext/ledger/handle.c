@@ -47,7 +47,6 @@ int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, do
 
 int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                         double left) {
-  /* Advice: See above. */
   return ledger_fail(ledger,
                      "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is "
                      "left (nothing was charged or read)",

@@ -154,7 +154,6 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
   int rc = sqlite3_step(statement);
   if ((rc == SQLITE_ROW || rc == SQLITE_DONE) && !has_column(ledger, schema, "id"))
     fail_foreign(ledger, schema, "it is a view");
-  /* Advice: The table `dp_ledger_id` names the ledger of a database, and somebody emptied it. */
   if (rc == SQLITE_DONE)
     ledger_fail(ledger,
                 "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "

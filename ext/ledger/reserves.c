@@ -120,7 +120,6 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct 
 }
 
 static int fail_used_up(struct ledger *ledger) {
-  /* Advice: The owner may make another grant. */
   return ledger_fail(ledger,
                      "grant '%s' has too little left for this (nothing was charged or read; "
                      "dp_plan tells what a question costs, and dp_reserve what is left)",

@@ -88,7 +88,6 @@ static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite
     if (order <= 0)
       return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
                                 order ? "missing" : "not that of the format");
-    /* Advice: Litestream, for example, adds tables. */
     return ledger_discrepancy(ledger,
                               "schema: another program has put the %s '%s' into the ledger file "
                               "(drop it there, which loses no charge)",

@@ -116,7 +116,6 @@ int ledger_release_unknown(struct ledger *ledger, const char *name) {
     const char *other = (const char *)sqlite3_column_text(row, 0);
     if (other) known_names_add(&known, other);
   }
-  /* Advice: Discarded releases are gone. */
   return known_names_fail(&known, ledger->error, "unknown release%s (%sdp_release lists them)");
 }
 

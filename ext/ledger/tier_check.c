@@ -231,7 +231,6 @@ static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
 */
 static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                        const struct ledger_tier *outer) {
-  /* Advice: [schedule.md](schedule.md) */
   return period_overlaps(inner->period, outer->period) > 0 ||
          ledger_fail(ledger,
                      "tier '%s' has no period and would lie inside tier '%s', which has a new "

@@ -315,7 +315,6 @@ static int check_rows(sqlite3_context *context, const struct kernel *kernel, con
       sum += kernel->probability[i * kernel->columns + j];
     }
     if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
-    /* Advice: [papers.md](papers.md) */
     fail(context, "the probabilities%s of one x do not add up to 1 (give the whole row)", called);
     return 0;
   }

@@ -392,7 +392,6 @@ static int cannot_compile(const struct evaluator *evaluator, const char *message
     for (int j = 0; j < tables->list[i].route.tables[0].count; j++)
       known_names_add(&known, tables->list[i].route.tables[0].columns[j].name);
   const char *nearest = known_names_nearest(&known);
-  /* Advice: Try the query alone. */
   return error_set(error, "cannot compile sql: %s%s%s%s", message,
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
@@ -443,7 +442,6 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
-  /* Advice: Leave the unit's column out. */
   if (columns >= 0 && evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
                      columns, columns > 1 ? "s" : "", names, evaluator->columns);
@@ -597,7 +595,6 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 ** cause drops only this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
-  /* Advice: Please report it. */
   if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
   if (evaluator->exceeded || evaluator->memory.budget.is_exceeded) return EVALUATION_DROPPED;

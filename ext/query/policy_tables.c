@@ -109,8 +109,6 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
                      "its new name)");
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);
-  /* Advice: Only ordinary tables can be declared. Afterwards, the owner's questions may read the
-     view. */
   if (type)
     return error_set(error, "'%s' is %s (declare the tables that it reads)", facts->name, type);
   return 1;

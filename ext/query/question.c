@@ -522,7 +522,6 @@ int question_run(struct question *question, const struct question_limits *limits
   int done = run_all(question, opener, rows, error);
   if (!time_limit_end(&time)) return done;
   error_clear(error);
-  /* Advice: The option `seconds` of the question or of its grant. */
   return error_set(error, "the question took longer than its limit of %g seconds%s",
                    limits->seconds, opener->after);
 }

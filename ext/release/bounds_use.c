@@ -55,7 +55,6 @@ static int check_parameter(const struct publication *bounds, const struct reques
     if (i < outermost && inner < 0) inner = i;
   }
   if (inner < 0 || outer) return 1;
-  /* Advice: [Bounds](aggregates.md#bounds) */
   return error_set(ledger_error(bounds->session->ledger),
                    "%s is from the bounds '%s' at tier '%s', but '%s' is published at tier '%s' "
                    "(dp_diffuse the bounds to '%s' and use what they are there)",

@@ -97,7 +97,6 @@ int definition_describe(struct publication *publication, int keys) {
   const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  /* Advice: A newer version made the release. */
   if (!aggregate)
     return error_set(ledger_error(ledger),
                      "release '%s' is of a kind '%s' that this version does not know",

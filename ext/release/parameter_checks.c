@@ -170,7 +170,6 @@ static int finish_ou(struct request *request, struct error *error) {
   if (is_given(request->t) && !has_theta)
     return error_set(error,
                      "t is a time of the process that theta and rho describe (they are missing)");
-  /* Advice: [Public bounds](aggregates.md#public-bounds) */
   if (is_given(request->t) && !aggregate->family->is_linear)
     return error_set(
         error, "t is for counts and sums: the noise of other statistics, and with it the time "

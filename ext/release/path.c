@@ -313,7 +313,6 @@ static int plan_between(struct publication *publication, const struct ledger_poi
         "of its path (make a release of its own)",
         tier, release->name);
   }
-  /* Advice: Create all tiers before the first release. */
   if (!gap->clock || gap->clock > gap->outer || gap->outer - gap->clock < noise->least_between)
     return error_set(ledger_error(ledger),
                      "tier '%s' has a rate %g too near that of a tier beside it for a point of "
@@ -473,7 +472,6 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      "at tier '%s')",
                      name, publication->definition.mechanism->noise->name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
-  /* Advice: `dp_diffuse` goes outward only. */
   return error_set(ledger_error(ledger),
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
                    "data and the option \"refine\":true, to pay the difference)",

@@ -41,7 +41,6 @@ static int is_usable(struct publication *publication) {
                      "release '%s' is not finished (wait until its statement has ended, or free "
                      "the name with dp_discard('%s'))",
                      release->name, release->name);
-  /* Advice: Then ask again, and pay again. */
   if (strcmp(release->state, "failed") == 0)
     return error_set(ledger_error(ledger),
                      "release '%s' failed and its charge stays (free the name with "
@@ -88,7 +87,6 @@ static int check_rate(struct publication *publication) {
   const struct position *position = &publication->position;
   double rate = publication->definition.release.weight * position->tiers[position->at].rate;
   double most = mechanism_most_rate(publication->definition.mechanism);
-  /* Advice: The rate of the tier times `weight` is too small or too large for this noise. */
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          error_set(ledger_error(publication->session->ledger),
                    "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
