@@ -127,15 +127,25 @@ static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct i
   return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
-/* Sets *x to the number of a value, or to 1 if there is none. Returns 0 when out of memory. */
-static inline int number_of(sqlite3_value *value, double *x) {
-  *x = 1;
-  return !value || value_number(value, x);
+/* Sets *x to the number of a value. Returns 0 when out of memory. */
+static inline int number_of(sqlite3_value *value, int type, double *x) {
+  if (type == SQLITE_TEXT || type == SQLITE_BLOB) return value_number(value, x);
+  *x = sqlite3_value_double(value);
+  return 1;
 }
 
-/* Returns the value of a row, or null if the aggregate takes no value. */
-static inline sqlite3_value *value_of(const struct rows *rows, sqlite3_value **row) {
-  return rows->columns.value < 0 ? 0 : row[rows->columns.value];
+/*
+** Sets *x to the number of a row's value, or to 1 if the aggregate takes no value. Returns
+** VALUE_NONE if the aggregate does not count the row, or VALUE_FAILED when out of memory.
+*/
+enum value { VALUE_FAILED, VALUE_NONE, VALUE_TAKEN };
+static inline enum value value_of(const struct rows *rows, sqlite3_value **row, double *x) {
+  int place = rows->columns.value;
+  *x = 1;
+  if (place < 0) return VALUE_TAKEN;
+  int type = sqlite3_value_type(row[place]);
+  if (type == SQLITE_NULL) return VALUE_NONE;
+  return number_of(row[place], type, x) ? VALUE_TAKEN : VALUE_FAILED;
 }
 
 /*
@@ -147,8 +157,9 @@ static int add_number(struct rows *rows, sqlite3_value **row) {
   double x = 0;
   if (rows->aggregate->counts) {
     x = counts(rows, row);
-  } else if (!number_of(row[rows->columns.value], &x)) {
-    return 0;
+  } else {
+    sqlite3_value *value = row[rows->columns.value];
+    if (!number_of(value, sqlite3_value_type(value), &x)) return 0;
   }
   if (!unit_of(rows, row, &unit)) return 0;
   return scalar_sum_add_unit(&rows->numbers, unit, x);
@@ -162,30 +173,32 @@ static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
 static int add_value(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
-  if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit) || !number_of(row[rows->columns.value], &x)) return 0;
-  return rows->add_to_cell(rows->vectors, unit, 0, x);
+  enum value value = value_of(rows, row, &x);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
+  return unit_of(rows, row, &unit) && rows->add_to_cell(rows->vectors, unit, 0, x);
+}
+
+/* Returns the same as cell_of(), and is faster for small integers. `small` belongs to `cells`. */
+static inline int key_of(const struct rows *rows, struct group_keys *cells, const int *small,
+                         sqlite3_value *key) {
+  if (sqlite3_value_type(key) == SQLITE_INTEGER) {
+    sqlite3_int64 value = sqlite3_value_int64(key);
+    int cell = value >= 0 && value < GROUP_KEYS_SMALL ? small[value] : CELL_NEW;
+    if (cell != CELL_NEW) return cell;
+  }
+  return cell_of(rows, cells, key);
 }
 
 static int add_keyed(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
-  if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
-  int cell = cell_of(rows, vector_sum_cells(rows->vectors), row[rows->columns.key]);
+  enum value value = value_of(rows, row, &x);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
+  if (!unit_of(rows, row, &unit)) return 0;
+  int cell = key_of(rows, vector_sum_cells(rows->vectors), rows->small[0], row[rows->columns.key]);
   if (cell == CELL_NONE) return 1;
   if (cell == CELL_FAILED) return 0;
   return rows->add_to_cell(rows->vectors, unit, cell, x);
-}
-
-/* Returns the same as cell_of() for a key of attribute i, and is faster for small integers. */
-static inline int key_of(const struct rows *rows, int i, sqlite3_value *key) {
-  if (sqlite3_value_type(key) == SQLITE_INTEGER) {
-    sqlite3_int64 value = sqlite3_value_int64(key);
-    int cell = value >= 0 && value < GROUP_KEYS_SMALL ? rows->small[i][value] : CELL_NEW;
-    if (cell != CELL_NEW) return cell;
-  }
-  return cell_of(rows, rows->attributes[i], key);
 }
 
 /* Adds a row of cross tables. Its first columns are the keys of the attributes. */
@@ -194,10 +207,11 @@ static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
   int64_t place = 0; /* in the full table */
-  if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
+  enum value value = value_of(rows, row, &x);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
+  if (!unit_of(rows, row, &unit)) return 0;
   for (int i = 0; i < ways->attributes; i++) {
-    int key = key_of(rows, i, row[rows->columns.key + i]);
+    int key = key_of(rows, rows->attributes[i], rows->small[i], row[rows->columns.key + i]);
     if (key == CELL_NONE) return 1;
     if (key == CELL_FAILED) return 0;
     place = place * ways->sizes[i] + key;
@@ -214,11 +228,12 @@ static int add_to_period(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
   int key = 0;
-  if (!counts(rows, row)) return 1;
+  enum value value = value_of(rows, row, &x);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
   int period = cell_of(rows, rows->attributes[0], row[0]);
   if (period == CELL_FAILED) return 0;
   if (period < rows->missing.first || period > rows->missing.last) return 1;
-  if (!unit_of(rows, row, &unit) || !number_of(value_of(rows, row), &x)) return 0;
+  if (!unit_of(rows, row, &unit)) return 0;
   if (rows->columns.key >= 0) key = cell_of(rows, rows->attributes[1], row[rows->columns.key]);
   if (key == CELL_NONE) return 1;
   if (key == CELL_FAILED) return 0;
@@ -320,6 +335,8 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     is_open = rows->vectors && rows->buffer;
     if (is_open) rows->secret = vector_sum_secret(rows->vectors);
+    if (is_open && vector_sum_cells(rows->vectors))
+      rows->small[0] = group_keys_small(vector_sum_cells(rows->vectors));
     if (is_open) is_open = open_attributes(rows, publication->definition.programme);
   }
   return is_open || error_set(error, "out of memory or random bytes (the charge stays)");

@@ -48,9 +48,10 @@ struct rows {
   void *state; /* of own_rows */
   /* Cross tables: the keys of each attribute. A series: the labels of periods, and the groups. */
   struct group_keys *attributes[WAYS_MAX_ATTRIBUTES];
-  const int *small[WAYS_MAX_ATTRIBUTES]; /* cross tables: group_keys_small() of each */
-  struct span missing;                   /* a series: the periods whose rows count */
-  int groups;                            /* a series: the number of cells of a period */
+  /* group_keys_small() of each; with keys, but without cross tables: of the keys */
+  const int *small[WAYS_MAX_ATTRIBUTES];
+  struct span missing; /* a series: the periods whose rows count */
+  int groups;          /* a series: the number of cells of a period */
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
