@@ -1,5 +1,5 @@
 """Tests the filter of the accountant 'rdp', which admits a release as long as one of two totals stays within its limit: the total
-at the filter order, or the sum of epsilons (sql/theory.md). The truth is the divergence of the noise at the clocks of the ledger,
+at the filter order, or the sum of epsilons (ext/math/README.md). The truth is the divergence of the noise at the clocks of the ledger,
 and limits that are computed here. An exact search over all adaptive adversaries shows that the theorem holds.
 """
 
@@ -78,8 +78,8 @@ def admitted_at(order, each, epsilon, delta):
 
 
 def table():
-    """Yields the rows of the table in sql/theory.md."""
-    text = (pathlib.Path(__file__).parents[2] / "sql/theory.md").read_text()
+    """Yields the rows of the table in ext/math/README.md."""
+    text = (pathlib.Path(__file__).parents[2] / "ext/math/README.md").read_text()
     for epsilon, *cells in re.findall(r"^\| \((\d+), 1e-6\)" + r" \| (\d+)" * 4 + r" \|$", text, re.M):
         yield int(epsilon), *map(int, cells)
 
@@ -294,7 +294,7 @@ def test_no_adaptive_adversary_gets_more_than_epsilon_and_delta():
 
 
 def test_order_infinity_is_the_only_further_order_that_is_free():
-    """A third order needs a share of delta. The numbers are those of sql/theory.md: what a share of 1% costs Gaussian noise, and what
+    """A third order needs a share of delta. The numbers are those of ext/math/README.md: what a share of 1% costs Gaussian noise, and what
     the best third order then brings to a tier that has spent a tenth or three tenths on Gaussian noise."""
     epsilon, delta, share, each = 1, mpf("1e-6"), mpf("0.01"), mpf(1) / 6
     first = best_order(epsilon, delta)

@@ -318,7 +318,7 @@ def test_pure_functions_in_views_and_indexes():
 
 @pytest.mark.parametrize("alpha, twice, once", [(1, 0.1451, 0.2002), (8, 0.5713, 0.6173), (16, 0.6712, 0.6630)])
 def test_two_laplace_noises_against_one_of_the_same_variance(alpha, twice, once):
-    """Tests the comparison in sql/aggregates.md. Both kinds of noise have variance 4. The divergence of the sum of two noises comes
+    """Tests the comparison in ext/math/README.md. Both kinds of noise have variance 4. The divergence of the sum of two noises comes
     from quadrature."""
     sum_of_two = lambda x: mp.exp(-abs(x)) * (1 + abs(x)) / 4
     if alpha == 1:
@@ -329,5 +329,5 @@ def test_two_laplace_noises_against_one_of_the_same_variance(alpha, twice, once)
         divergence = mp.log(mp.quad(integrand, [-200, -20, 0, 1, 20, 200])) / (alpha - 1)
     assert float(divergence) == pytest.approx(twice, abs=5e-5)
     assert call("dp_rdp_laplace", alpha, 1, math.sqrt(2)) == pytest.approx(once, abs=5e-5)
-    page = " ".join((pathlib.Path(__file__).resolve().parents[2] / "sql" / "aggregates.md").read_text().split())
+    page = " ".join((pathlib.Path(__file__).resolve().parents[2] / "ext" / "math" / "README.md").read_text().split())
     assert re.search(rf"{twice:.4f} instead of {once:.4f} at (order )?{alpha}\b", page)
