@@ -17,6 +17,7 @@ answer a question, it raises Cannot with the reason.
 import functools
 import itertools
 import json
+import math
 import os
 import pathlib
 import sqlite3
@@ -28,7 +29,7 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
-               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown. "
+               "accountant `'pure'`; for medians also the exponential mechanism at either tier; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown. "
                "Clipping is deterministic, so each draw is a `dp_merge` of one state.",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
@@ -140,13 +141,19 @@ class Diffuse:
         if kind == "median":
             shapes = [{**grid, **bins} for grid in ({}, {"grid": 1}) for bins in ({}, {"bins": 128})]
 
-        def draw(noise, parameters, state):
+        # (label, connection, mechanism, weight). The Gaussian tier here has the accountant 'rdp'. At one with 'gdp', epsilon would be
+        # that of at least 2/pi of the rate.
+        mechanisms = [(noise, noise, noise.lower(), 1) for noise in self.connections]
+        if kind == "median":
+            mechanisms += [("exponential", "Laplace", "exponential", 1), ("exponential, gdp", "Gaussian", "exponential", 2 / math.pi)]
+
+        def draw(noise, weight, parameters, state):
             """Returns an answer. Clipping here is deterministic, so the clipped sums are the same for every draw. They are
             computed once, and each draw is a merge of this one state."""
             if not state:
                 state += self.connections[noise].execute("SELECT dp_partial(?, ?, ?)", (
                     kind, f"SELECT {columns} FROM t", json.dumps(parameters))).fetchone()
-            options = json.dumps({"mechanism": noise.lower()})
+            options = json.dumps({"mechanism": parameters["mechanism"], "weight": weight})
             (answer,) = self.connections[noise].execute("SELECT dp_merge('t', ?, ?)", (state[0], options)).fetchone()
             if isinstance(answer, str):
                 answer = json.loads(answer)
@@ -154,10 +161,10 @@ class Diffuse:
             return answer
 
         found = []
-        for noise, clip, shape in itertools.product(self.connections, [None] if scale is None else question.clips, shapes):
-            parameters = {**fixed, **shape, "mechanism": noise.lower()} | ({} if scale is None else {"clip": clip * scale})
-            label = ", ".join([noise] + ([] if scale is None else [f"c={clip:g}"]) + [f"{a}={b}" for a, b in shape.items()])
-            found.append((label, functools.partial(draw, noise, parameters, [])))
+        for (name, noise, mechanism, weight), clip, shape in itertools.product(mechanisms, [None] if scale is None else question.clips, shapes):
+            parameters = {**fixed, **shape, "mechanism": mechanism} | ({} if scale is None else {"clip": clip * scale})
+            label = ", ".join([name] + ([] if scale is None else [f"c={clip:g}"]) + [f"{a}={b}" for a, b in shape.items()])
+            found.append((label, functools.partial(draw, noise, weight, parameters, [])))
         return found
 
 

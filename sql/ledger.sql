@@ -105,7 +105,7 @@ CREATE TABLE dp_publication(
   release_id   INTEGER NOT NULL REFERENCES dp_release(id),
   release      TEXT NOT NULL,
   tier         TEXT NOT NULL REFERENCES dp_tier(name),
-  clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared; 0 for symbols
+  clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared; 0 for symbols and drawn quantiles
   rate         REAL NOT NULL,        -- zCDP rate of the noise at this clock, rounded up
   shrink       REAL NOT NULL,        -- sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
@@ -127,8 +127,8 @@ CREATE TABLE dp_value(
   key        TEXT NOT NULL,
   component  INTEGER NOT NULL,
   value      REAL NOT NULL,          -- 1 for a symbol, which is stored as the key
-  stddev     REAL,                   -- standard deviation of the noise, rounded up; NULL for symbols
-  low        REAL,                   -- 95% interval of the noise around value; NULL for symbols
+  stddev     REAL,                   -- standard deviation of the noise, rounded up; NULL for symbols and drawn quantiles
+  low        REAL,                   -- 95% interval of the noise around value; NULL for symbols and drawn quantiles
   high       REAL,
   PRIMARY KEY (release_id, tier, key, component)
 );
@@ -140,7 +140,7 @@ CREATE TABLE dp_point(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
-  clock      INTEGER NOT NULL,       -- variance of the noise in lattice steps squared; 0 for symbols
+  clock      INTEGER NOT NULL,       -- variance of the noise in lattice steps squared; 0 for symbols and drawn quantiles
   UNIQUE (release_id, tier)
 );
 
@@ -153,7 +153,7 @@ CREATE TABLE dp_coordinate(
   point      INTEGER NOT NULL REFERENCES dp_point(id),
   key        TEXT NOT NULL,          -- the key of a group, or the symbol
   component  INTEGER NOT NULL,
-  value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol
+  value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol; the leaf of a drawn quantile
   PRIMARY KEY (point, key, component)
 ) WITHOUT ROWID;
 

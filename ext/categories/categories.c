@@ -334,8 +334,10 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static char *categories_verify(struct publication *publication, const char *tier) {
+static char *categories_verify(struct publication *publication,
+                               const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
+  const char *tier = published->tier;
   struct walk walk = {.publication = publication, .until = tier};
   walk_symbols(&walk);
   int sound = walk.same && !error_is_set(&walk.error);
@@ -352,6 +354,6 @@ const struct procedure category_procedure = {
     .charge = categories_charge,
     .draw = categories_draw,
     .keep = symbols_keep,
-    .only_mixes = "is a symbol, and reaches a tier outside its own only through a public kernel "
-                  "(dp_mix)",
+    .stays = "is a symbol, and reaches a tier outside its own only through a public kernel "
+             "(dp_mix)",
     .verify = categories_verify};

@@ -8,12 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "math/bounded_range.h"
 #include "math/mixing.h"
 #include "math/rounding.h"
-#include "noise/categorical.h"
-
-/* The largest zCDP rate. Here the epsilon of a draw is below 600. */
-#define MOST_RATE 500
 
 /* ---- the exponential mechanism (McSherry and Talwar 2007) ------------------------------------ */
 
@@ -24,9 +21,7 @@
 ** utilities and lower others by 1, so the length of the interval is 2 step.
 */
 static struct tilt exponential_tilt(double rate, int replace) {
-  int range = replace ? 2 : 1;
-  uint64_t exponent = (uint64_t)ldexp(sqrt(8 * rate) / range, CATEGORICAL_SHIFT);
-  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT) * range};
+  return tilt_make(sqrt(8 * rate), replace ? 2 : 1);
 }
 
 static void exponential_utility(int64_t *utility, const int64_t *counts, size_t count) {
@@ -35,10 +30,9 @@ static void exponential_utility(int64_t *utility, const int64_t *counts, size_t 
 
 static const struct category_mechanism exponential = {
     .mechanism = {.name = "exponential",
-                  .theorem = "exponential mechanism (McSherry and Talwar 2007), of bounded range "
-                             "(Cesar and Rogers 2021); behind a kernel the worst pair of states",
+                  .theorem = EXPONENTIAL_THEOREM,
                   .statistics = STATISTIC_CATEGORY,
-                  .most = MOST_RATE},
+                  .most = TILT_MOST_RATE},
     .tilt = exponential_tilt,
     .rdp = bounded_range_rdp,
     .utility = exponential_utility};
@@ -55,8 +49,7 @@ static const struct category_mechanism exponential = {
 */
 static struct tilt response_tilt(double rate, int replace) {
   (void)replace;
-  uint64_t exponent = (uint64_t)ldexp(published_down(response_epsilon(rate)), CATEGORICAL_SHIFT);
-  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT)};
+  return tilt_make(published_down(response_epsilon(rate)), 1);
 }
 
 /*
@@ -74,7 +67,7 @@ static const struct category_mechanism randomized_response = {
                   .theorem = "randomized response (Warner 1965; Kairouz, Oh and Viswanath 2015); "
                              "behind a kernel the worst pair of states",
                   .statistics = STATISTIC_CATEGORY,
-                  .most = MOST_RATE},
+                  .most = TILT_MOST_RATE},
     .tilt = response_tilt,
     .rdp = response_rdp,
     .utility = response_utility};
@@ -90,7 +83,7 @@ static const struct mechanism local_randomisation = {
     .theorem = "local randomisation of each row (Warner 1965; Balle et al. 2019, Table 1): the "
                "worst pair of rows of the product of its kernels",
     .statistics = STATISTIC_REPORTS,
-    .most = MOST_RATE};
+    .most = TILT_MOST_RATE};
 
 const struct mechanism *const category_mechanisms[] = {
     &exponential.mechanism, &randomized_response.mechanism, &local_randomisation, 0};

@@ -8,15 +8,7 @@
 #include <stddef.h>
 
 #include "mechanism/mechanism.h"
-
-/*
-** A draw of one of the public categories. The probability of category i is proportional to exp(step
-** utility[i]), where step = exponent / 2^CATEGORICAL_SHIFT (noise/categorical.h).
-*/
-struct tilt {
-  uint64_t exponent;
-  double epsilon; /* the argument of rdp() in struct category_mechanism */
-};
+#include "mechanism/tilt.h"
 
 struct category_mechanism {
   struct mechanism mechanism;

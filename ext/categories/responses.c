@@ -583,8 +583,10 @@ int responses_mix(struct publication *publication, const struct markov_kernel *c
   return mixed;
 }
 
-static char *responses_verify(struct publication *publication, const char *tier) {
+static char *responses_verify(struct publication *publication,
+                              const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
+  const char *tier = published->tier;
   struct walk walk = {.publication = publication, .until = tier};
   walk_stages(&walk);
   int sound = walk.same && !error_is_set(&walk.error);
@@ -605,6 +607,6 @@ const struct procedure response_procedure = {
     .draw = responses_draw,
     .draws_early = 1,
     .keep = responses_keep,
-    .only_mixes = "is made of reports, which reach a tier outside their own only through a public "
-                  "kernel (dp_mix)",
+    .stays = "is made of reports, which reach a tier outside their own only through a public "
+             "kernel (dp_mix)",
     .verify = responses_verify};

@@ -4,36 +4,19 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "ledger/accountant.h"
 #include "math/laplace.h"
 #include "mechanism/lattice_design.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
-#include "release/numbers.h"
+#include "release/leaf_release.h"
+#include "release/parameter_checks.h"
+#include "release/planned_width.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 
 #define MOST_RELEASES 0x1p20
-
-double plan_half_width(struct publication *publication, double rows, double rate) {
-  struct ledger_release *release = &publication->definition.release;
-  const struct noise_law *noise = publication->definition.mechanism->noise;
-  struct design design;
-  design_make(&design, &publication->definition.layout, rate, noise);
-  release->granularity = design.granularity;
-  release->shift = design.shift;
-  publication->position.clock = noise->clock(design.sensitivity, rate);
-  double half_width = numbers_half_width(publication, rows);
-  return isnan(half_width) ? plan_statistic_half_width(publication, numbers_stddev(publication))
-                           : half_width;
-}
-
-double plan_statistic_half_width(const struct publication *publication, double stddev) {
-  const struct noise_law *noise = publication->definition.mechanism->noise;
-  return publication->definition.aggregate->family->is_linear
-             ? noise->half_width(stddev, NUMBERS_CONFIDENCE)
-             : mixed_half_width(noise, stddev, NUMBERS_CONFIDENCE);
-}
 
 /* The two publications that a plan compares, and the tier that pays for them. */
 struct comparison {
@@ -48,7 +31,7 @@ struct comparison {
 */
 static double gaussian_share(struct comparison *comparison, double n) {
   double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
-  return plan_half_width(&comparison->gaussian, comparison->rows, rate);
+  return planned_half_width(&comparison->gaussian, comparison->rows, rate);
 }
 
 /*
@@ -72,7 +55,7 @@ static double laplace_share(struct comparison *comparison, double n) {
   }
   low = fmax(low, comparison->tier->pure_limit / n); /* the limit may be NaN: there is none */
   double rate = fmin(laplace_rdp(1, low, 1), laplace_noise.most);
-  return plan_half_width(&comparison->laplace, comparison->rows, fmax(rate, DESIGN_MIN_RATE));
+  return planned_half_width(&comparison->laplace, comparison->rows, fmax(rate, DESIGN_MIN_RATE));
 }
 
 static int gaussian_is_better(struct comparison *comparison, double n) {
@@ -98,27 +81,46 @@ static double crossing(struct comparison *comparison) {
 
 /*
 ** Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
-** and nothing else. Returns 0 when out of memory.
+** and nothing else, even after a failure. Returns 0 when out of memory.
 */
-static int with_noise(struct publication *other, const struct publication *planned,
-                      const struct mechanism *mechanism) {
+static int with_mechanism(struct publication *other, const struct publication *planned,
+                          const struct request *request, const struct mechanism *mechanism) {
   int periods = planned->definition.series.periods;
   *other = *planned;
   other->definition.mechanism = mechanism;
+  if (request->has_default_leaves)
+    other->definition.release.size = (int)request_leaves(request, mechanism);
   other->definition.series = (struct series){0};
   if (periods && !series_make(&other->definition.series, periods, mechanism->noise)) return 0;
   return definition_layout(other, planned->definition.contribution.keys,
                            ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
 }
 
-/* Appends both half-widths at a rate, and where the better noise changes. */
-static void append_comparison(sqlite3_str *json, struct comparison *comparison, double rate) {
-  sqlite3_str_appendf(json,
-                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%s},"
-                      "\"laplace\":{\"half_width\":%s}}",
-                      NUMBER_TEXT(plan_half_width(&comparison->gaussian, comparison->rows, rate)),
-                      NUMBER_TEXT(plan_half_width(&comparison->laplace, comparison->rows, rate)));
-  double from = crossing(comparison);
+/* Appends the half-width that a mechanism has at a rate. Returns 0 when out of memory. */
+static int append_mechanism(sqlite3_str *json, const struct publication *planned,
+                            const struct request *request, const struct mechanism *mechanism,
+                            double rows, double rate) {
+  struct publication other;
+  int made = with_mechanism(&other, planned, request, mechanism);
+  if (made)
+    sqlite3_str_appendf(json, "%s\"%s\":{\"half_width\":%s}",
+                        sqlite3_str_value(json)[sqlite3_str_length(json) - 1] == '{' ? "" : ",",
+                        mechanism->name, NUMBER_TEXT(planned_half_width(&other, rows, rate)));
+  series_free(&other.definition.series);
+  return made;
+}
+
+/* Appends where the better noise changes. */
+static void append_crossing(sqlite3_str *json, const struct publication *planned,
+                            const struct request *request, double rows) {
+  struct comparison comparison = {.tier = &planned->position.tiers[planned->position.at],
+                                  .rows = rows};
+  double from = NAN;
+  if (with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
+      with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism))
+    from = crossing(&comparison);
+  series_free(&comparison.gaussian.definition.series);
+  series_free(&comparison.laplace.definition.series);
   if (isnan(from)) {
     sqlite3_str_appendall(json, ",\"gaussian_from\":null");
   } else {
@@ -126,17 +128,21 @@ static void append_comparison(sqlite3_str *json, struct comparison *comparison, 
   }
 }
 
-void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows) {
-  const struct aggregate *aggregate = planned->definition.aggregate;
-  const struct mechanism *laplace = mechanism_find(aggregate, laplace_mechanism.name);
+void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
+                            const struct request *request, double rows) {
+  const struct definition *definition = &planned->definition;
   const struct ledger_tier *tier = &planned->position.tiers[planned->position.at];
-  double rate = planned->definition.release.weight * tier->rate;
-  if (laplace != &laplace_mechanism || !tier_covers_all_noise(tier) || rate > laplace_noise.most)
-    return;
-  struct comparison comparison = {.tier = tier, .rows = rows};
-  if (with_noise(&comparison.gaussian, planned, &gaussian_mechanism) &&
-      with_noise(&comparison.laplace, planned, laplace))
-    append_comparison(json, &comparison, rate);
-  series_free(&comparison.gaussian.definition.series);
-  series_free(&comparison.laplace.definition.series);
+  double rate = definition->release.weight * tier->rate;
+  int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
+  int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;
+  int draws = leaf_release_suits(definition->aggregate, &definition->release);
+  if (!noises && !draws) return;
+  sqlite3_str_appendall(json, ",\"mechanisms\":{");
+  if (noises || tier->accountant->covers_rates)
+    append_mechanism(json, planned, request, &gaussian_mechanism, rows, rate);
+  if (noises || (!tier->accountant->covers_rates && rate <= laplace_noise.most))
+    append_mechanism(json, planned, request, &laplace_mechanism, rows, rate);
+  if (draws) append_mechanism(json, planned, request, &leaf_draw_mechanism, rows, rate);
+  sqlite3_str_appendall(json, "}");
+  if (noises) append_crossing(json, planned, request, rows);
 }

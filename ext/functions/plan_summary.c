@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "mechanism/leaf_draw.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
@@ -47,9 +48,10 @@ static void append_width(sqlite3_str *text, double x) {
 /* Appends what the half-width before it is about. */
 static void append_noun(sqlite3_str *text, const struct request *request) {
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
-  sqlite3_str_appendf(text, " around %s %s (95%% of the noise); ",
+  int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
+  sqlite3_str_appendf(text, " around %s %s (95%% of the %s); ",
                       request->aggregate->form == FORM_NUMBER ? "the" : "each",
-                      noun_of(request->aggregate->kind));
+                      noun_of(request->aggregate->kind), is_drawn ? "draws" : "noise");
 }
 
 static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {

@@ -4,13 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "functions/plan_mechanisms.h"
+#include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
 #include "mechanism/lattice_design.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
+#include "release/leaf_release.h"
+#include "release/planned_width.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -30,7 +32,7 @@ static double least_rate(struct publication *publication, const struct request *
   /* high / low is at most e^42, and each step halves the logarithm of this quotient. */
   for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
-    if (plan_half_width(publication, plan_rows(request), middle) <= request->half_width) {
+    if (planned_half_width(publication, plan_rows(request), middle) <= request->half_width) {
       high = middle;
     } else {
       low = middle;
@@ -68,15 +70,19 @@ static int append_terms(sqlite3_str *text, double delta, double rate, double rel
 static char *advice(struct publication *publication, const struct request *request,
                     const struct ledger_tier *tier) {
   double wanted = request->half_width;
-  if (!(plan_half_width(publication, plan_rows(request), DESIGN_MAX_RATE) <= wanted))
+  if (!(planned_half_width(publication, plan_rows(request), DESIGN_MAX_RATE) <= wanted))
     return sqlite3_mprintf(" (no rate up to %g gives %g)", DESIGN_MAX_RATE, wanted);
   double rate = least_rate(publication, request, tier->rate, DESIGN_MAX_RATE);
   double releases = fmax(1, floor(tier->rate_limit / tier->rate * (1 + 1e-9)));
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, " (%g needs the rate %g", wanted, rate);
-  if (strcmp(publication->definition.release.mechanism, "laplace") == 0) {
+  int is_drawn = is_leaf_release(publication);
+  if (strcmp(publication->definition.release.mechanism, "laplace") == 0 ||
+      !tier->accountant->covers_rates) {
     sqlite3_str_appendf(text, ", which is an epsilon of %g for each release",
                         laplace_distance(rate));
+  } else if (is_drawn && !leaf_costs_rate(publication)) {
+    /* at a tier with exact Gaussian accounting, the draw would have another half-width */
   } else if (!append_terms(text, tier->delta, rate, releases)) {
     append_terms(text, tier->delta, rate, 1);
   }
@@ -101,23 +107,25 @@ static int refuse_half_width(struct publication *publication, const struct reque
 }
 
 /* Finds the least weight that gives the wanted half-width. */
-static int solve_weight(struct request *request, struct host *host,
-                        const struct ledger_tier *tier) {
-  struct ledger *ledger = host->session.ledger;
+static int solve_weight(struct request *request, const struct publication *asked) {
+  struct ledger *ledger = asked->session->ledger;
+  const struct ledger_tier *tier = &asked->position.tiers[asked->position.at];
   struct publication publication = {
-      .session = &host->session,
+      .session = asked->session,
+      .position = asked->position,
       .definition = {.release = request_release(request), .programme = request->programme}};
   double wanted = request->half_width;
   if (!definition_describe(&publication, request->key_count)) return 0;
-  double least = plan_half_width(&publication, plan_rows(request), tier->rate);
-  if (plan_half_width(&publication, plan_rows(request), DESIGN_MIN_RATE) <= wanted)
+  double least = planned_half_width(&publication, plan_rows(request), tier->rate);
+  if (planned_half_width(&publication, plan_rows(request), DESIGN_MIN_RATE) <= wanted)
     return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
                      DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted)) return refuse_half_width(&publication, request, tier, least);
   double rate = least_rate(&publication, request, DESIGN_MIN_RATE, tier->rate);
   request->weight = fmin(1, rate / tier->rate);
   /* The division may have rounded the weight down, so that the half-width is too large. */
-  while (plan_half_width(&publication, plan_rows(request), request->weight * tier->rate) > wanted)
+  while (planned_half_width(&publication, plan_rows(request), request->weight * tier->rate) >
+         wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52));
   return 1;
 }
@@ -128,9 +136,9 @@ int plan_weight(struct request *request, struct host *host) {
   int count, at = -1, solved = 0;
   if (ledger_tiers(host->session.ledger, &tiers, &count))
     at = ledger_tier_find(host->session.ledger, tiers, count, request->tier);
+  struct publication asked = {.session = &host->session, .position = {tiers, count, at, 0, 0, 0}};
   if (at >= 0)
-    solved = request_default_mechanism(request, &tiers[at], ledger_error(host->session.ledger)) &&
-             solve_weight(request, host, &tiers[at]);
+    solved = request_default_mechanism(request, &asked, 0) && solve_weight(request, &asked);
   ledger_tiers_free(tiers, count);
   return solved;
 }

@@ -24,9 +24,11 @@
 #include "base/sql_text.h"
 #include "release/definition.h"
 #include "release/interval.h"
+#include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameters.h"
 #include "release/pending.h"
+#include "release/planned_width.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -68,6 +70,19 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   ledger_tiers_free(tiers, count);
 }
 
+/* Appends the members that describe the draw of a quantile. */
+static double append_leaf(sqlite3_str *json, const struct publication *publication, double rows) {
+  struct leaf_draw draw = definition_leaf_draw(publication);
+  struct tilt tilt = leaf_tilt(publication);
+  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  double rate = publication->definition.release.weight * tier->rate;
+  double half_width = leaf_half_width(publication, rows, rate);
+  append_number(json, "epsilon", tilt.epsilon);
+  append_number(json, "half_width", half_width);
+  append_number(json, "rank_error", leaf_draw_most_error(&draw, tilt.epsilon, NUMBERS_CONFIDENCE));
+  return isnan(rows) ? (double)NAN : half_width;
+}
+
 /*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
@@ -75,6 +90,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 ** (numbers_threshold()).
 */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
+  if (is_leaf_release(publication)) return append_leaf(json, publication, rows);
   if (!publication->definition.mechanism->noise) {
     append_number(json, "epsilon", publication->cost.curve[RENYI_ORDERS - 1]);
     return (double)NAN;
@@ -85,12 +101,12 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
   double half_width = numbers_half_width(publication, rows);
-  double of_total = plan_statistic_half_width(publication, stddev);
+  double of_total = statistic_half_width(publication, stddev);
   int is_linear = publication->definition.aggregate->family->is_linear;
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
   if (isfinite(half_width) && !is_linear && half_width != of_total)
-    stddev = half_width / plan_statistic_half_width(publication, 1);
+    stddev = half_width / statistic_half_width(publication, 1);
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
@@ -123,7 +139,7 @@ static int append_tables(sqlite3_str *json, const struct request *request,
     char *name = programme_table_name(programme, &ways->tables[i]);
     double half_width = widths[i].half_width;
     is_known &= !isnan(half_width);
-    if (isnan(half_width)) half_width = plan_statistic_half_width(publication, widths[i].stddev);
+    if (isnan(half_width)) half_width = statistic_half_width(publication, widths[i].stddev);
     sqlite3_str_appendf(json, "%s{\"table\":%s,\"cells\":%d", i ? "," : "", name ? name : "[]",
                         ways->tables[i].cells);
     append_number(json, "half_width", half_width);
@@ -150,7 +166,7 @@ static int append_total(sqlite3_str *json, const struct publication *publication
   if (!numbers_series(publication, rows, &period, &total)) return 0;
   sqlite3_str_appendf(json, ",\"periods\":%d", periods);
   append_number(json, "total_half_width",
-                isnan(total.half_width) ? plan_statistic_half_width(publication, total.stddev)
+                isnan(total.half_width) ? statistic_half_width(publication, total.stddev)
                                         : total.half_width);
   if (isnan(total.half_width)) return 1;
   *summary = plan_series_summary(request, periods, period.half_width, total.half_width);
@@ -169,7 +185,8 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   if (planned) {
     sqlite3_str_appendall(json, "{\"tier\":");
     json_append_string(json, request->tier);
-    sqlite3_str_appendf(json, ",\"kind\":\"%s\"", request->aggregate->kind);
+    sqlite3_str_appendf(json, ",\"kind\":\"%s\",\"mechanism\":\"%s\"", request->aggregate->kind,
+                        publication.definition.mechanism->name);
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
@@ -178,7 +195,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
                append_total(json, &publication, request, rows, &of_parts)) ||
               error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
-    if (publication.definition.mechanism->noise) plan_append_mechanisms(json, &publication, rows);
+    plan_append_mechanisms(json, &publication, request, rows);
     plan_append_summary(json, host->session.ledger, request, of_parts, half_width, since);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
@@ -306,6 +323,12 @@ static int has_interval(struct ledger *ledger, const struct ledger_release *rele
   if (mechanism->statistics == STATISTIC_REPORTS)
     return error_set(error, "release '%s' is made of reports, whose 95%% interval is in dp_value",
                      release->name);
+  if (mechanism == &leaf_draw_mechanism)
+    return error_set(
+        error,
+        "release '%s' was drawn, not made with noise, and has no interval (its error is "
+        "bounded in rank: see \"rank_error\" of dp_plan)",
+        release->name);
   if (!mechanism->noise)
     return error_set(error, "release '%s' is a symbol, not a number with noise around it",
                      release->name);

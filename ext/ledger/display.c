@@ -15,7 +15,7 @@
 SQLITE_EXTENSION_INIT3
 
 enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
-#define FIGURE_ARGUMENTS 12
+#define FIGURE_ARGUMENTS 13
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -39,14 +39,35 @@ static char *display_interval(sqlite3_value **argv, const struct kind_display *d
                               sqlite3_value_double(argv[HIGH]), &terms);
 }
 
+/*
+** Returns the text of a number that was drawn from the leaves of a range, without noise around it.
+** The number is the middle of a leaf, or a value of the grid. The caller calls sqlite3_free().
+*/
+static char *display_drawn(sqlite3_value **argv, const struct kind_display *display) {
+  double value = sqlite3_value_double(argv[VALUE]), size = sqlite3_value_double(argv[SIZE]);
+  struct figure_terms terms = {.least = display->least, .most = display->most};
+  if (!is_finite(argv[GRID]) && size > 0) {
+    double leaf = (display->most / 2 - display->least / 2) / size * 2;
+    double unit = pow(10, floor(log10(leaf)));
+    if (unit > 0) value = rint(value / unit) * unit;
+  }
+  return figure_with_interval(value, value, value, &terms);
+}
+
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
   const char *kind = (const char *)sqlite3_value_text(argv[KIND]);
   double value = sqlite3_value_double(argv[VALUE]);
+  struct kind_display known = {0};
+  if (kind)
+    known = ledger->kinds->displayed(kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]),
+                                     number_or_nan(argv[CLIP]));
   if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
-    /* a symbol, or an end of bounds */
-    char *end = kind && strcmp(kind, "bounds") == 0 ? sqlite3_mprintf("%.15g", value) : 0;
+    /* a quantile that was drawn, an end of bounds, or a symbol */
+    char *end = known.has_leaves && is_finite(argv[VALUE]) ? display_drawn(argv, &known)
+                : kind && strcmp(kind, "bounds") == 0      ? sqlite3_mprintf("%.15g", value)
+                                                           : 0;
     if (end) {
       sqlite3_result_text(context, end, -1, sqlite3_free);
     } else {
@@ -55,8 +76,6 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  struct kind_display known = ledger->kinds->displayed(
-      kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]), number_or_nan(argv[CLIP]));
   char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
                                                              : figure_alone(value);
   if (text && known.shrinks) {
@@ -96,9 +115,10 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .max_groups = sqlite3_value_int(argv[7]),
                                    .quantiles = (char *)sqlite3_value_text(argv[8]),
                                    .ways = (char *)sqlite3_value_text(argv[9]),
-                                   .periods = (char *)sqlite3_value_text(argv[10])};
+                                   .periods = (char *)sqlite3_value_text(argv[10]),
+                                   .mechanism = (char *)sqlite3_value_text(argv[11])};
   char *text = release.kind
-                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[11]))
+                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[12]))
                    : 0;
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);

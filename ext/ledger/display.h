@@ -7,7 +7,7 @@
 /* SQL for what the numbers of the release `r` (a row of dp_release) are, in words. */
 #define FIGURE_SQL                                                                                 \
   "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.max_groups, r.quantiles,"       \
-  " r.ways, r.periods,"                                                                            \
+  " r.ways, r.periods, r.mechanism,"                                                               \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger))"
 
 /*

@@ -299,8 +299,9 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 */
 struct ledger_mechanism {
   const char *name, *theorem;
-  int shrinks;  /* 1: published values shrink towards a centre */
-  int has_rate; /* 1: a publication costs the rate of its clock; 0: a curve */
+  int shrinks;       /* 1: published values shrink towards a centre */
+  int has_rate;      /* 1: a publication costs the rate of its clock; 0: a curve */
+  int may_have_rate; /* 1: a publication costs a curve or, instead, a rate */
   /*
   ** Returns the RDP, at order alpha, of a publication with this sensitivity and clock. The pointer
   ** is null if the clock does not determine the curve.
@@ -548,7 +549,7 @@ struct ledger_publication {
   int64_t release_id;
   const char *tier;
   uint64_t clock;
-  double shrink, centre, delta;
+  double rate, shrink, centre, delta;
   struct ledger_clipping clipping;
   const double *curve; /* values at the stored orders (renyi.h); null: no curve */
 };

@@ -49,8 +49,8 @@ static const struct statement insert_publication = {.row = &columns_publication,
 static const struct statement select_publication = {
     .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
 static const struct statement select_publications = {
-    .sql = "SELECT release_id, tier, clock, shrink, centre, delta, curve,"
-           " clipped, unclipped, unit_stddev FROM dp_publication ORDER BY release_id"};
+    .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
+           " unit_stddev, curve FROM dp_publication ORDER BY release_id"};
 static const struct statement select_symbols = {
     .sql = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
            " JOIN dp_tier t ON t.name = p.tier"
@@ -397,7 +397,7 @@ int ledger_publications(struct ledger *ledger,
   sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
   int going = 1;
   while (going && statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 6);
+    struct curve curve = curve_column(ledger, row, 10);
     struct ledger_publication publication = {
         sqlite3_column_int64(row, 0),
         (const char *)sqlite3_column_text(row, 1),
@@ -405,6 +405,7 @@ int ledger_publications(struct ledger *ledger,
         sqlite3_column_double(row, 3),
         sqlite3_column_double(row, 4),
         sqlite3_column_double(row, 5),
+        sqlite3_column_double(row, 6),
         {column_number(row, 7), column_number(row, 8), column_number(row, 9)},
         curve.any ? curve.values : 0};
     going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");

@@ -73,7 +73,8 @@ static const struct statement select_rates_to_pay = {
         " WHERE instr(?1, ' ' || r.mechanism || ' ') > 0"};
 static const struct statement select_curves_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
-           " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+           " r.sensitivity, p.delta, p.rate FROM dp_publication p JOIN dp_release r ON r.id = "
+           "p.release_id"
            " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
            " AND t.dropped_at IS NULL"
            " WHERE p.curve IS NOT NULL OR instr(?1, ' ' || r.mechanism || ' ') > 0"};
@@ -322,31 +323,33 @@ static int find_mechanism(describe_mechanism *describe, const char *name,
   return 0;
 }
 
-/* Returns whether the noise of a publication can have this curve. */
-static int is_possible(const struct curve *curve, describe_mechanism *describe, const char *name,
-                       double delta, uint64_t sensitivity, uint64_t clock) {
+/* Returns whether the noise of a publication can have this curve, or this rate and no curve. */
+static int is_possible(const struct curve *curve, double rate, describe_mechanism *describe,
+                       const char *name, double delta, uint64_t sensitivity, uint64_t clock) {
   struct ledger_mechanism mechanism;
-  if (!curve->any) return 0;
-  if (!find_mechanism(describe, name, &mechanism) || mechanism.has_rate || !mechanism.rdp) return 1;
+  int known = find_mechanism(describe, name, &mechanism);
+  if (!curve->any) return known && mechanism.may_have_rate && rate > 0;
+  if (!known || mechanism.has_rate || !mechanism.rdp) return 1;
   /* This is a model with a random stop. Its curve does not follow from the noise. */
   if (mechanism.hides && delta > 0) return 1;
   struct noise_point point = {&mechanism, sensitivity, clock};
   return is_of_noise(curve, &point);
 }
 
-/* Does what check_publication() does, for a publication whose cost is a curve. */
+/* Does what check_publication() does, for a publication whose cost is or may be a curve. */
 static char *check_curve(struct ledger *ledger, sqlite3_stmt *row, describe_mechanism *describe) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
   uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 7);
-  double delta = sqlite3_column_double(row, 8);
-  if (!is_possible(&curve, describe, column_text(row, 5), delta, sensitivity, clock))
+  double delta = sqlite3_column_double(row, 8), rate = sqlite3_column_double(row, 9);
+  if (!is_possible(&curve, rate, describe, column_text(row, 5), delta, sensitivity, clock))
     return ledger_discrepancy(
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
         column_text(row, 0), column_text(row, 1));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), column_text(row, 2));
-  int covered = paid.delta >= delta; /* a curve of zeros needs no charge */
-  for (int i = 0; i < RENYI_ORDERS && covered; i++)
+  int covered = paid.delta >= delta && total_up(paid.rate) >= rate * (1 - 0x1p-48);
+  /* a curve of zeros needs no charge */
+  for (int i = 0; curve.any && i < RENYI_ORDERS && covered; i++)
     covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   if (covered) return 0;
   return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",

@@ -219,11 +219,6 @@ double response_rdp(double alpha, double epsilon) {
   return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
 }
 
-double bounded_range_rdp(double alpha, double epsilon) {
-  double square = isinf(alpha) ? INFINITY : alpha * epsilon * (epsilon / 8.0);
-  return fmin(square, response_rdp(alpha, epsilon));
-}
-
 static double rate_missing(double epsilon, void *rate) {
   return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
 }

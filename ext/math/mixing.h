@@ -91,13 +91,6 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, 
                const double *orders, int count, double *rdp);
 
 /*
-** Returns the RDP at order alpha of a mechanism whose privacy loss lies in an interval of length
-** epsilon that contains 0. The exponential mechanism is an example. The result is the smaller of
-** alpha epsilon^2/8 (Cesar and Rogers 2021) and response_rdp().
-*/
-double bounded_range_rdp(double alpha, double epsilon);
-
-/*
 ** Returns the epsilon at which randomized response has the zCDP rate `rate` > 0: the root of
 ** epsilon tanh(epsilon/2) = rate.
 */

@@ -51,6 +51,13 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
 estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
     estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
 
+/*
+** The number that a draw of a leaf publishes (leaf_draw.h). The only value of its point is the
+** index of the leaf. What is public bounds the error in rank and not that of the number, so the
+** estimate has neither a standard deviation nor an interval.
+*/
+estimate_values estimate_leaf;
+
 /* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
 int estimate_tables(struct reading *reading, const int64_t *values, struct estimate *estimates);
 

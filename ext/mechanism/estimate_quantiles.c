@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "math/rounding.h"
+#include "mechanism/leaf_draw.h"
 #include "sums/decimal.h"
 #include "sums/tree.h"
 
@@ -179,6 +180,12 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
   free(tree.leaves);
   free(tree.totals);
   return used;
+}
+
+int estimate_leaf(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  double value = leaf_draw_value(reading->question, (int)values[0]);
+  *estimates = (struct estimate){0, 0, value, NAN, NAN, NAN};
+  return 1;
 }
 
 /*

@@ -111,8 +111,20 @@ const struct family family_key_bins = {BINS, L2_CELLS_OF_KEYS, .l1 = &family_key
 static const struct family family_bounds_l1 = {EXPONENTS, L1};
 const struct family family_bounds = {EXPONENTS, L2_COUNT, .l1 = &family_bounds_l1};
 
+/* With 32 binary digits of a unit, 64 are enough for 2^31 units without rounding (leaf_draw.h). */
+static const struct family family_leaves = {.statistic = STATISTIC_LEAF,
+                                            .has_bins = 1,
+                                            .components = 1,
+                                            .add = vector_sum_add_bin,
+                                            .has_states = 1,
+                                            L1,
+                                            .count_factor = 1,
+                                            .radius_bits = 32,
+                                            .estimate = estimate_leaf};
+
 static const struct family family_tree_l1 = {TREE, L1, .count_factor = 1};
-const struct family family_tree = {TREE, L2_COUNT, .count_factor = 1, .l1 = &family_tree_l1};
+const struct family family_tree = {TREE, L2_COUNT, .count_factor = 1, .l1 = &family_tree_l1,
+                                   .drawn = &family_leaves};
 static const struct family family_key_tree_l1 = {TREE, L1_CELLS_OF_KEYS};
 const struct family family_key_tree = {TREE, L2_CELLS_OF_KEYS, .l1 = &family_key_tree_l1};
 

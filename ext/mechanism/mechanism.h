@@ -91,8 +91,8 @@ double mechanism_most_rate(const struct mechanism *mechanism);
 extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanism;
 
 /*
-** Returns the family whose vectors suit the norm of the mechanism's noise: `family` itself, or its
-** member l1 for the sum norm.
+** Returns the family whose vectors suit the mechanism: `family` itself, its member l1 for noise in
+** the sum norm, or its member `drawn` for a mechanism that draws a bin.
 */
 const struct family *mechanism_family(const struct mechanism *mechanism,
                                       const struct family *family);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/vector_text.h"
 #include "release/parameters.h"
 #include "release/procedure.h"
 #include "release/session.h"
@@ -208,9 +209,23 @@ struct view definition_view(const struct publication *publication) {
                        0};
 }
 
+struct leaf_draw definition_leaf_draw(const struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  double q = 0.5;
+  const char *quantile = definition->release.quantiles;
+  if (!quantile || !vector_text_list(quantile, &q, 1) || !(q >= 0 && q <= 1)) q = 0.5;
+  return (struct leaf_draw){&definition->contribution, &definition->layout, q,
+                            ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE};
+}
+
 int definition_same_lattice(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   const struct layout *shape = &publication->definition.layout;
+  if (publication->definition.mechanism == &leaf_draw_mechanism) {
+    struct leaf_draw draw = definition_leaf_draw(publication);
+    return release->granularity == shape->fine_exponent && release->shift == 0 &&
+           release->sensitivity == leaf_draw_range(&draw);
+  }
   if (!publication->definition.mechanism->noise)
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;

@@ -6,6 +6,7 @@
 #ifndef DIFFUSE_RELEASE_DEFINITION_H
 #define DIFFUSE_RELEASE_DEFINITION_H
 
+#include "mechanism/leaf_draw.h"
 #include "mechanism/reading.h"
 #include "release/publication.h"
 
@@ -20,6 +21,9 @@ int definition_describe(struct publication *publication, int keys);
 ** 1, or 0 if memory ran out.
 */
 int definition_layout(struct publication *publication, int keys, int replace);
+
+/* Returns what the draw of a quantile by the mechanism 'exponential' depends on. */
+struct leaf_draw definition_leaf_draw(const struct publication *publication);
 
 /* Returns the number of public keys of a stored release. */
 int definition_keys(const struct ledger_release *release);

@@ -22,22 +22,24 @@ static const struct words {
   const char *name;
   const char *what; /* "%": the units; "#": the quantiles */
   enum share share;
+  int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */
 } words[] = {
-    {"count", "rows", ROWS},
-    {"count_distinct", "%", NO_SHARE},
-    {"sum", "sum", TOTAL},
-    {"avg", "average", WEIGHT},
-    {"var", "variance", WEIGHT},
-    {"stddev", "standard deviation", WEIGHT},
-    {"quantile", "#", WEIGHT},
-    {"median", "median", WEIGHT},
-    {"histogram", "rows in each bin", ROWS},
-    {"bounds", "bounds of nearly all values", ONCE},
-    {"vec_sum", "sum of vectors", LENGTH},
-    {"vec_avg", "average of vectors", LENGTH},
-    {"choice", "most common category", ONCE},
-    {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE},
-    {"sgd", "coefficients of a model", NO_SHARE},
+    {"count", "rows", ROWS, 0},
+    {"count_distinct", "%", NO_SHARE, 0},
+    {"sum", "sum", TOTAL, 0},
+    {"avg", "average", WEIGHT, 0},
+    {"var", "variance", WEIGHT, 0},
+    {"stddev", "standard deviation", WEIGHT, 0},
+    {"quantile", "#", WEIGHT, 1},
+    {"median", "median", WEIGHT, 1},
+    {"histogram", "rows in each bin", ROWS, 0},
+    {"bounds", "bounds of nearly all values", ONCE, 0},
+    {"vec_sum", "sum of vectors", LENGTH, 0},
+    {"vec_avg", "average of vectors", LENGTH, 0},
+    {"choice", "most common category", ONCE, 0},
+    {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE,
+     0},
+    {"sgd", "coefficients of a model", NO_SHARE, 0},
 };
 
 void append_plural(sqlite3_str *text, const char *unit) {
@@ -159,6 +161,8 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   append_share(text, words[i].share, release->clip, unit);
   if (release->periods) append_periods(text, words[i].share, release->clip, unit ? unit : "row");
   if (is_grouped) append_groups(text, release, unit);
+  if (words[i].draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
+    sqlite3_str_appendall(text, "; drawn at random near it");
   if (is_shrunk && release->theta != 0) {
     sqlite3_str_appendall(text, ", shrunk towards ");
     append_number(text, release->centre);

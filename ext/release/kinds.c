@@ -14,6 +14,7 @@
 #include <sqlite3ext.h>
 #include "base/known_names.h"
 #include "mechanism/families.h"
+#include "mechanism/leaf_draw.h"
 #include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3
@@ -246,7 +247,7 @@ void mechanisms_add(const struct mechanism *const *more) {
 
 void core_open(void) {
   static const struct mechanism *const noisy[] = {&gaussian_mechanism, &laplace_mechanism,
-                                                  &ou_mechanism, 0};
+                                                  &ou_mechanism, &leaf_draw_mechanism, 0};
   statistics_add(statistics, sizeof statistics / sizeof *statistics);
   mechanisms_add(noisy);
 }

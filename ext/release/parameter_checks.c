@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/vector_text.h"
+#include "mechanism/leaf_draw.h"
 #include "release/parameters.h"
 #include "release/procedure.h"
 
@@ -10,8 +12,9 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- defaults and checks across parameters --------------------------------------------------- */
 
-#define DEFAULT_LEAVES 1024
-#define DEFAULT_GROUPS 4
+#define DEFAULT_LEAVES       1024
+#define DEFAULT_DRAWN_LEAVES 16384 /* more leaves cost a draw time, and hardly any accuracy */
+#define DEFAULT_GROUPS       4
 
 static int is_given(double x) {
   return !isnan(x);
@@ -75,22 +78,53 @@ static int finish_range(struct request *request, struct error *error) {
   return 1;
 }
 
+/* Returns the largest number of leaves that the grid allows: one for each of its values. */
+static int most_leaves(const struct request *request) {
+  int most = 2;
+  if (!is_given(request->grid)) return LAYOUT_MAX_BINS;
+  double values = layout_grid_values(request->lo, request->hi, request->grid);
+  while (most < values && most < LAYOUT_MAX_BINS) most *= 2;
+  return most;
+}
+
+double request_leaves(const struct request *request, const struct mechanism *mechanism) {
+  int drawn = mechanism == &leaf_draw_mechanism;
+  if (!request->has_default_leaves) return request->size;
+  return fmin(most_leaves(request), drawn ? DEFAULT_DRAWN_LEAVES : DEFAULT_LEAVES);
+}
+
 /*
 ** Sets the default number of leaves (`bins`). Checks that the range holds an allowed number of grid
 ** values and that the leaves are not too many for them.
 */
 static int finish_leaves(struct request *request, struct error *error) {
-  int most = LAYOUT_MAX_BINS;
   if (is_given(request->grid)) {
     double values = layout_grid_values(request->lo, request->hi, request->grid);
     if (!(values >= 2 && values <= LAYOUT_MAX_GRID))
       return error_set(error, "grid must be a step from (hi - lo) / 2^40 to hi - lo");
-    for (most = 2; most < values && most < LAYOUT_MAX_BINS;) most *= 2;
-    if (request->size > most)
-      return error_set(error, "bins must be at most %d with this grid (one for each value)", most);
+    if (request->size > most_leaves(request))
+      return error_set(error, "bins must be at most %d with this grid (one for each value)",
+                       most_leaves(request));
   }
-  request->size = or_else(request->size, fmin(most, DEFAULT_LEAVES));
+  request->has_default_leaves = !is_given(request->size);
+  request->size = request_leaves(request, mechanism_find(request->aggregate, request->mechanism));
   return 1;
+}
+
+/* Checks what the mechanism that draws a quantile cannot do (mechanism/leaf_draw.h). */
+static int finish_draw(struct request *request, struct error *error) {
+  if (mechanism_find(request->aggregate, request->mechanism) != &leaf_draw_mechanism) return 1;
+  double quantile;
+  if (request->diagnose)
+    return error_set(error,
+                     "diagnose counts clipped units with noise, which mechanism '%s' does "
+                     "not add (leave one of them out)",
+                     request->mechanism);
+  return !request->quantiles || vector_text_list(request->quantiles, &quantile, 1) == 1 ||
+         error_set(error,
+                   "mechanism '%s' draws one quantile (make a release for each, or leave "
+                   "the mechanism out)",
+                   request->mechanism);
 }
 
 static int finish_size(struct request *request, struct error *error) {
@@ -198,8 +232,9 @@ static int finish_precision(struct request *request, struct error *error) {
     if (is_given(request->weight))
       return error_set(error, "half_width asks for a weight: give one of them, not both");
     const struct family *family = aggregate->family;
-    int has_noise = mechanism_find(aggregate, request->mechanism)->noise != 0;
-    if (!has_noise || aggregate->is_ou || family->statistic == STATISTIC_MODEL)
+    const struct mechanism *mechanism = mechanism_find(aggregate, request->mechanism);
+    int has_width = mechanism->noise || mechanism == &leaf_draw_mechanism;
+    if (!has_width || aggregate->is_ou || family->statistic == STATISTIC_MODEL)
       return error_set(error, "half_width is for numbers without shrink, not '%s'",
                        aggregate->kind);
     if ((family->is_ratio || family->is_tree) && !is_given(request->rows_guess))
@@ -244,8 +279,8 @@ int request_finish_shape(struct request *request, int by_unit, struct error *err
     return error_set(error, "the ledger protects rows, and every row is a unit (use %s)",
                      places->key ? "dp_group_count" : "dp_count");
   return finish_clip(request, by_unit, error) && finish_range(request, error) &&
-         finish_size(request, error) && finish_keys(request, by_unit, error) &&
-         finish_coordinates(request, error);
+         finish_size(request, error) && finish_draw(request, error) &&
+         finish_keys(request, by_unit, error) && finish_coordinates(request, error);
 }
 
 int request_finish(struct request *request, int by_unit, struct error *error) {

@@ -17,6 +17,7 @@ struct request {
   double t;                    /* the time of the OU process, from which the weight follows */
   double lo, hi;
   double size;                  /* dim or bins */
+  int has_default_leaves;       /* size is request_leaves() */
   double grid;                  /* the step of the values of x */
   double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
@@ -34,7 +35,7 @@ struct request {
   char *sql; /* dp_release(): the text of its query; null otherwise */
   /* An aggregate: the text of its statement (query/asked_statement.h). dp_merge(): says so. */
   char *statement;
-  char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
+  char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   char *unit_type; /* a series: the type of the units (query/question.h) */
   double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
   int refine;

@@ -1,7 +1,8 @@
 /*
 ** procedure.h: the steps of a release that differ between kinds (publish.c calls these steps). The
-** kinds of the core have the path of points (path.h). A kind of a room beside the core (room.h) may
-** have a procedure of its own. Each step returns 1, or 0 after setting the session's error.
+** kinds of the core have the path of points (path.h), except that the mechanism 'exponential' has
+** leaf_release.h. A kind of a room beside the core (room.h) may have a procedure of its own. Each
+** step returns 1, or 0 after setting the session's error.
 */
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H
@@ -50,10 +51,10 @@ struct procedure {
   /* Stores and publishes the result of draw(). */
   int (*keep)(struct publication *publication);
   /*
-  ** The part of an error that follows the name of a release. It says why only a kernel can publish
-  ** the release at an outer tier. Null if the release has a path.
+  ** The part of an error that follows the name of a release. It says why the release cannot be
+  ** published at an outer tier, or only through a kernel. Null if the release has a path.
   */
-  const char *only_mixes;
+  const char *stays;
   /* 1: no tier inside the first point can get a point from the data. */
   int never_refines;
   /*
@@ -62,11 +63,11 @@ struct procedure {
   */
   int (*diffusible)(const struct publication *publication, int from, uint64_t clock);
   /*
-  ** Checks that the publication at a tier follows from the mechanism and the kernels. Returns null,
+  ** Checks that a publication follows from the mechanism and the kernels. Returns null,
   ** or the first discrepancy, which the caller frees with sqlite3_free(). The member is null if the
   ** release has a path; verify.c checks the path.
   */
-  char *(*verify)(struct publication *publication, const char *tier);
+  char *(*verify)(struct publication *publication, const struct ledger_publication *published);
   /*
   ** For a release with a path: checks that the stored curve of a publication is at least the cost
   ** that its mechanism computes at this clock. `curve` may be null. Null: the cost is that of the

@@ -62,9 +62,8 @@ static int publish_existing(struct publication *publication, int keys, int may_r
                      release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->position.clock))
     return values_read(publication, tier);
-  const char *only_mixes = procedure_of(publication->definition.aggregate)->only_mixes;
-  if (only_mixes)
-    return error_set(ledger_error(ledger), "release '%s' %s", release->name, only_mixes);
+  const char *stays = procedure_of(&publication->definition)->stays;
+  if (stays) return error_set(ledger_error(ledger), "release '%s' %s", release->name, stays);
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
@@ -148,7 +147,7 @@ static int declare_series(struct publication *publication, const struct request 
   if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
   release->unit_type = sqlite3_mprintf("%s", request->unit_type ? request->unit_type : "");
   if (!release->unit_type) return out_of_memory(ledger);
-  return procedure_of(publication->definition.aggregate)->charge(publication) &&
+  return procedure_of(&publication->definition)->charge(publication) &&
          ledger_release_state(ledger, release->id, "charged", "released") &&
          path_declare(publication) &&
          (!request->tables || ledger_policy_admit(ledger, release->id, request->tables));
@@ -160,7 +159,7 @@ static int publish_new(struct publication *publication, struct request *request)
     return 0;
   if (publication->definition.periods) return declare_series(publication, request);
   take_keys(publication, request);
-  return procedure_of(publication->definition.aggregate)->charge(publication);
+  return procedure_of(&publication->definition)->charge(publication);
 }
 
 /*
@@ -170,17 +169,17 @@ static int publish_new(struct publication *publication, struct request *request)
 static int prepay(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   const struct position *position = &publication->position;
+  const char *stays = procedure_of(&publication->definition)->stays;
   for (int i = 0; request->outward && request->outward[i]; i++) {
     int tier = ledger_tier_find(ledger, position->tiers, position->count, request->outward[i]);
     if (tier < 0) return 0;
     if (tier <= position->at)
       return error_set(ledger_error(ledger), "tier '%s' is not outside tier '%s'",
                        request->outward[i], position->tiers[position->at].name);
-    if (procedure_of(publication->definition.aggregate)->only_mixes)
+    if (stays)
       return error_set(ledger_error(ledger),
-                       "every answer is also published at tier '%s', which kind '%s' allows only "
-                       "through a kernel (take another kind)",
-                       request->outward[i], publication->definition.release.kind);
+                       "every answer is also published at tier '%s', but this one %s",
+                       request->outward[i], stays);
     if (!path_prepay(publication, tier)) return 0;
   }
   return 1;
@@ -265,7 +264,7 @@ static int settle_time(const struct publication *publication, struct request *re
 }
 
 static int settle_own(struct publication *publication, struct request *request, int found) {
-  const struct procedure *procedure = procedure_of(request->aggregate);
+  const struct procedure *procedure = procedure_of_kind(request->aggregate);
   return !procedure->settle || procedure->settle(publication, request, found);
 }
 
@@ -299,7 +298,7 @@ static int publish_resume(struct publication *publication, struct request *reque
   if (release->statement || ledger_path_exists(ledger, release->id)) return is_usable(publication);
   if (!definition_describe(publication, request->key_count)) return 0;
   take_keys(publication, request);
-  return procedure_of(publication->definition.aggregate)->charge(publication) &&
+  return procedure_of(&publication->definition)->charge(publication) &&
          prepay(publication, request);
 }
 
@@ -353,8 +352,7 @@ static int spread(struct publication *publication) {
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&
-      (!request_default_mechanism(request, &publication->position.tiers[publication->position.at],
-                                  ledger_error(publication->session->ledger)) ||
+      (!request_default_mechanism(request, publication, found) ||
        !settle_time(publication, request) || !settle_own(publication, request, found)))
     return;
   if (found && request->resumes) {
@@ -392,7 +390,7 @@ int publish_enter(struct publication *publication, struct session *session,
 int publish_prepare(struct session *session, const struct request *request) {
   struct publication publication;
   struct ledger *ledger = session->ledger;
-  const struct procedure *procedure = procedure_of(request->aggregate);
+  const struct procedure *procedure = procedure_of_kind(request->aggregate);
   if (request->periods && !request->name)
     return error_set(ledger_error(ledger),
                      "periods need a name among the options (dp_append asks for the series "
@@ -451,7 +449,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
   if (!rounded) return out_of_memory(publication->session->ledger);
   for (size_t i = 0; i < dimension; i++)
     rounded[i] = totals->values ? lattice_round(totals->values[i], definition->release.shift) : 0;
-  int drawn = procedure_of(definition->aggregate)->draw(publication, rounded);
+  int drawn = procedure_of(definition)->draw(publication, rounded);
   sqlite3_free(rounded);
   return drawn;
 }
@@ -459,7 +457,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
 /* Draws what takes long before the transaction begins (procedure.h). */
 static int draw_early(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
-  if (!procedure_of(publication->definition.aggregate)->draws_early) return 1;
+  if (!procedure_of(&publication->definition)->draws_early) return 1;
   int drawn = ledger_begin_computing(ledger) && draw(publication, totals);
   ledger_rollback(ledger);
   return drawn;
@@ -472,7 +470,7 @@ static int draw_early(struct publication *publication, const struct totals *tota
 static int keep(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
-         procedure_of(publication->definition.aggregate)->keep(publication);
+         procedure_of(&publication->definition)->keep(publication);
 }
 
 /*

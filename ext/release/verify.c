@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "release/procedures.h"
+#include "mechanism/leaf_draw.h"
 #include "release/definition.h"
 #include "release/numbers.h"
+#include "release/procedures.h"
 #include "release/room.h"
 #include "release/session.h"
 
@@ -94,7 +95,7 @@ static char *check_path(struct publication *publication,
   char *found = 0;
   int components = definition_grid(publication).components;
   int (*paid)(struct publication *, uint64_t, const double *) =
-      procedure_of(publication->definition.aggregate)->paid;
+      procedure_of(&publication->definition)->paid;
   if (ledger_path_read(ledger, release, components, &path)) {
     const struct ledger_point *point = 0;
     for (int i = 0; i < path.count; i++) {
@@ -136,10 +137,10 @@ static char *check_described(struct publication *publication,
   char *found = 0;
   if (!definition_describe(publication, definition_keys(&publication->definition.release)))
     return 0;
-  const struct procedure *procedure = procedure_of(publication->definition.aggregate);
+  const struct procedure *procedure = procedure_of(&publication->definition);
   if (!procedure->verify) return check_path(publication, published);
   if (ledger_tiers(ledger, &publication->position.tiers, &publication->position.count))
-    found = procedure->verify(publication, published->tier);
+    found = procedure->verify(publication, published);
   return found;
 }
 
@@ -201,6 +202,7 @@ int mechanism_describe(int number, struct ledger_mechanism *described) {
       .theorem = mechanism->theorem,
       .shrinks = mechanism->shrinks,
       .has_rate = mechanism->noise && mechanism->noise->has_rate && !mechanism->hides,
+      .may_have_rate = mechanism == &leaf_draw_mechanism,
       .rdp = mechanism->noise ? mechanism->noise->rdp : 0,
       .hides = mechanism->hides};
   return 1;

@@ -24,7 +24,8 @@ enum statistic {
   STATISTIC_VECTOR = 2,   /* several sums (sums/vector_sum.h) */
   STATISTIC_CATEGORY = 4, /* one of the public categories */
   STATISTIC_REPORTS = 8,  /* one report for each row */
-  STATISTIC_MODEL = 16    /* coefficients of a model (models/sgd.h) */
+  STATISTIC_MODEL = 16,   /* coefficients of a model (models/sgd.h) */
+  STATISTIC_LEAF = 32     /* the leaf of one quantile (mechanism/leaf_draw.h) */
 };
 
 struct vector_sum;
@@ -72,6 +73,9 @@ struct family {
   */
   const struct family *l1;
   int is_l1;
+  /* The family of a mechanism that draws one of the bins instead of adding noise; null: none. */
+  const struct family *drawn;
+  int radius_bits; /* binary digits of the size of a unit in fine steps; 0: the usual number */
 
   /*
   ** A unit's vector has one cell for each key, or a single cell. With has_bins, each cell has one

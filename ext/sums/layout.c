@@ -5,7 +5,7 @@
 
 #include "noise/lattice.h"
 
-#define RADIUS_BITS 53
+#define RADIUS_BITS 53 /* of families that do not say it */
 
 #define COUNT_SPREAD 1.4142135623730952 /* sqrt(2), the spread of counts (layout.h) */
 
@@ -299,7 +299,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
     radius = family->is_l1 ? radius + shape->count_factor : hypot(radius, shape->count_factor);
   int exponent;
   frexp(radius, &exponent);
-  shape->fine_exponent = exponent - RADIUS_BITS;
+  shape->fine_exponent = exponent - (family->radius_bits ? family->radius_bits : RADIUS_BITS);
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
   if (family->has_bins)

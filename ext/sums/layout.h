@@ -16,7 +16,8 @@
 ** first: each unit adds 1 to this count for every key that it keeps (`selects`).
 **
 ** Component j of a row is the integer round(value * factor_j * scale), a number of fine steps.
-** `scale` is a power of two for which the radius of the ball is an integer of 53 bits. factor_j is
+** `scale` is a power of two for which the radius of the ball is an integer of 53 bits, or of
+** radius_bits of the family. factor_j is
 ** 1, except for a count that is released together with sums. There factor_j decides how the noise
 ** is divided between the count and the sums.
 */

@@ -15,7 +15,7 @@ BATCH = [
     {"tier": "region", "kind": "group_count", "sql": "SELECT patient % 3 FROM visits",
      "options": {"name": "thirds", "keys": ["0", "1", "2"], "clip": 1}, "diffuse": ["public"]},
     {"tier": "public", "kind": "median", "sql": "SELECT minutes FROM visits",
-     "options": {"name": "middle", "lo": 0, "hi": 8, "bins": 16}},
+     "options": {"name": "middle", "lo": 0, "hi": 8, "bins": 16, "mechanism": "gaussian"}},
     {"tier": "clinic", "kind": "choice", "sql": "SELECT patient % 2 FROM visits",
      "options": {"name": "most", "candidates": ["0", "1"]}},
 ]
@@ -173,7 +173,7 @@ GOOD = {"tier": "clinic", "kind": "count", "sql": ROWS, "options": {"name": "goo
     ({"tier": "public", "diffuse": ["region"]}, "tier 'region' is not outside tier 'public'"), ({"colour": 1}, "unknown member 'colour'"),
     ({"options": {"name": "b", "clip": 1, "half_width": 0.1}}, "half_width must be at least "),
     ({"options": {"name": "good", "clip": 1}}, "the name 'good' is given twice"),
-    ({"kind": "choice", "sql": "SELECT 'a' FROM visits", "options": {"name": "c", "candidates": ["a"]}, "diffuse": ["public"]}, "only through a kernel")])
+    ({"kind": "choice", "sql": "SELECT 'a' FROM visits", "options": {"name": "c", "candidates": ["a"]}, "diffuse": ["public"]}, "only through a public kernel")])
 def test_a_wrong_element_charges_nothing(path, wrong, message):
     db = create(path)
     elements = [GOOD, {**GOOD, "options": {"name": "bad", "clip": 1}, **wrong}]

@@ -6,11 +6,14 @@
 **   z RATE                        laplace_distance
 **   e RATE                        response_epsilon
 **   b ALPHA EPSILON               bounded_range_rdp
+**   g EPSILON                     bounded_range_gaussian_rate
+**   h RATE                        bounded_range_gaussian_epsilon
 **   k ALPHA EPSILON ROWS COLUMNS PROBABILITY...   kernel_rdp
 */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "math/bounded_range.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
 
@@ -40,6 +43,8 @@ int main(void) {
                       : what == 'z' ? laplace_distance(a)
                       : what == 'e' ? response_epsilon(a)
                       : what == 'b' ? bounded_range_rdp(a, b)
+                      : what == 'g' ? bounded_range_gaussian_rate(a)
+                      : what == 'h' ? bounded_range_gaussian_epsilon(a)
                                     : of_kernel());
   }
   return 0;

@@ -135,6 +135,51 @@ def test_a_bounded_range_costs_what_the_worst_of_two_outcomes_does(evaluate):
                 assert worst >= value * 0.75, (alpha, epsilon)
 
 
+def hockey_sticks(epsilon, k):
+    """Returns the probabilities (P, Q) of the larger of two losses that are `epsilon` apart. k in (0, 1) says where they lie."""
+    high = mp.mpf(epsilon) * k
+    low = high - mp.mpf(epsilon)
+    q = -mp.expm1(low) / (mp.exp(high) - mp.exp(low))
+    return q * mp.exp(high), q
+
+
+def test_gaussian_noise_is_easier_to_test_than_a_bounded_range(evaluate):
+    """For every position of the interval of losses and every slope, the hockey-stick divergence of the two losses is at most that of
+    two Gaussians whose distance mu has the charged rate mu^2/2. With a rate 1% smaller, it is not."""
+    epsilons = (0.01, 0.4, 3.0, 12.0)
+    with mp.workdps(20):
+        for epsilon, rate in zip(epsilons, evaluate([("g", epsilon) for epsilon in epsilons])):
+            exceeds = False
+            for k in [mp.mpf(i) / 10 for i in range(1, 10)]:
+                p, q = hockey_sticks(epsilon, k)
+                for slope in [epsilon * mp.mpf(i) / 20 for i in range(-20, 21)]:
+                    two = max(p - mp.exp(slope) * q, (1 - p) - mp.exp(slope) * (1 - q), 1 - mp.exp(slope), 0)
+                    delta = {}
+                    for part in (1, mp.mpf("0.99")):
+                        mu = mp.sqrt(2 * mp.mpf(rate) * part)
+                        delta[part] = mp.ncdf(mu / 2 - slope / mu) - mp.exp(slope) * mp.ncdf(-mu / 2 - slope / mu)
+                    assert two <= delta[1] * (1 + mp.mpf(10) ** -12), (epsilon, k, slope)
+                    exceeds |= two > delta[mp.mpf("0.99")]
+            assert exceeds, epsilon
+
+
+def gaussian_rate(epsilon):
+    """Returns mu^2/2 for mu = 2 PhiInv(1/(1 + e^(-epsilon/2))), by bisection."""
+    low, high, target = mp.mpf(0), mp.sqrt(mp.mpf(epsilon)) + mp.mpf(epsilon), mp.log(1 / (1 + mp.exp(mp.mpf(epsilon) / 2)))
+    for _ in range(150):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mp.log(mp.erfc(middle / mp.sqrt(2)) / 2) > target else (low, middle)
+    return 2 * low**2
+
+
+def test_gaussian_rate_and_epsilon_of_a_bounded_range(evaluate):
+    epsilons = [1e-7, 1e-4, 0.05, 0.7, 1.9, 5.0, 40.0, 250.0]
+    with mp.workdps(40):
+        rates = [gaussian_rate(e) for e in epsilons]
+        check(epsilons, evaluate([("g", e) for e in epsilons]), rates)
+        check(epsilons, evaluate([("h", float(r)) for r in rates]), [mp.mpf(e) for e in epsilons])
+
+
 def random_kernel(rng, rows, columns):
     kernel = []
     for _ in range(rows):

@@ -155,11 +155,11 @@ def test_default_number_of_leaves(lo, hi, grid, leaves):
     for rows in ([(None, 1)], [(lo, 1)], [(hi, unit) for unit in range(50)]):
         fill(db, rows)
         for options in ({"grid": grid}, {"bins": leaves}, {"bins": leaves, "grid": grid}):
-            ask(db, "t", [0.5], lo, hi, **options)
+            ask(db, "t", [0.5], lo, hi, mechanism="gaussian", **options)
             found.add(db.execute(design).fetchone())
     assert [dimension for dimension, _, _ in found] == [2 * leaves - 2]
-    plan = json.loads(one(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": lo, "hi": hi, "grid": grid})))
-    same = json.loads(one(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": lo, "hi": hi, "bins": leaves})))
+    plan = json.loads(one(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": lo, "hi": hi, "grid": grid, "mechanism": "gaussian"})))
+    same = json.loads(one(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": lo, "hi": hi, "bins": leaves, "mechanism": "gaussian"})))
     assert plan == same
 
 

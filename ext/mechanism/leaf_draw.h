@@ -1,0 +1,69 @@
+/*
+** leaf_draw.h: the mechanism that draws one quantile from the leaves of its range.
+**
+** Each row counts in one leaf. A unit's rows count at most `clip` together (family_leaves, in the
+** sum norm). Let W be the sum of all leaves, W(< i) that of the leaves before leaf i, and W(<= i)
+** that of the leaves up to leaf i. The quantile q has the rank t = q W + (1/2 - q), in rows. The
+** loss of leaf i is the distance of t from the ranks in leaf i:
+**
+**     loss(i) = max(0, W(< i) - t, t - W(<= i))
+**
+** The exponential mechanism draws leaf i with a probability proportional to exp(-step loss(i)). Its
+** cost depends on how differently one unit can change the losses of two leaves. Let the unit have
+** the rows s <= clip. Adding it raises W(< i) by a and W(<= i) by b, both in [0, s], and t by q s.
+** The two differences above thus change by amounts in [-m s, m s] with m = max(q, 1 - q), and so
+** does their maximum with 0. All changes together lie in an interval of length
+**
+**     2 max(q, 1 - q) clip, or, if one unit with s rows is replaced by one with s' rows, 2 clip:
+**
+** a' - a - q (s' - s) is at least -(1 - q) s - q s' >= -clip and at most (1 - q) s' + q s <= clip,
+** and the same holds for b. For a median this is no more than if all losses changed the same way.
+**
+** All of this is computed with integers. q is a multiple of 2^-LEAF_DRAW_SHARE, and a loss is
+** rounded down to score steps; rounding lengthens the interval by at most one step.
+*/
+#ifndef DIFFUSE_MECHANISM_LEAF_DRAW_H
+#define DIFFUSE_MECHANISM_LEAF_DRAW_H
+
+#include <stdint.h>
+
+#include "mechanism/mechanism.h"
+#include "sums/layout.h"
+
+#define LEAF_DRAW_SHARE 30
+
+/* What the draw depends on, apart from the rows. */
+struct leaf_draw {
+  const struct contribution *question;
+  const struct layout *shape;
+  double q;
+  int replace; /* neighbours differ by the replacement of a unit */
+};
+
+/* The mechanism 'exponential' of quantiles (tilt.h). */
+extern const struct mechanism leaf_draw_mechanism;
+
+/* Returns the number of leaves that hold a value. With a grid, the last leaves may hold none. */
+int leaf_draw_candidates(const struct leaf_draw *draw);
+
+/* Returns the length of the interval of the changes, in score steps. It is below 2^20. */
+uint64_t leaf_draw_range(const struct leaf_draw *draw);
+
+/* Sets utility[i] to minus the loss of leaf i, in score steps. totals[i] are the rows of leaf i. */
+void leaf_draw_utility(const struct leaf_draw *draw, const int64_t *totals, int64_t *utility);
+
+/* Returns the number of score steps of one row. */
+double leaf_draw_row(const struct leaf_draw *draw);
+
+/*
+** Return numbers of rows that the error in rank of a draw with this epsilon does not exceed with
+** this confidence: of rows that lie evenly and close to each other, and of any rows. The error in
+** rank is the loss of the leaf.
+*/
+double leaf_draw_even_error(const struct leaf_draw *draw, double epsilon, double confidence);
+double leaf_draw_most_error(const struct leaf_draw *draw, double epsilon, double confidence);
+
+/* Returns the value in the middle of a leaf: of its grid values, or of its part of the range. */
+double leaf_draw_value(const struct contribution *question, int leaf);
+
+#endif
