@@ -112,7 +112,6 @@ static int load(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   host->complete = rc == SQLITE_OK;
   host_release(host); /* each registered function and table has a reference of its own */
   if (rc == SQLITE_OK) return SQLITE_OK;
-  /* Advice: Load the extension right after opening; a statement may be running. */
   return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",
                    sqlite3_errmsg(db));
 }

@@ -125,7 +125,6 @@ static int check_parameters(const struct run *run, const struct loop_proof *proo
                             struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
   unsigned wrong = proof->of_row & ~places_of_row(aggregate);
-  /* Advice: A bound that comes from the rows is data. */
   for (int place = 0; wrong >> place; place++)
     if (wrong & 1u << place)
       return error_set(error,

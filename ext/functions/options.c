@@ -147,7 +147,6 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
 }
 
 static int no_tables(const struct request *request, struct error *error) {
-  /* Advice: To count persons in each cell, make one row for each person in the question. */
   return error_set(error,
                    "kind '%s' has no cross tables (ways is for group_count, group_sum and "
                    "group_avg)",

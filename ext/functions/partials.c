@@ -363,8 +363,6 @@ static int note_serial(struct merge *merge, const struct shard_state *state) {
 static int add_state(sqlite3_context *context, struct merging *merging, int argc,
                      sqlite3_value **argv, struct error *error) {
   struct shard_state state;
-  /* Advice: The blob was damaged, edited, or made by another version. Make it anew. Nothing was
-     charged. */
   if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
     return error_set(error, "state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
   const void *bytes = sqlite3_value_blob(argv[1]);

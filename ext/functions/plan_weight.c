@@ -96,7 +96,6 @@ static int refuse_half_width(struct publication *publication, const struct reque
   char *text = advice(publication, request, tier);
   struct error *error = ledger_error(publication->session->ledger);
   if (text) {
-    /* Advice: Ask at an inner tier, or for fewer groups or a smaller clip. */
     error_set(error, "half_width must be at least %g, which is that of the rate %g of tier '%s'%s",
               least, tier->rate, tier->name, text);
   } else {

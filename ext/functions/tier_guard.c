@@ -227,7 +227,6 @@ static int check_idle(sqlite3 *db, struct error *error) {
   if (!sqlite3_get_autocommit(db))
     return error_set(error, "this connection has an open transaction (commit it first: a guarded "
                             "connection cannot)");
-  /* Advice: Call `dp_guard` first thing on a new connection. */
   if (sqlite3_txn_state(db, "main") != SQLITE_TXN_NONE)
     return error_set(error, "the statement that calls it reads a table (SELECT dp_guard('…') "
                             "without a table)");

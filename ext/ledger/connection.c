@@ -192,7 +192,6 @@ int connection_open(struct ledger *ledger) {
                        "build of SQLite)",
                        vfs);
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
-    /* Advice: The user of this process may not write the folder. */
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
                 ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     connection_close(ledger);

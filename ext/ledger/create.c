@@ -33,7 +33,6 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
 ** it holds the lock (lock.c).
 */
 static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
-  /* Advice: Call `dp_init()` without options to use the ledger as it is. */
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
     return ledger_fail(ledger,

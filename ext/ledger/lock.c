@@ -69,7 +69,6 @@ int lock_take(struct ledger *ledger, int writes) {
                 error.failure == LOCK_NO_SPACE  ? "free some space"
                 : error.failure == LOCK_IS_FILE ? "move this file away: it is not a lock"
                                                 : "put it where files can be locked");
-  /* Advice: Another process charges for longer than the waiting time. Try again. */
   if (taken == 0)
     ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
   if (ledger->lock != LOCK_FILE_NONE) {

@@ -156,7 +156,6 @@ static int check_public(struct ledger *ledger, const struct ledger_policy *polic
 
 static int refuse(struct ledger *ledger, const struct ledger_declaration *stored) {
   char *words = in_words(stored);
-  /* Advice: What was charged was computed for these units. */
   ledger_fail(ledger,
               "table '%s' is %s, and a declaration cannot be loosened or changed (it can only "
               "become stricter: a public table can be protected; before the first charge, "

@@ -131,8 +131,6 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
                                     0) != SQLITE_OK)
     return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   int known = collation_of(collation);
-  /* Advice: The private connection that evaluates questions does not know collations of
-     applications. */
   if (known < 0)
     return error_set(
         error,
@@ -307,8 +305,6 @@ static int add_table(struct route *route, sqlite3 *db, const struct ledger_polic
                      "the table again: dp_protect('%s', 'its new name'%s))",
                      facts->name, declaration->unit_column, facts->name,
                      declaration->parent ? ", 'its parent'" : "");
-  /* Advice: A computation that fails for one person's row would show something about that
-     person. */
   if (column >= 0 && facts->columns[column].is_virtual)
     return error_set(error,
                      "column '%s' of table '%s' is generated when it is read (make it STORED)",

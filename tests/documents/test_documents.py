@@ -240,15 +240,6 @@ def test_python_of_readme(tmp_path):
     assert 0.05 < half < 0.15 and abs(value - 29.5) < FAR * half
 
 
-def test_node_of_readme(tmp_path):
-    modules = ROOT / "build" / "node" / "node_modules"
-    if not shutil.which("node") or not (modules / "better-sqlite3").exists():
-        pytest.skip("node and better-sqlite3 are not installed (make build/node/.done)")
-    (snippet,) = blocks("README.md", "js")
-    value, half = printed_twice(["node", "-e", snippet], tmp_path, env={**os.environ, "NODE_PATH": str(modules)})
-    assert half == 1800 and abs(value - 295000) < FAR * half  # 1721, rounded up to two digits
-
-
 # ---- the demo ------------------------------------------------------------------------------------------------------
 
 
