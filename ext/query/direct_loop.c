@@ -288,8 +288,8 @@ static enum evaluation end_of(int rc, struct error *error) {
 
 /*
 ** Several threads may read the rows, but not those of a table with links: each thread would read
-** all parents, which takes as long as the threads save. If each row is a unit, the map numbers the
-** rows, so only one thread may read them.
+** all parents, which takes as long as the threads save. If the map numbers the rows as units, only
+** one thread may read them.
 */
 enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
                                 const struct rows_opener *opener, struct rows *rows,
@@ -306,7 +306,7 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
                               explain};
   int rc;
   use_map(loop, &loop->map, rows);
-  int divides = readers && loop->text && !loop->map.lookup && !loop->map.by_row;
+  int divides = readers && loop->text && !loop->map.lookup && !(loop->map.by_row && rows->by_unit);
   if (!divides || !range_readers_run(readers, &query, rows, &rc, error)) {
     rc = collector_run(loop->collector, loop->statement, &collection);
     if (rc != SQLITE_DONE) explain(&running, loop->collector, rc, error);

@@ -8,7 +8,8 @@
 **       read, and again afterwards in its own transaction. Equal versions show that nobody has
 **       committed in between. The host itself must have changed nothing since. The readers also
 **       check that the file has not been moved. The further connections cannot write.
-**   S5  An interrupt or the progress handler of the host ends the tasks on every connection.
+**   S5  An interrupt or the progress handler of the host ends the tasks on every connection. (While
+**       sums are added up, the host's thread looks only after its own share.)
 **   S6  No thread uses the connection of another thread, except that the host's thread may
 **       interrupt it.
 */

@@ -110,6 +110,18 @@ void rows_give_number(struct rows *rows, int64_t number) {
   rows->given = identity_integer(number);
 }
 
+int rows_forget_units(struct rows *rows) {
+  if (rows->for_state || rows->state) return 0;
+  if (rows->vectors) {
+    vector_sum_forget_units(rows->vectors);
+  } else {
+    scalar_sum_forget_units(&rows->numbers);
+    rows->secret = 0; /* it belonged to the units */
+  }
+  rows->by_unit = 0;
+  return 1;
+}
+
 /* ---- one row --------------------------------------------------------------------------------- */
 
 /*
@@ -148,26 +160,38 @@ static inline enum value value_of(const struct rows *rows, sqlite3_value **row, 
   return number_of(row[place], type, x) ? VALUE_TAKEN : VALUE_FAILED;
 }
 
+/* Sets *x to what a row adds to a release of one sum. Returns 0 when out of memory. */
+static inline int addend_of(const struct rows *rows, sqlite3_value **row, double *x) {
+  if (rows->aggregate->counts) {
+    *x = counts(rows, row);
+    return 1;
+  }
+  sqlite3_value *value = row[rows->columns.value];
+  return number_of(value, sqlite3_value_type(value), x);
+}
+
 /*
 ** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). NULL adds
 ** nothing, because SQLite converts NULL to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
-  double x = 0;
-  if (rows->aggregate->counts) {
-    x = counts(rows, row);
-  } else {
-    sqlite3_value *value = row[rows->columns.value];
-    if (!number_of(value, sqlite3_value_type(value), &x)) return 0;
+  double x;
+  if (!addend_of(rows, row, &x)) return 0;
+  if (!rows->by_unit) {
+    scalar_sum_add_row(&rows->numbers, x);
+    return 1;
   }
-  if (!unit_of(rows, row, &unit)) return 0;
-  return scalar_sum_add_unit(&rows->numbers, unit, x);
+  return unit_of(rows, row, &unit) && scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
 /* Adds a row to a release of one sum with the option diagnose. Skips a row whose value is NULL. */
 static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
-  return counts(rows, row) ? add_number(rows, row) : 1;
+  double x;
+  if (!counts(rows, row)) return 1;
+  if (!addend_of(rows, row, &x)) return 0;
+  if (!rows->by_unit) scalar_sum_tally_row(&rows->numbers, x);
+  return add_number(rows, row);
 }
 
 static int add_value(struct rows *rows, sqlite3_value **row) {
@@ -400,7 +424,30 @@ static int join_record(void *context, struct identity unit, uint32_t slot, const
   return rows_add_record(joining->rows, unit, place, values);
 }
 
+/* Does the same for rows that are units of their own: adds the totals. */
+static int join_totals(struct rows *rows, struct rows *others) {
+  if (!rows->vectors) {
+    scalar_sum_add_total(&rows->numbers, others->numbers.total);
+    rows->numbers.tally.clipped += others->numbers.tally.clipped;
+    rows->numbers.tally.whole += others->numbers.tally.whole;
+    return 1;
+  }
+  int cells, going = vector_sum_join_tally(rows->vectors, others->vectors);
+  const char **keys = 0;
+  int128 *totals = going ? vector_sum_totals(others->vectors, &cells, &keys) : 0;
+  going = totals && (keys || rows_add_totals(rows, 0, totals));
+  size_t width = (size_t)vector_sum_shape(rows->vectors)->width;
+  for (int i = 0; keys && i < cells && going; i++) {
+    int cell = rows_name_cell(rows, keys[i]);
+    going = cell >= 0 && rows_add_totals(rows, cell, &totals[(size_t)i * width]);
+  }
+  free(totals);
+  free(keys);
+  return going;
+}
+
 int rows_join(struct rows *rows, struct rows *others) {
+  if (!rows->by_unit) return join_totals(rows, others);
   struct joining joining = {rows, 0};
   int going = !others->vectors || vector_sum_map(rows->vectors, others->vectors, &joining.cells);
   going = going && rows_records(others, join_record, &joining);

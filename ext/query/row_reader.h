@@ -55,7 +55,7 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
-  int by_unit;    /* 0: totals of shards are added up, without units */
+  int by_unit;    /* 0: each row is a unit of its own, or totals of shards are added up */
   int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
 };
 
@@ -99,6 +99,13 @@ struct rows_opener {
 */
 int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation);
 void rows_give_number(struct rows *rows, int64_t number);
+
+/*
+** Treats each row that is added from now on as a unit of its own, which needs no memory for units.
+** No row may be there yet. Returns 0, and does nothing, if these rows need the numbers of their
+** units.
+*/
+int rows_forget_units(struct rows *rows);
 
 /* Adds one row. Returns 1, or 0 when out of memory. */
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {

@@ -235,10 +235,13 @@ static int add_linked(struct rows *rows, sqlite3_value **row) {
 }
 
 void unit_map_use(struct unit_map *map, struct rows *rows) {
+  int is_alone = map->by_row && rows_forget_units(rows);
   int is_plain = !map->by_row && !map->lookup && map->collation == COLLATION_BINARY;
   map->place = rows->columns.unit;
   rows->map = map;
   rows->add_known = rows->add;
+  if (is_alone) rows->columns.unit = -1;
+  if (is_alone) return;
   rows->add = is_plain      ? add_owned
               : map->by_row ? add_numbered
               : map->lookup ? add_linked

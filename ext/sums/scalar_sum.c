@@ -20,7 +20,7 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
   return 0;
 }
 
-void scalar_sum_close(struct scalar_sum *accumulator) {
+void scalar_sum_forget_units(struct scalar_sum *accumulator) {
   struct units *units = accumulator->units;
   if (units) {
     unit_table_close(&units->integers);
@@ -29,6 +29,11 @@ void scalar_sum_close(struct scalar_sum *accumulator) {
     entropy_wipe(&units->secret, sizeof units->secret);
   }
   free(units);
+  accumulator->units = 0;
+}
+
+void scalar_sum_close(struct scalar_sum *accumulator) {
+  scalar_sum_forget_units(accumulator);
   *accumulator = (struct scalar_sum){.total = 0};
 }
 

@@ -75,6 +75,9 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
                     const struct secret *secret);
 void scalar_sum_close(struct scalar_sum *accumulator);
 
+/* Treats each row that is added from now on as a unit of its own (U2). No row may be there yet. */
+void scalar_sum_forget_units(struct scalar_sum *accumulator);
+
 /*
 ** Adds a row without a unit (U2). The function is inline, so that adding a row takes no more time
 ** than in SQLite's own sum().

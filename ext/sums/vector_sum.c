@@ -401,15 +401,21 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
   return 0;
 }
 
+void vector_sum_forget_units(struct vector_sum *vectors) {
+  partitioned_sums_close(vectors->records);
+  if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
+  vectors->records = 0;
+  vectors->by_unit = 0;
+}
+
 void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
+  vector_sum_forget_units(vectors);
   if (!vectors->first) {
     group_keys_close(vectors->cells);
     full_cells_close(vectors->full);
   }
   unit_tables_close(vectors->tables);
-  partitioned_sums_close(vectors->records);
-  if (vectors->outsides.chunks) unit_table_close(&vectors->outsides);
   const struct scratch *scratch = &vectors->scratch;
   void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
                     scratch->slots,  scratch->places, scratch->values, vectors->steps,

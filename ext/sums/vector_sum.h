@@ -34,6 +34,9 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
                                    int by_unit, char *const *keys, const struct secret *secret);
 void vector_sum_close(struct vector_sum *vectors);
 
+/* Treats each row that is added from now on as a unit of its own (V2). No row may be there yet. */
+void vector_sum_forget_units(struct vector_sum *vectors);
+
 const struct secret *vector_sum_secret(const struct vector_sum *vectors);
 struct group_keys *vector_sum_cells(struct vector_sum *vectors);
 struct full_cells *vector_sum_full(struct vector_sum *vectors); /* null without cross tables */

@@ -180,11 +180,35 @@ def test_evaluates_units_on_one_thread(db, query, plain):
     assert not uses_threads(db, query)
 
 
-def test_rows_as_units_are_read_alone(tmp_path):
+ROW_LEDGER = """SELECT dp_init('{"protects":"row"}')"""
+
+
+def test_rows_as_units_are_divided(tmp_path):
     fill(tmp_path / "data.db")
     db = opened(tmp_path / "data.db", policy=["dp_protect('t')"], options="""'{"protects":"row"}'""")
     assert abs(total_beside(db, "SELECT x FROM t") - one(db, "SELECT sum(x) FROM t")) < 100
-    assert not is_divided(db, "SELECT x FROM t")
+    assert is_divided(db, "SELECT x FROM t")
+
+
+def test_rows_count_like_units_with_one_row_each(tmp_path):
+    """The rows are units of their own, in questions on one thread and on three, and in an aggregate. Or each has a unit in a column."""
+    fill(tmp_path / "0", rows=2000)
+    with contextlib.closing(sqlite3.connect(tmp_path / "0")) as db, db:
+        db.execute("UPDATE t SET unit = id, x = CASE id % 9 WHEN 0 THEN NULL WHEN 1 THEN 1e30 WHEN 2 THEN 'a' ELSE x END")
+    asked = [(kind, {**options, **({"clip": 1} if kind in ("count", "histogram", "group_count") else {})}, query.format(""))
+             for query in DIVIDED[:6] for kind, options in KINDS]
+    asked += [(kind, {**options, **({"clip": 1} if kind == "group_count" else {})}, f"SELECT {'k' if kind == 'group_count' else 'k, x'} FROM t")
+              for kind, options in KEYED]
+    for name in ("alone", "divided", "units"):
+        shutil.copy(tmp_path / "0", tmp_path / name)
+    alone = random_questions.integers(str(tmp_path / "alone"), ["dp_protect('t')"], asked, init=ROW_LEDGER)
+    divided = random_questions.integers(str(tmp_path / "divided"), ["dp_protect('t')"], asked, init="PRAGMA threads = 3; " + ROW_LEDGER)
+    units = random_questions.integers(str(tmp_path / "units"), ["dp_protect('t', 'unit')"], asked)
+    for question, *found in zip(asked, alone, divided, units):
+        assert found[0] and found[0] == found[1] == found[2], question
+    aggregate = random_questions.released(str(tmp_path / "0"), ["dp_protect('t')"], ["""SELECT dp_sum('t', x, 700, NULL, '{"name":"0"}') FROM t"""],
+                                          init=ROW_LEDGER)
+    assert aggregate == alone[:1] and asked[0] == ("sum", {"clip": 700}, "SELECT x FROM t")
 
 
 # ---- the same sums ---------------------------------------------------------------------------------------------------
