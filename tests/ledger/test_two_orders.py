@@ -121,6 +121,14 @@ def test_the_error_is_about_the_order_that_admits_more():
     assert number == 82 and re.search(r"this needs rate 0.00029\d+, and [\d.e-]+ of 0.024356 is left", error)
 
 
+def test_a_plan_says_how_many_releases_fit():
+    db = laplace_tier(6, 1.0, 1e-6)
+    for left in ("5 more such releases fit", "4 more such releases fit", "3 more such releases fit", "2 more such releases fit",
+                 "1 more such release fits", "no more such release fits"):
+        assert left in json.loads(one(db, "SELECT dp_plan('t', 'count', 1, '{\"mechanism\":\"laplace\"}')"))["summary"]
+        count(db, left[0], mechanism="laplace")
+
+
 def test_a_tier_with_a_period_has_one_order(clock):
     """The budgets of several periods compose at the filter order."""
     clock.set("2026-03-03 12:00:00")

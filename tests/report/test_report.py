@@ -194,6 +194,17 @@ def test_budgets_and_their_history(path):
     assert "more releases" in report(db) and "more releases" not in page  # this number depends on the budgets of inner tiers
 
 
+def test_the_share_of_laplace_noise_is_that_of_its_epsilons(path):
+    """Three of six releases that together have the tier's epsilon are half of the budget, not three of the four that fit at the
+    filter order."""
+    db = create(path, tiers=[])
+    one(db, "SELECT dp_tier('t', dp_rdp_laplace(1, 1/6.0, 1), 1, 1e-6)")
+    for i in range(3):
+        one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM visits', ?)", json.dumps({"name": f"r{i}", "clip": 1, "mechanism": "laplace"}))
+    spent, left = map(float, re.findall(r"Spent: ([\d.]+)%.*?Left: ([\d.]+)%", report(db, "t"))[0])
+    assert spent == pytest.approx(50, abs=0.3) and spent + left == pytest.approx(100, abs=0.1)
+
+
 def test_periods(tmp_path):
     db = create(tmp_path / "a.db", tiers=[])
     one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
