@@ -11,7 +11,8 @@
 ** and all other outcomes agree with one that stops before the sum of epsilons exceeds epsilon. So
 **     Pr[S] = Pr[S and O] + Pr[S and not O] <= (e^epsilon Pr'[S and O] + delta)
 **                                              + e^epsilon Pr'[S and not O],
-** because order infinity needs no delta. A third order would need a part of delta (sql/theory.md).
+** because order infinity needs no delta. A third order would need a part of delta
+** (ext/math/README.md).
 **
 ** In a tier with periods the first order counts alone. The budgets of k periods are one filter with
 ** k times the limit at this order (composed()). With order infinity, they would only be k epsilons.
