@@ -21,7 +21,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-ELSEWHERE = {"tutorial": "test_tutorial.py", "series": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py"}
+ELSEWHERE = {"tutorial": "test_tutorial.py", "series": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py",
+             "errata": "test_papers_errata.py"}
 DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql").glob("*.md"))
                             if page.stem not in ELSEWHERE and "```sql" in page.read_text())]
 
@@ -122,7 +123,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "sql").glob("*.md")), *sorted((ROOT / ".github").glob("*.md")),
-                                  *sorted((ROOT / "ext").rglob("*.md")), ROOT / "fixtures" / "README.md",
+                                  *sorted((ROOT / "ext").rglob("README.md")), ROOT / "fixtures" / "README.md",
                                   *sorted((ROOT / "bench").glob("*.md"))], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links(page):
     """Every link to a file of the repository names a file that exists, and a heading that the file has."""

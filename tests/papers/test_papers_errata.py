@@ -1,4 +1,4 @@
-"""One test for each entry of ext/papers/errata.md: the printed formula fails, and the corrected formula holds."""
+"""One test for each entry of sql/errata.md: the printed formula fails, and the corrected formula holds."""
 
 import math
 import pathlib
@@ -21,7 +21,7 @@ def one(sql, *values):
 
 
 def test_every_entry_has_a_test():
-    page = (pathlib.Path(__file__).resolve().parents[2] / "ext" / "papers" / "errata.md").read_text()
+    page = (pathlib.Path(__file__).resolve().parents[2] / "sql" / "errata.md").read_text()
     entries = re.findall(r"^\*\*E(\d+)\.", page, re.M)
     assert sorted(map(int, entries)) == [n for n in range(1, 28) if n != 12]
     assert all(f"test_e{n}" in globals() for n in entries)

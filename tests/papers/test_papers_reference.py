@@ -1,4 +1,4 @@
-"""Keeps sql/papers.md and ext/papers/errata.md correct: every example is run and compared with the output printed under it, and every
+"""Keeps sql/papers.md and sql/errata.md correct: every example is run and compared with the output printed under it, and every
 function of the papers is described."""
 
 import pathlib
@@ -10,14 +10,13 @@ import pytest
 from paper_truth import connect
 
 SQL = pathlib.Path(__file__).resolve().parents[2] / "sql"
-ROOM = SQL.parent / "ext" / "papers"
-PAGES = (SQL / "papers.md", ROOM / "errata.md")
+PAGES = ("papers.md", "errata.md")
 
 
 def statements(page):
     """Returns (statement, printed rows) of all sql blocks of a page, in order."""
     found = []
-    for block in re.findall(r"```sql\n(.*?)```", page.read_text(), re.S):
+    for block in re.findall(r"```sql\n(.*?)```", (SQL / page).read_text(), re.S):
         statement = ""
         for line in block.splitlines():
             if line.startswith("-- ") and found:
@@ -44,7 +43,7 @@ def run(db, statement):
         return [f"Error: {error}"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES)
 def test_examples(page):
     db = connect()
     found = statements(page)
@@ -82,7 +81,7 @@ def test_rows_name_the_arguments():
 
 def items():
     """Returns the rows of the table in ext/papers/README.md: (item, statement, function or mechanism, tests, errata)."""
-    page = (ROOM / "README.md").read_text().split("\n## ")[1]
+    page = (SQL.parent / "ext" / "papers" / "README.md").read_text().split("\n## ")[1]
     assert page.startswith("Every item of both papers")
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
     assert rows[0] == ["item", "what it says", "function or mechanism", "test", "errata"]
@@ -92,9 +91,10 @@ def items():
 
 def pure_functions():
     """Returns the names of the functions of the papers, which it reads from the sources."""
-    names = re.findall(r'FUNCTION\("(dp_\w+)"', (ROOM / "papers.c").read_text())
+    source = SQL.parent / "ext" / "papers"
+    names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
     for file in ("kernels.c", "paths.c"):
-        names += re.findall(r'^ +\{"(dp_\w+)"', (ROOM / file).read_text(), re.M)
+        names += re.findall(r'^ +\{"(dp_\w+)"', (source / file).read_text(), re.M)
     return {*names, "dp_amplify", "dp_diffusion_rate"}
 
 
@@ -138,7 +138,7 @@ def test_a_row_names_what_exists(row):
         assert any(kind in text for text in [*texts.values(), *helpers]), kind
     numbers = re.findall(r"E\d+", errata)
     assert errata == ", ".join(numbers)
-    errors = (ROOM / "errata.md").read_text()
+    errors = (SQL / "errata.md").read_text()
     for number in numbers:
         assert f"**{number}. {item[:3]}" in errors, number
     for figure in re.findall(r"`(\w+)\.svg`", mechanism):
@@ -146,16 +146,15 @@ def test_a_row_names_what_exists(row):
 
 
 def test_every_erratum_is_in_the_table():
-    entries = re.findall(r"^\*\*(E\d+)\.", (ROOM / "errata.md").read_text(), re.M)
+    entries = re.findall(r"^\*\*(E\d+)\.", (SQL / "errata.md").read_text(), re.M)
     assert set(entries) == {number for row in items() for number in re.findall(r"E\d+", row[4])}
 
 
 if __name__ == "__main__":  # run as a program, this file prints a page with the output of its statements, for people who edit the page
     import sys
 
-    page = pathlib.Path(sys.argv[1])
-    db, text = connect(), page.read_text()
-    for statement, _ in statements(page):
+    db, text = connect(), (SQL / sys.argv[1]).read_text()
+    for statement, _ in statements(sys.argv[1]):
         rows = "".join(f"-- {row}\n" for row in run(db, statement))
         text = re.sub(re.escape(statement) + r"(-- .*\n)*", lambda _: statement + rows, text, count=1)
-    page.write_text(text)
+    (SQL / sys.argv[1]).write_text(text)
