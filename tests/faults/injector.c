@@ -528,6 +528,9 @@ static const struct chapter story[] = {
      3.1, BASE + 1, 0, 0},
     {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1,
      0, 0},
+    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16,"
+     "\"mechanism\":\"exponential\",\"weight\":4e-4}') FROM t",
+     3.25, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"new\",\"clip\":2,"
      "\"lo\":0,\"hi\":8,\"bins\":4}') ->> 0",
      1, BASE + 1, 0, 0},

@@ -15,6 +15,10 @@ SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NUL
        dp_avg('a', x, 0, 9, u) IS NULL, dp_var('a', x, 0, 9, u) IS NULL, dp_stddev('a', x, 0, 9, u) IS NULL FROM t;
 SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, 'tree') IS NULL, dp_median('a', x, 0, 9, u) IS NULL,
        dp_histogram('a', x, 0, 9, 3, u, '{"name":"bins","clip":1}') IS NULL, dp_bounds('a', x, u, 'bounds') IS NULL FROM t;
+SELECT dp_quantile('a', x, 0.3, 0, 9, u, '{"name":"drawn","mechanism":"exponential"}') IS NULL, dp_median('b', x, 0, 9, u) IS NULL FROM t;
+SELECT dp_diffuse('drawn', 'b');
+SELECT dp_interval('drawn', 'a', NULL, 0.9);
+SELECT dp_plan('b', 'median', NULL, '{"lo":0,"hi":9,"rows":5,"half_width":100}') IS NULL;
 SELECT dp_vec_sum('b', v, 2, 9, u, 'vector') IS NULL, dp_vec_avg('a', v, 2, 9, u) IS NULL FROM t;
 SELECT dp_group_count('a', k, 1, u, 'private') IS NULL,
        dp_group_sum('a', k, x, 9, u, '{"name":"groups","keys":["p","q",null,[1,2]]}') IS NULL,
