@@ -118,7 +118,7 @@ def advices():
 def short(text):
     """Returns the first words of an error. Whoever has the error can read the rest there."""
     words = re.sub(r"(?<=.{12}) \(.*", "", text).split()
-    return " ".join(words[:9]) + (" …" if words[:9] != text.split() and words[:9][-1] != "…" else "")
+    return " ".join(words[:8]) + (" …" if words[:8] != text.split() and words[:8][-1] != "…" else "")
 
 
 def tables():

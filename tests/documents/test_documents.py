@@ -180,14 +180,14 @@ def test_page_of_reporting(tmp_path, monkeypatch):
 
 
 def test_program_of_guard(tmp_path, monkeypatch):
-    """Starts the Python program of sql/guard.md and sends it the statements that an analyst types there."""
+    """Starts sql/ask.py and sends it the statements that an analyst types in sql/guard.md."""
     monkeypatch.chdir(tmp_path)
     place_build(tmp_path)
     db = connect(tmp_path / "hospital.db")
     for statement, expected in statements("".join(blocks("sql/guard.md", "sql")[:1])):
         run_statement(db, statement, expected)
-    (program,), (_, typed) = blocks("sql/guard.md", "python"), blocks("sql/guard.md", "text")
-    (tmp_path / "ask.py").write_text(program)
+    _, typed = blocks("sql/guard.md", "text")
+    shutil.copy(ROOT / "sql" / "ask.py", tmp_path)
     pairs = re.findall(r"((?:^(?!-- ).*\n)+)((?:^-- .*\n)+)", typed, re.M)
     assert len(pairs) == 7 and "".join(map("".join, pairs)) == typed
     attacks = ["SELECT load_extension('build/diffuse');\n", "ATTACH 'hospital.db' AS again;\n", ".auth off;\n", ".trace off;\n",
