@@ -87,7 +87,13 @@ def machine():
             system,
             f"SQLite {sqlite3.sqlite_version} with its default settings (page cache 2 MB),"
             f" Python {platform.python_version()}",
-            f"diffuse {version}"]
+            f"diffuse {version}{commit()}"]
+
+
+def commit():
+    """Returns the commit that is measured and its date, if this is a clone."""
+    done = subprocess.run(["git", "log", "-1", "--format=%h of %cs"], cwd=HERE, capture_output=True, text=True)
+    return f", commit {done.stdout.strip()}" if done.returncode == 0 and done.stdout else ""
 
 
 def caches():
