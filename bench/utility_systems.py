@@ -17,7 +17,6 @@ answer a question, it raises Cannot with the reason.
 import functools
 import itertools
 import json
-import math
 import os
 import pathlib
 import sqlite3
@@ -29,7 +28,8 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
-               "accountant `'pure'`; for medians also the exponential mechanism at either tier; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown. "
+               "accountant `'pure'`; options `clip` (c) and, for medians, `grid` and `bins` (128 or the default) as shown. "
+               "Medians also by the exponential mechanism, at a tier with the accountant `'pure'` or `'rdp'`. "
                "Clipping is deterministic, so each draw is a `dp_merge` of one state.",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
@@ -102,12 +102,16 @@ class Diffuse:
         db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
         db.execute("SELECT dp_init()").fetchall()
         accountant, delta, rate = {"Gaussian": ("gdp", DELTA, "dp_rate(:epsilon, :delta) / :share * (1 - 1e-12)"),
-                                   "Laplace": ("pure", 0, "dp_rdp_laplace(1, :epsilon / :share, 1) * (1 - 1e-12)")}[noise]
+                                   "Laplace": ("pure", 0, "dp_rdp_laplace(1, :epsilon / :share, 1) * (1 - 1e-12)"),
+                                   "RDP": ("rdp", DELTA, "rate_limit / :share * (1 - 1e-12) FROM dp_tier")}[noise]
+        if noise == "RDP":
+            db.execute("SELECT dp_tier('limit', 1e-9, ?, ?, 'rdp')", (EPSILON, delta)).fetchall()
         (rate,) = db.execute("SELECT " + rate, {"epsilon": EPSILON, "delta": DELTA, "share": share}).fetchone()
         db.execute("SELECT dp_tier('check', ?, ?, ?, ?)", (rate, EPSILON, delta, accountant)).fetchall()
-        (left,) = db.execute("SELECT releases_left FROM dp_budget").fetchone()
+        (left,) = db.execute("SELECT releases_left FROM dp_budget WHERE tier = 'check'").fetchone()
         assert left == share, left
-        db.execute("SELECT dp_drop_tier('check')").fetchall()
+        for name in ["check"] + ["limit"] * (noise == "RDP"):
+            db.execute("SELECT dp_drop_tier(?)", (name,)).fetchall()
         vast = {"gdp": "rdp"}.get(accountant, accountant)  # a gdp tier cannot hold a budget for all draws
         db.execute("SELECT dp_tier('t', ?, 1e6, ?, ?)", (rate, delta, vast)).fetchall()
         return db
@@ -116,7 +120,7 @@ class Diffuse:
         if self.loaded == (question, share):
             return
         keys = question.keys if question.keys is not None else question.units
-        self.connections = {noise: self.connect(share, noise) for noise in ("Gaussian", "Laplace")}
+        self.connections = {noise: self.connect(share, noise) for noise in ("Gaussian", "Laplace", "RDP")}
         for db in self.connections.values():
             db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
             db.execute("SELECT dp_protect('t', 'unit')").fetchall()
@@ -139,21 +143,18 @@ class Diffuse:
             fixed["keys"] = [str(key) for key in range(question.keys_count)]
         shapes = [{}]
         if kind == "median":
-            shapes = [{**grid, **bins} for grid in ({}, {"grid": 1}) for bins in ({}, {"bins": 128})]
-
-        # (label, connection, mechanism, weight). The Gaussian tier here has the accountant 'rdp'. At one with 'gdp', epsilon would be
-        # that of at least 2/pi of the rate.
-        mechanisms = [(noise, noise, noise.lower(), 1) for noise in self.connections]
+            shapes = [{**grid, **bins} for grid in ({}, {"grid": question.step}) for bins in ({}, {"bins": 128})]
+        ways = [("Gaussian", "Gaussian"), ("Laplace", "Laplace")]
         if kind == "median":
-            mechanisms += [("exponential", "Laplace", "exponential", 1), ("exponential, gdp", "Gaussian", "exponential", 2 / math.pi)]
+            ways = [("exponential", "Laplace"), ("exponential", "RDP")] + ways
 
-        def draw(noise, weight, parameters, state):
+        def draw(mechanism, noise, parameters, state):
             """Returns an answer. Clipping here is deterministic, so the clipped sums are the same for every draw. They are
             computed once, and each draw is a merge of this one state."""
             if not state:
                 state += self.connections[noise].execute("SELECT dp_partial(?, ?, ?)", (
                     kind, f"SELECT {columns} FROM t", json.dumps(parameters))).fetchone()
-            options = json.dumps({"mechanism": parameters["mechanism"], "weight": weight})
+            options = json.dumps({"mechanism": mechanism.lower()})
             (answer,) = self.connections[noise].execute("SELECT dp_merge('t', ?, ?)", (state[0], options)).fetchone()
             if isinstance(answer, str):
                 answer = json.loads(answer)
@@ -161,10 +162,13 @@ class Diffuse:
             return answer
 
         found = []
-        for (name, noise, mechanism, weight), clip, shape in itertools.product(mechanisms, [None] if scale is None else question.clips, shapes):
-            parameters = {**fixed, **shape, "mechanism": mechanism} | ({} if scale is None else {"clip": clip * scale})
-            label = ", ".join([name] + ([] if scale is None else [f"c={clip:g}"]) + [f"{a}={b}" for a, b in shape.items()])
-            found.append((label, functools.partial(draw, noise, weight, parameters, [])))
+        for (mechanism, noise), clip, shape in itertools.product(ways, [None] if scale is None else question.clips, shapes):
+            parameters = {**fixed, **shape, "mechanism": mechanism.lower()} | ({} if scale is None else {"clip": clip * scale})
+            label = ", ".join([mechanism] + (["rdp"] if noise == "RDP" else []) + ([] if scale is None else [f"c={clip:g}"])
+                              + [f"{a}={b:g}" for a, b in shape.items()])
+            if mechanism == "exponential" and shape.get("bins"):
+                continue
+            found.append((label, functools.partial(draw, mechanism, noise, parameters, [])))
         return found
 
 
