@@ -76,7 +76,7 @@ def machine():
         return None
 
     memory = from_file("/proc/meminfo", "MemTotal")
-    version = run({"call": "version"})["diffuse"]
+    version, prefix = run({"call": "version"})["diffuse"], os.environ.get("BENCH_PREFIX")
     system = platform.system()
     if system == "Linux":
         kernel = platform.release().split("-")[0]
@@ -87,7 +87,8 @@ def machine():
             system,
             f"SQLite {sqlite3.sqlite_version} with its default settings (page cache 2 MB),"
             f" Python {platform.python_version()}",
-            f"diffuse {version}{commit()}"]
+            f"diffuse {version}{commit()}",
+            *([f"each measured process was started by `{prefix}`, beside other work"] if prefix else [])]
 
 
 def commit():

@@ -95,7 +95,7 @@ def test_every_aggregate_is_measured(bench):
 def test_every_statement_runs_and_is_reported(bench, tmp_path):
     suite = bench["suite"].Suite(ROWS, rounds=1, repeats=1)
     suite.prepare()
-    results = {name: getattr(suite, name)() for name in ("goals", "aggregates", "formulations", "systems")}
+    results = {name: getattr(suite, name)() for name in ("goals", "aggregates", "formulations", "groups", "systems")}
     bench["suite"].write_report(tmp_path / "results.md", results, ROWS)
     report = (tmp_path / "results.md").read_text()
     only = bench["suite"].RELEASES_ONLY
