@@ -49,9 +49,11 @@ static void append_width(sqlite3_str *text, double x) {
 static void append_noun(sqlite3_str *text, const struct request *request) {
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
   int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
-  sqlite3_str_appendf(text, " around %s %s (95%% of the %s); ",
-                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
-                      noun_of(request->aggregate->kind), is_drawn ? "draws" : "noise");
+  sqlite3_str_appendf(
+      text, " around %s %s (95%% of the %s); ",
+      request->aggregate->form == FORM_NUMBER ? "the" : "each", noun_of(request->aggregate->kind),
+      is_drawn ? "draws, if the rows are spread evenly; the figure will have no interval"
+               : "noise");
 }
 
 static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "ledger/policy.h"
+#include "mechanism/families.h"
 #include "query/direct_loop.h"
 #include "query/own_collations.h"
 #include "query/safe_columns.h"
@@ -206,6 +207,22 @@ static int check_attributes(const struct question *question, const struct progra
 }
 
 /*
+** Checks that a kind that counts the rows of the question does not count counts: SELECT count(*)
+** gives one row for each unit, also for a unit without rows, so the answer would be that of
+** count_distinct.
+*/
+static int check_count(const struct question *question, const struct aggregate *aggregate,
+                       struct error *error) {
+  if (!aggregate->counts || aggregate->family != &family_sum) return 1;
+  const char *column = evaluator_column_name(question->evaluator, 0);
+  if (!column) return error_set_memory(error);
+  return sqlite3_strnicmp(column, "count(", 6) != 0 ||
+         error_set(error, "sql gives one row with a number for each unit, and this kind counts "
+                          "such rows (write 'SELECT 1 FROM ...', or take the kind 'sum', which "
+                          "adds up the numbers)");
+}
+
+/*
 ** Compiles the query of the public rows, the second statement of the text. Its tables must all be
 ** public. (This query cannot reveal anything, so no unit is evaluated apart.)
 */
@@ -274,6 +291,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
+  if (going) going = check_count(question, aggregate, error);
   if (going) going = find_streams(question, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
     going = cannot_count("", error);

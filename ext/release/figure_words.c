@@ -22,24 +22,25 @@ static const struct words {
   const char *name;
   const char *what; /* "%": the units; "#": the quantiles */
   enum share share;
+  const char *place; /* what one release has many of, if not groups */
   int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */
 } words[] = {
-    {"count", "rows", ROWS, 0},
-    {"count_distinct", "%", NO_SHARE, 0},
-    {"sum", "sum", TOTAL, 0},
-    {"avg", "average", WEIGHT, 0},
-    {"var", "variance", WEIGHT, 0},
-    {"stddev", "standard deviation", WEIGHT, 0},
-    {"quantile", "#", WEIGHT, 1},
-    {"median", "median", WEIGHT, 1},
-    {"histogram", "rows in each bin", ROWS, 0},
-    {"bounds", "bounds of nearly all values", ONCE, 0},
-    {"vec_sum", "sum of vectors", LENGTH, 0},
-    {"vec_avg", "average of vectors", LENGTH, 0},
-    {"choice", "most common category", ONCE, 0},
-    {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE,
+    {"count", "rows", ROWS, 0, 0},
+    {"count_distinct", "%", NO_SHARE, 0, 0},
+    {"sum", "sum", TOTAL, 0, 0},
+    {"avg", "average", WEIGHT, 0, 0},
+    {"var", "variance", WEIGHT, 0, 0},
+    {"stddev", "standard deviation", WEIGHT, 0, 0},
+    {"quantile", "#", WEIGHT, 0, 1},
+    {"median", "median", WEIGHT, 0, 1},
+    {"histogram", "rows in each bin", ROWS, "bin", 0},
+    {"bounds", "bounds of nearly all values", ONCE, 0, 0},
+    {"vec_sum", "sum of vectors", LENGTH, 0, 0},
+    {"vec_avg", "average of vectors", LENGTH, 0, 0},
+    {"choice", "most common category", ONCE, 0, 0},
+    {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE, 0,
      0},
-    {"sgd", "coefficients of a model", NO_SHARE, 0},
+    {"sgd", "coefficients of a model", NO_SHARE, 0, 0},
 };
 
 void append_plural(sqlite3_str *text, const char *unit) {
@@ -131,13 +132,9 @@ static void append_periods(sqlite3_str *text, enum share share, double clip, con
   }
 }
 
-/* Says what becomes of a unit that has rows in many groups, and which groups are left out. */
+/* Says which groups are left out. */
 static void append_groups(sqlite3_str *text, const struct ledger_release *release,
                           const char *unit) {
-  if (unit && release->ways)
-    sqlite3_str_appendall(text, " (one with rows in many cells counts less in each)");
-  if (unit && !release->ways)
-    sqlite3_str_appendall(text, " (one in many groups counts less in each)");
   if (release->max_groups > 0 && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);
   if (release->max_groups > 0) sqlite3_str_appendall(text, ", only groups that are large enough");
@@ -157,9 +154,16 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   }
   append_what(text, words[i].what, release, unit);
   append_range(text, release);
-  if (is_grouped) sqlite3_str_appendall(text, release->ways ? " in each cell" : " in each group");
-  append_share(text, words[i].share, release->clip, unit);
-  if (release->periods) append_periods(text, words[i].share, release->clip, unit ? unit : "row");
+  enum share share = words[i].share;
+  const char *place = release->ways ? "cell" : is_grouped ? "group" : words[i].place;
+  if (is_grouped) sqlite3_str_appendf(text, " in each %s", place);
+  append_share(text, share, release->clip, unit);
+  /* Where Laplace noise bounds a sum over all places, other noise bounds the sum of squares. */
+  int is_sum = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
+  if (place && unit && (share == ROWS || share == TOTAL))
+    sqlite3_str_appendf(text, is_sum ? " in all %ss together" : " in one %s", place);
+  if (release->periods) append_periods(text, share, release->clip, unit ? unit : "row");
+  if (place && unit) sqlite3_str_appendf(text, " (one in many %ss counts less in each)", place);
   if (is_grouped) append_groups(text, release, unit);
   if (words[i].draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");

@@ -65,6 +65,18 @@ def test_rows_that_are_units_need_no_clip():
     assert one(db, "SELECT figure FROM dp_value") == "rows"
 
 
+@pytest.mark.parametrize("kind,options", [("count", {"clip": 3}), ("count_distinct", {}), ("ou_count", {"clip": 3, "radius": 50})])
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM visit", "SELECT Count(minutes) FROM visit GROUP BY ward"])
+def test_a_count_does_not_count_counts(kind, options, sql):
+    """SELECT count(*) gives one row for each unit, so a count of these rows would be the number of patients."""
+    db = clinic()
+    said = refused(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, sql, json.dumps({"name": "n", **options}))
+    assert "this kind counts such rows (write 'SELECT 1 FROM ...', or take the kind 'sum'" in said
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+    total = one(db, "SELECT dp_release('clinic', 'sum', 'SELECT count(*) FROM visit', '{\"clip\":3}')")
+    assert total == pytest.approx(VISITS, abs=3)
+
+
 # ---- the words ------------------------------------------------------------------------------------------------------
 
 IN_GROUPS = " (one in many groups counts less in each)"
@@ -80,17 +92,20 @@ WORDS = [
     ("median", "SELECT minutes", {"lo": 0, "hi": 60, "grid": 0.5}, "median of values from 0 to 60 in steps of 0.5, each patient counts once"),
     ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.9]}, "quantiles 0.1, 0.9 of values from 0 to 60, each patient counts once"),
     ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9 of values from 0 to 60, each patient counts once"),
-    ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin of values from 0 to 60, at most 3 of each patient"),
+    ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin of values from 0 to 60, at most 3 of each patient in one bin"
+     " (one in many bins counts less in each)"),
     ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once"),
     ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
     ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, up to length 60 of each patient"),
     ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "most common category, each patient counts once"),
-    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient" + IN_GROUPS),
-    ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient" + IN_GROUPS
+    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS),
+    ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS
      + ", at most 4 groups of each patient, only groups that are large enough"),
-    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient"
-     " (one with rows in many cells counts less in each)"),
-    ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient" + IN_GROUPS),
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell"
+     " (one in many cells counts less in each)"),
+    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"], "mechanism": "laplace"}, "rows in each group, at most 3 of each patient in all groups together"
+     + IN_GROUPS),
+    ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient in one group" + IN_GROUPS),
     ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
      "average of values from 0 to 60 in each group, each patient counts once" + IN_GROUPS),
     ("group_count_distinct", "SELECT ward", {"keys": ["a"]}, "patients in each group" + IN_GROUPS),
