@@ -117,6 +117,7 @@ def advices():
 
 def short(text):
     """Returns the first words of an error. Whoever has the error can read the rest there."""
+    text = re.sub(r"^….*?…\) (?=[a-z]{4,} )", "… ", text)  # names alone do not tell errors apart
     words = re.sub(r"(?<=.{12}) \(.*", "", text).split()
     return " ".join(words[:8]) + (" …" if words[:8] != text.split() and words[:8][-1] != "…" else "")
 

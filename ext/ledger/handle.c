@@ -37,7 +37,8 @@ int ledger_fail_sqlite(struct ledger *ledger) {
 
 int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left) {
-  /* Advice: Wait for the next period, or take a smaller `weight`. `dp_plan` shows what fits. */
+  /* Advice: Wait for the next period (without periods, nothing comes back), or take a smaller
+     `weight`. A tier inside yours sees your release, and pays too. `dp_plan` shows what fits. */
   return ledger_fail(ledger,
                      "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
                      "rate %g, and %g of %g is left (nothing was charged or read)",

@@ -165,7 +165,8 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
     return 1; /* the ledger beside the database is open already */
   if (look_into(ledger, beside, marker->id) != SAME_ID) return 0;
   if (at_mark != SAME_ID) return 1;
-  /* Advice: Compare `last_hash` in `dp_certificate()` to see which was charged last. */
+  /* Advice: Compare `sqlite3 X-ledger "SELECT count(*), max(at) FROM dp_charge"` of both. If each
+     has charges that the other lacks, treat both as spent. */
   return ledger_fail(ledger,
                      "'%s' and '%s' are copies of one privacy ledger, and this database may be "
                      "charged to one only (keep the one that was charged last, and move the other "

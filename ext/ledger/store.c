@@ -116,6 +116,7 @@ int ledger_release_unknown(struct ledger *ledger, const char *name) {
     const char *other = (const char *)sqlite3_column_text(row, 0);
     if (other) known_names_add(&known, other);
   }
+  /* Advice: Names are exact. The answers of a grant have its name in front: `visitors/all`. */
   return known_names_fail(&known, ledger->error, "unknown release%s (%sdp_release lists them)");
 }
 

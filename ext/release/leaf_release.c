@@ -196,6 +196,8 @@ const struct procedure leaf_procedure = {
     .charge = leaf_charge,
     .draw = leaf_draw,
     .keep = leaf_keep,
+    /* Advice: Take a new name, or `dp_discard` the old one (the draw stays paid). Release at the
+       innermost tier with `"mechanism":"gaussian"`, then `dp_diffuse`. */
     .stays =
         "was drawn by the exponential mechanism and stays at its tier (for several tiers, make "
         "a release with \"mechanism\":\"gaussian\" or \"laplace\", whose tree of counts can be "

@@ -231,6 +231,8 @@ static int same_question(struct publication *publication, const struct request *
   char *fingerprint = ledger_fingerprint(&asked);
   int same = fingerprint && strcmp(fingerprint, stored->fingerprint) == 0;
   sqlite3_free(fingerprint);
+  /* Advice: Take a new name, or `dp_discard` the old one (its charge stays). Whether a median is
+     drawn (`"exponential"`) must be [decided before](choosing.md#a-median-or-a-few-quantiles). */
   return same ||
          error_set(ledger_error(publication->session->ledger),
                    "release '%s' exists with other parameters: %s %s%s%s%s%s (choose another name)",
