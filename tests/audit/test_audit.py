@@ -270,6 +270,24 @@ def test_replacement():
 
 
 @pytest.mark.slow
+def test_a_drawn_median_shows_no_more_than_its_bounded_range():
+    """The charge of an epsilon of 4 is for a privacy loss in an interval of this length, which tells an attacker a mu of at most
+    2.36. Two units: one is in the middle of 64 leaves, the other at the lower or at the upper end. The losses of the leaves below the
+    middle and of those above then differ by the whole range, and the attacker could learn a mu of 2.27. The bound is about 1.9."""
+    system, count = System(BUILD / "diffuse", '{"adjacency":"replace"}'), LEARN + TEST
+    for x in (-1, 1):
+        system.db.execute("DELETE FROM t")
+        system.db.executemany("INSERT INTO t VALUES (?, 'a', ?, '[0,0]')", [(1, 0), (2, x)])
+        for _ in range(count):
+            system.db.execute("SELECT dp_median('inner', x, -1, 1, unit, '{\"mechanism\":\"exponential\",\"bins\":64}') FROM t").fetchone()
+    points = system.points("inner", 2 * count)
+    epsilon, _ = pure_epsilon(system, "inner")
+    bound, limit = mu_bound(points[:count], points[count:]), 2 * norm.ppf(1 / (1 + numpy.exp(-epsilon / 2)))
+    system.close()
+    assert abs(epsilon - 4) < 1e-6 and 1.6 < bound <= limit
+
+
+@pytest.mark.slow
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
     """Makes the same audit on a build in which every draw has 16/25 of its variance."""
     source = (ROOT / "ext/mechanism/lattice_design.c").read_text()
