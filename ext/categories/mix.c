@@ -132,7 +132,7 @@ static int mix_groups(struct publication *publication, const struct mixing *mixi
   if (!have_public_sums(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has neither a symbol nor counts or sums of public groups, "
-                     "which a kernel could send on (use dp_diffuse)",
+                     "which a kernel could send on (dp_diffuse sends on what has noise)",
                      publication->definition.release.name);
   return publish_sent(publication, mixing);
 }

@@ -158,11 +158,20 @@ static struct held share_of(const struct held *left, double share) {
                        nextafter(left->slack * share, 0)};
 }
 
+/*
+** At a tier that goes on as long as its epsilons fit, the limit on `total` may be used up already.
+** A grant would hold nothing there, and clear pure_limit (2).
+*/
+static int fail_empty(struct ledger *ledger, const struct ledger_tier *tier) {
+  return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tier->name);
+}
+
 /* Refuses a grant that needs more than a tier has left beside all charges and all grants. */
 static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int is_inside,
                       const struct held *needed) {
   struct held left;
   if (!reserve_available(ledger, tier, &left)) return 0;
+  if (!(left.total > 0)) return fail_empty(ledger, tier);
   if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
     return 1;
   if (!is_inside)
@@ -194,8 +203,7 @@ static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
                        const struct ledger_tier *tiers, int at, int outermost) {
   struct held left, amount;
   if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
-  if (!(left.total > 0))
-    return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
+  if (!(left.total > 0)) return fail_empty(ledger, &tiers[at]);
   if (!find_share(ledger, grant, &tiers[at], &left)) return 0;
   amount = share_of(&left, grant->share);
   for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {

@@ -78,8 +78,8 @@ int ledger_fail_damaged(struct ledger *ledger, const char *table);
 int ledger_fail_sqlite(struct ledger *ledger);
 
 /*
-** Sets the error for a payment that does not fit. The error gives the rate that the payment needs
-** and the rate that is left. Returns 0.
+** Sets the error for a payment that does not fit. The error gives the epsilon or the rate that the
+** payment needs, and what is left of it. Returns 0.
 */
 int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                         double left);

@@ -34,7 +34,7 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct payment *payment) {
   (void)after;
   return ledger_fail_epsilon(ledger, tier, payment->curve.values[AT_INFINITY],
-                             tier->epsilon - before->pure);
+                             tier->rate_limit - before->pure);
 }
 
 static double epsilon(const struct ledger_tier *tier, double rate, const double *curve) {

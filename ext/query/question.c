@@ -207,16 +207,19 @@ static int check_attributes(const struct question *question, const struct progra
 }
 
 /*
-** Checks that a kind that counts the rows of the question does not count counts: SELECT count(*)
-** gives one row for each unit, also for a unit without rows, so the answer would be that of
-** count_distinct.
+** Checks that a count of the question's rows does not count counts: SELECT count(*) gives one row
+** for each unit, so the answer would be the number of units. The check is for the usual mistake
+** only: a column that is called count(...), in a text without GROUP BY.
 */
-static int check_count(const struct question *question, const struct aggregate *aggregate,
+static int check_count(const struct question *question, const struct request *request,
                        struct error *error) {
-  if (!aggregate->counts || aggregate->family != &family_sum) return 1;
+  const struct aggregate *aggregate = request->aggregate;
+  if (!kind_counts_rows(aggregate) || aggregate->family != &family_sum) return 1;
   const char *column = evaluator_column_name(question->evaluator, 0);
   if (!column) return error_set_memory(error);
-  return sqlite3_strnicmp(column, "count(", 6) != 0 ||
+  const char *end = strchr(column, ')');
+  return sqlite3_strnicmp(column, "count(", 6) != 0 || !end || end[1] ||
+         sqlite3_strlike("%group%by%", request->sql, 0) == 0 ||
          error_set(error, "sql gives one row with a number for each unit, and this kind counts "
                           "such rows (write 'SELECT 1 FROM ...', or take the kind 'sum', which "
                           "adds up the numbers)");
@@ -291,7 +294,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
-  if (going) going = check_count(question, aggregate, error);
+  if (going) going = check_count(question, request, error);
   if (going) going = find_streams(question, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
     going = cannot_count("", error);

@@ -22,7 +22,7 @@ static const struct words {
   const char *name;
   const char *what; /* "%": the units; "#": the quantiles */
   enum share share;
-  const char *place; /* what one release has many of, if not groups */
+  const char *place; /* what one release, or one group of it, has many of */
   int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */
 } words[] = {
     {"count", "rows", ROWS, 0, 0},
@@ -155,13 +155,19 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   append_what(text, words[i].what, release, unit);
   append_range(text, release);
   enum share share = words[i].share;
-  const char *place = release->ways ? "cell" : is_grouped ? "group" : words[i].place;
-  if (is_grouped) sqlite3_str_appendf(text, " in each %s", place);
+  const char *place = words[i].place;
+  if (!place && is_grouped) place = release->ways ? "cell" : "group";
+  if (is_grouped) sqlite3_str_appendall(text, release->ways ? " in each cell" : " in each group");
   append_share(text, share, release->clip, unit);
   /* Where Laplace noise bounds a sum over all places, other noise bounds the sum of squares. */
   int is_sum = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
   if (place && unit && (share == ROWS || share == TOTAL))
-    sqlite3_str_appendf(text, is_sum ? " in all %ss together" : " in one %s", place);
+    sqlite3_str_appendf(text,
+                        release->ways ? is_sum ? " in all %ss of a table on average"
+                                               : " in one %s of a table on average"
+                        : is_sum      ? " in all %ss together"
+                                      : " in one %s",
+                        place);
   if (release->periods) append_periods(text, share, release->clip, unit ? unit : "row");
   if (place && unit) sqlite3_str_appendf(text, " (one in many %ss counts less in each)", place);
   if (is_grouped) append_groups(text, release, unit);

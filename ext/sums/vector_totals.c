@@ -59,6 +59,7 @@ int vector_totals_grow(struct vector_sum *vectors, size_t coordinates) {
 int vector_totals_begin(struct vector_sum *vectors) {
   if (vectors->cells && !vectors->first) group_keys_forget(vectors->cells);
   vectors->tally = (struct tally){0, 0};
+  vectors->late_count = 0; /* values of totals that were begun before */
   memset(vectors->totals, 0, sizeof *vectors->totals * vectors->totals_room);
   return !vectors->outsides.chunks || unit_table_flush(&vectors->outsides, 0, 0);
 }

@@ -258,9 +258,11 @@ def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
             except sqlite3.Error as error:
                 assert "too little left" in str(error) or "would exceed" in str(error), error
                 refusals += 1
+            may_go_on = not one(owner, "SELECT count(*) FROM dp_budget WHERE spent_epsilon > epsilon")
             for limit, total, grants in sums(here).values():
                 assert all(paid <= reserved for reserved, paid in grants)
-                assert total + sum(reserved - paid for reserved, paid in grants) <= limit
+                # without a grant, a tier of the accountant 'rdp' may go on by its epsilons (test_two_orders.py)
+                assert total + sum(reserved - paid for reserved, paid in grants) <= limit or not grants and may_go_on
             if refusals > 8:
                 break
         assert one(owner, "SELECT dp_verify()") == "ok"

@@ -153,6 +153,18 @@ def test_a_grant_keeps_the_filter_order():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
+def test_a_grant_needs_something_left_at_the_filter_order():
+    """A tier that goes on by its epsilons has nothing left that a grant could hold, wherever the grant belongs."""
+    db = laplace_tier(6, 1.0, 1e-6)
+    one(db, "SELECT dp_tier('inner', 5, 60, 1e-6, 'rdp')")
+    for i in range(5):
+        count(db, f"c{i}", mechanism="laplace")
+    for grant in ("'t', 1", """'inner', 1e-6, '{"diffuse":["t"]}'"""):
+        assert "nothing is left of the budget of tier 't'" in refused(db, f"SELECT dp_grant('g', {grant})")
+    count(db, "c5", mechanism="laplace")
+    assert one(db, "SELECT dp_verify()") == "ok" and one(db, "SELECT count(*) FROM dp_reserve") == 0
+
+
 def test_an_inner_tier_pays_for_all_epsilons_of_the_outer_tier():
     db, rate = one_row(connect()), 0.0131  # that of Laplace noise with an epsilon of nearly 1/6
     one(db, "SELECT dp_tier('out', ?, 1, 1e-9)", rate)

@@ -298,6 +298,24 @@ def test_questions_by_unit_and_by_hand(tmp_path, seed):
         assert first == second, question
 
 
+def test_cross_tables_with_sums_of_128_bits(tmp_path):
+    """A thread may have added up a part of the units when another finds a sum that needs 128 bits. One thread then begins again, and
+    no value of the first attempt may stay. Which parts are done first differs from question to question, so there are many."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "0", isolation_level=None)) as db:
+        db.execute("BEGIN")
+        db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, x, unit, k)")
+        for i in range(4000):
+            db.execute("INSERT INTO t VALUES (?, 5, ?, ?)", (i * 20000, i % 40, f"k{i % 3}"))
+            if i % 40 in (7, 9):
+                db.execute("INSERT INTO t VALUES (?, 1e8, ?, 'k1')", (i * 20000 + 1, 2**40 if i % 40 == 7 else "big"))
+        db.execute("COMMIT")
+    shutil.copy(tmp_path / "0", tmp_path / "3")
+    asked = [("group_sum", {"clip": 700, "keys": {"k": ["k0", "k1", "k2"]}, "ways": 1}, "SELECT k, x FROM t")] * 60
+    found = [random_questions.integers(str(tmp_path / threads), ["dp_protect('t', 'unit')"], asked, init=f"PRAGMA threads = {threads}; SELECT dp_init()")
+             for threads in ("0", "3")]
+    assert len(set(map(str, found[0] + found[1]))) == 1
+
+
 def test_a_state_does_not_depend_on_threads(tmp_path):
     """dp_partial() reads alone."""
     db = make(tmp_path / "data.db", rows=2000)

@@ -65,8 +65,8 @@ def test_rows_that_are_units_need_no_clip():
     assert one(db, "SELECT figure FROM dp_value") == "rows"
 
 
-@pytest.mark.parametrize("kind,options", [("count", {"clip": 3}), ("count_distinct", {}), ("ou_count", {"clip": 3, "radius": 50})])
-@pytest.mark.parametrize("sql", ["SELECT count(*) FROM visit", "SELECT Count(minutes) FROM visit GROUP BY ward"])
+@pytest.mark.parametrize("kind,options", [("count", {"clip": 3}), ("ou_count", {"clip": 3, "radius": 50})])
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM visit", "SELECT Count(minutes) FROM visit WHERE minutes > 2"])
 def test_a_count_does_not_count_counts(kind, options, sql):
     """SELECT count(*) gives one row for each unit, so a count of these rows would be the number of patients."""
     db = clinic()
@@ -75,6 +75,14 @@ def test_a_count_does_not_count_counts(kind, options, sql):
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
     total = one(db, "SELECT dp_release('clinic', 'sum', 'SELECT count(*) FROM visit', '{\"clip\":3}')")
     assert total == pytest.approx(VISITS, abs=3)
+
+
+def test_rows_of_groups_may_be_counted():
+    """Each patient has a visit in each of three wards."""
+    db = clinic()
+    for i, sql in enumerate(["SELECT count(*) FROM visit GROUP BY ward HAVING count(*) > 0", "SELECT count(*) OVER () FROM visit",
+                             "SELECT count(*) AS n FROM visit GROUP BY ward"]):
+        assert one(db, "SELECT dp_release('clinic', 'count', ?, ?)", sql, json.dumps({"name": f"n{i}", "clip": 3})) == pytest.approx(VISITS, abs=3)
 
 
 # ---- the words ------------------------------------------------------------------------------------------------------
@@ -101,10 +109,14 @@ WORDS = [
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS
      + ", at most 4 groups of each patient, only groups that are large enough"),
-    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell"
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell of a table on average"
      " (one in many cells counts less in each)"),
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"], "mechanism": "laplace"}, "rows in each group, at most 3 of each patient in all groups together"
      + IN_GROUPS),
+    ("group_histogram", "SELECT ward, minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3, "keys": ["a"]},
+     "rows in each bin of values from 0 to 60 in each group, at most 3 of each patient in one bin (one in many bins counts less in each)"),
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}, "mechanism": "laplace"},
+     "rows in each cell, at most 3 of each patient in all cells of a table on average (one in many cells counts less in each)"),
     ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient in one group" + IN_GROUPS),
     ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
      "average of values from 0 to 60 in each group, each patient counts once" + IN_GROUPS),
