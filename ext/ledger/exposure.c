@@ -142,10 +142,9 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
   for (int i = 1; i < count; i++) {
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
   }
-  sqlite3_str_appendf(
-      json, "{\"rate\":%s,\"slack\":%s,\"delta\":%s,\"delta_keys\":%s",
-      NUMBER_TEXT(total_up(exposure->rate)), NUMBER_TEXT(exposure->slack),
-      NUMBER_TEXT(tiers[worst].delta), NUMBER_TEXT(exposure->delta));
+  sqlite3_str_appendf(json, "{\"rate\":%s,\"slack\":%s,\"delta\":%s,\"delta_keys\":%s",
+                      NUMBER_TEXT(total_up(exposure->rate)), NUMBER_TEXT(exposure->slack),
+                      NUMBER_TEXT(tiers[worst].delta), NUMBER_TEXT(exposure->delta));
   append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
   sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
