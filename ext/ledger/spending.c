@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ledger/budget.h"
+#include "ledger/reserves.h"
 #include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
@@ -51,11 +52,13 @@ static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
 int ledger_spending_read(struct ledger *ledger, const char *tier,
                          int (*take)(void *context, const struct ledger_spending *spending),
                          void *context) {
-  struct ledger_tier *tiers;
+  struct ledger_tier *tiers, room;
   int count;
   ledger_tiers(ledger, &tiers, &count);
   int at = ledger_tier_find(ledger, tiers, count, tier);
-  int done = at >= 0 && days_read(ledger, &tiers[at], take, context);
+  int done = at >= 0 && reserves_room(ledger, &tiers[at], &room);
+  if (done) tiers[at].pure_limit = room.pure_limit; /* a tier with a grant has one limit */
+  done = done && days_read(ledger, &tiers[at], take, context);
   ledger_tiers_free(tiers, count);
   return done;
 }

@@ -539,7 +539,7 @@ static int look_at_limits(void *context) {
 
 void evaluator_limit_memory(struct evaluator *evaluator, double bytes) {
   double longest = bytes / 2 / evaluator->instructions;
-  if (longest < LONGEST_VALUE) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, (int)longest);
+  sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, (int)fmin(longest, LONGEST_VALUE));
   evaluator->most_bytes = bytes / 2;
 }
 

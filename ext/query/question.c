@@ -207,19 +207,29 @@ static int check_attributes(const struct question *question, const struct progra
 }
 
 /*
-** Checks that a count of the question's rows does not count counts: SELECT count(*) gives one row
-** for each unit, so the answer would be the number of units. The check is for the usual mistake
-** only: a column that is called count(...), in a text without GROUP BY.
+** Checks that a count of rows does not count counts: SELECT count(*) gives one row for each unit,
+** so the answer would be the number of units. The question is evaluated for nobody, because no
+** table has rows yet. If it gives one row with the number 0, it counts or adds up something itself.
 */
 static int check_count(const struct question *question, const struct request *request,
                        struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
-  if (!kind_counts_rows(aggregate) || aggregate->family != &family_sum) return 1;
-  const char *column = evaluator_column_name(question->evaluator, 0);
-  if (!column) return error_set_memory(error);
-  const char *end = strchr(column, ')');
-  return sqlite3_strnicmp(column, "count(", 6) != 0 || !end || end[1] ||
-         sqlite3_strlike("%group%by%", request->sql, 0) == 0 ||
+  struct evaluator *evaluator = question->evaluator;
+  if (!kind_counts_rows(aggregate) || aggregate->family != &family_sum ||
+      !evaluator_counts_steps(evaluator))
+    return 1;
+  evaluator_limit_memory(evaluator, DEFAULT_BYTES);
+  enum evaluation end = evaluator_run(evaluator, DEFAULT_STEPS, 1);
+  if (end == EVALUATION_FAILED)
+    return error_set(error, "the query failed: %s", evaluator_error(evaluator));
+  int counts = 0;
+  if (evaluator_count(evaluator) == 1) {
+    sqlite3_value *x = evaluator_row(evaluator, 0)[question->loop.columns - 1];
+    int type = sqlite3_value_type(x);
+    counts = (type == SQLITE_INTEGER || type == SQLITE_FLOAT) && sqlite3_value_double(x) == 0;
+  }
+  evaluator_skip(evaluator);
+  return !counts ||
          error_set(error, "sql gives one row with a number for each unit, and this kind counts "
                           "such rows (write 'SELECT 1 FROM ...', or take the kind 'sum', which "
                           "adds up the numbers)");

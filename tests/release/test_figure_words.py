@@ -65,8 +65,15 @@ def test_rows_that_are_units_need_no_clip():
     assert one(db, "SELECT figure FROM dp_value") == "rows"
 
 
+COUNTS = [
+    "SELECT count(*) FROM visit", "SELECT Count(minutes) FROM visit WHERE minutes > 2", "SELECT count(*) AS n FROM visit",
+    "SELECT count(*) > 2 FROM visit", "SELECT coalesce(sum(minutes), 0) FROM visit WHERE ward = 'x'", "SELECT total(minutes) FROM visit",
+    "WITH v AS (SELECT count(*) AS n FROM visit) SELECT n FROM v", "SELECT EXISTS (SELECT 1 FROM visit WHERE ward = 'x')",
+]
+
+
 @pytest.mark.parametrize("kind,options", [("count", {"clip": 3}), ("ou_count", {"clip": 3, "radius": 50})])
-@pytest.mark.parametrize("sql", ["SELECT count(*) FROM visit", "SELECT Count(minutes) FROM visit WHERE minutes > 2"])
+@pytest.mark.parametrize("sql", COUNTS)
 def test_a_count_does_not_count_counts(kind, options, sql):
     """SELECT count(*) gives one row for each unit, so a count of these rows would be the number of patients."""
     db = clinic()
@@ -75,6 +82,16 @@ def test_a_count_does_not_count_counts(kind, options, sql):
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
     total = one(db, "SELECT dp_release('clinic', 'sum', 'SELECT count(*) FROM visit', '{\"clip\":3}')")
     assert total == pytest.approx(VISITS, abs=3)
+
+
+def test_rows_of_an_aggregate_with_a_condition_may_be_counted():
+    """These questions give no number for a patient without such visits."""
+    db = clinic()
+    for i, sql in enumerate(["SELECT count(*) FROM visit HAVING count(*) >= 3", "SELECT max(minutes) FROM visit",
+                             "SELECT nullif(count(*), 0) FROM visit", "SELECT 1 WHERE EXISTS (SELECT 1 FROM visit)"]):
+        options = json.dumps({"name": f"n{i}", "clip": 3})
+        assert one(db, "SELECT dp_release('clinic', 'count', ?, ?)", sql, options) == pytest.approx(PATIENTS, abs=1)
+    assert one(db, "SELECT dp_release('clinic', 'count', 'SELECT count(*) FROM visit HAVING count(*) > 3', '{\"clip\":3}')") == pytest.approx(0, abs=1)
 
 
 def test_rows_of_groups_may_be_counted():

@@ -205,6 +205,18 @@ def test_the_share_of_laplace_noise_is_that_of_its_epsilons(path):
     assert spent == pytest.approx(50, abs=0.3) and spent + left == pytest.approx(100, abs=0.1)
 
 
+def test_a_grant_takes_the_limit_of_the_epsilons_away(path):
+    """Beside a grant, Laplace noise is admitted at the filter order alone, so the share is that of this order."""
+    db = create(path, tiers=[])
+    one(db, "SELECT dp_tier('t', dp_rdp_laplace(1, 1/6.0, 1), 1, 1e-6)")
+    one(db, "SELECT dp_grant('g', 't', 0.001)")
+    for i in range(3):
+        one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM visits', ?)", json.dumps({"name": f"r{i}", "clip": 1, "mechanism": "laplace"}))
+    share = one(db, "SELECT 3 * dp_rdp_laplace(filter_order, 1/6.0, 1) / filter_order / rate_limit FROM dp_tier")
+    spent = float(re.search(r"Spent: ([\d.]+)%", report(db, "t"))[1])
+    assert spent == pytest.approx(100 * share, abs=0.3) and spent > 60
+
+
 def test_periods(tmp_path):
     db = create(tmp_path / "a.db", tiers=[])
     one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
