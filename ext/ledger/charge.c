@@ -62,12 +62,10 @@ static const struct statement find_counted = {
     .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
            " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
 static const struct statement insert_charge = {.row = &columns_charge, .changes = CHANGES_CHAIN};
-static const struct statement select_paid = {.sql =
-                                                 "SELECT rate, slack, delta, curve FROM dp_charge"
-                                                 " WHERE release_id = ? AND tier = ?"};
-static const struct statement select_paid_until = {
+/* If ?3 is not NULL, only the charges up to the one with this id count. */
+static const struct statement select_paid = {
     .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
-           " WHERE release_id = ? AND tier = ? AND id <= ?"};
+           " WHERE release_id = ? AND tier = ? AND id <= ifnull(?3, id)"};
 /*
 ** Lists the releases for which tier ?2 was charged, once for each period of the new tier ?1 in
 ** which such charges count. The time and the id are those of the last charge of the release in
@@ -94,10 +92,7 @@ static const struct statement find_diffused_model = {
            " WHERE p.release_id = c.release_id) > 1 LIMIT 1"};
 
 int64_t ledger_last_charge(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_last_charge, "");
-  int64_t last = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
-  sqlite3_reset(row);
-  return last;
+  return statement_integer(ledger, statement_bind(ledger, &select_last_charge, ""));
 }
 
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
@@ -265,23 +260,6 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
   return paid_in(ledger, statement_bind(ledger, &select_paid, "is", release_id, tier));
 }
 
-/* Returns the sum of the charges of a tier for a release, up to the charge with this id. */
-static struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
-                                 int64_t id) {
-  return paid_in(ledger, statement_bind(ledger, &select_paid_until, "isi", release_id, tier, id));
-}
-
-/*
-** Returns whether a payment for a release is the first payment for this release in the current
-** period of the tier.
-*/
-static int is_first(struct ledger *ledger, int64_t release_id, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_counted, "is", release_id, tier);
-  int counted = statement_row(ledger, row);
-  sqlite3_reset(row);
-  return !counted;
-}
-
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_release *release, const struct cost *cost,
                      struct bill *bill) {
@@ -294,9 +272,10 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                                    rate > 0 ? fmax(0, release->slack - paid.slack) : 0,
                                    cost->delta,
                                    curve_missing(&curve, &paid.curve)};
+  int counted = statement_integer(ledger, statement_bind(ledger, &find_counted, "is", release->id,
+                                                         tier->name)) != 0;
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (is_free(&bill->payment) ||
-          bill_admit(ledger, tier, bill, is_first(ledger, release->id, tier->name)));
+         (is_free(&bill->payment) || bill_admit(ledger, tier, bill, !counted));
 }
 
 /*
@@ -397,8 +376,10 @@ static int inherited_read(struct ledger *ledger, const char *tier, const char *o
 static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
                    const struct inherited *inherited) {
   struct bill bill;
-  struct payment cost = paid_until(ledger, inherited->release_id, outer, inherited->last),
-                 paid = paid_for(ledger, inherited->release_id, tier->name);
+  struct payment paid = paid_for(ledger, inherited->release_id, tier->name);
+  struct payment cost =
+      paid_in(ledger, statement_bind(ledger, &select_paid, "isi", inherited->release_id, outer,
+                                     inherited->last));
   if (cost.curve.any) /* the two tiers have different filter orders, so use an upper bound */
     cost.curve.values[AT_FILTER] = renyi_curve_at(cost.curve.values, tier->filter_order);
   bill.payment = (struct payment){{total_missing(paid.rate, total_up(cost.rate)), 0},

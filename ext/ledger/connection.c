@@ -32,11 +32,11 @@ static const struct statement select_terms = {
 /* ---- the handle ------------------------------------------------------------------------------ */
 
 static int go_on(void *ledger) {
-  return interrupt_check(ledger);
+  return ledger_goes_on(ledger);
 }
 
 static void stop_asking(void *ledger) {
-  interrupt_end(ledger);
+  ledger_caller_end(ledger);
 }
 
 struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error) {
@@ -149,7 +149,7 @@ int ledger_version(const struct ledger *ledger, uint32_t *version) {
 
 void connection_close(struct ledger *ledger) {
   connection_end_copy(ledger);
-  interrupt_end(ledger);
+  ledger_caller_end(ledger);
   if (ledger_is_inherited(ledger)) {
     memset(ledger->statements, 0, sizeof ledger->statements);
   } else if (ledger->db) {

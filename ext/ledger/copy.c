@@ -15,7 +15,7 @@ SQLITE_EXTENSION_INIT3
 static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
   sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
   int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
-  while (rc == SQLITE_OK && interrupt_check(ledger)) rc = sqlite3_backup_step(backup, PAGES);
+  while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
   sqlite3_backup_finish(backup);
   if (rc == SQLITE_DONE) return 1;
   return ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
@@ -23,7 +23,7 @@ static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
 }
 
 static int is_interrupted(void *ledger) {
-  return !interrupt_check(ledger);
+  return !ledger_goes_on(ledger);
 }
 
 /*

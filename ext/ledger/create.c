@@ -20,26 +20,15 @@ static const struct statement insert_terms = {
            " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_TERMS};
 
-/* Writes the schema and the terms, in the open transaction. */
-static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
-  return ledger_make_schema(ledger) &&
-         statement_run(ledger, &insert_terms, "sss", terms->unit, protects_text(terms->protects),
-                       adjacency_text(terms->adjacency)) &&
-         connection_read_terms(ledger);
-}
-
-/*
-** Returns whether the stored terms agree with these terms. The caller has begun a transaction, so
-** it holds the lock (lock.c).
-*/
-static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
+/* Returns whether an existing ledger has the terms of this dp_init(). */
+static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
+  if (!ledger_begin_reading(ledger)) return 0;
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
-    return ledger_fail(ledger,
-                       "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
-                       "which cannot be changed",
-                       ledger->path, protects_text(ledger->protects),
-                       adjacency_text(ledger->adjacency));
+    ledger_fail(ledger,
+                "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
+                "which cannot be changed",
+                ledger->path, protects_text(ledger->protects), adjacency_text(ledger->adjacency));
   char *unit = terms->unit ? ledger_unit(ledger) : 0;
   if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
     ledger_fail(ledger,
@@ -47,14 +36,8 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
                 "changed",
                 ledger->path, unit ? unit : "");
   sqlite3_free(unit);
-  return !error_is_set(ledger->error);
-}
-
-/* Returns whether an existing ledger has the terms of this dp_init(). */
-static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
-  int same = ledger_begin_reading(ledger) && are_terms(ledger, terms);
   ledger_rollback(ledger);
-  return same;
+  return !error_is_set(ledger->error);
 }
 
 /*
@@ -118,7 +101,10 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     connection_close(ledger);
     return ledger_create(ledger, terms);
   }
-  if (begun && write_schema(ledger, terms) && marker_write(ledger, ledger->id, name)) {
+  if (begun && ledger_make_schema(ledger) &&
+      statement_run(ledger, &insert_terms, "sss", terms->unit, protects_text(terms->protects),
+                    adjacency_text(terms->adjacency)) &&
+      connection_read_terms(ledger) && marker_write(ledger, ledger->id, name)) {
     if (ledger_commit(ledger)) return 1;
     marker_drop(ledger);
   }
@@ -133,14 +119,6 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   if (creation == FILE_CREATED && !busy) remove_empty(ledger);
   connection_close(ledger);
   return 0;
-}
-
-static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
-  char *path = ledger_resolve(ledger, name);
-  if (!path) return ledger_fail(ledger, "out of memory");
-  if (!ledger_use_path(ledger, path)) /* there is no ledger at this path, or an error is set */
-    return !error_is_set(ledger->error) && create_fresh(ledger, terms, name);
-  return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
 }
 
 /*
@@ -193,8 +171,15 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
                        "only you can read: dp_init('{\"path\":\"...\"}'))");
   if (!ledger_check_name(ledger, "unit", terms->unit)) return 0;
   char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : ledger_default_name(ledger);
-  if (!name) return ledger_fail(ledger, "out of memory");
-  int created = create_named(ledger, terms, name);
+  char *path = name ? ledger_resolve(ledger, name) : 0;
+  int created = 0;
+  if (!path) {
+    ledger_fail(ledger, "out of memory");
+  } else if (ledger_use_path(ledger, path)) {
+    created = terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
+  } else if (!error_is_set(ledger->error)) { /* there is no ledger at this path */
+    created = create_fresh(ledger, terms, name);
+  }
   sqlite3_free(name);
   return created;
 }

@@ -99,10 +99,6 @@ int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_gra
          ledger_fail(ledger, "unknown grant (dp_grant lists them)");
 }
 
-static int same_text(const char *a, const char *b) {
-  return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /*
 ** Returns 1 if there is no grant with this name. Returns 0 if the same grant exists. Sets an error
 ** and returns 0 if another grant has this name.
@@ -110,9 +106,9 @@ static int same_text(const char *a, const char *b) {
 static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
   struct ledger_grant stored;
   int found = grant_read(ledger, grant->name, &stored);
-  if (found && (!same_text(stored.tier, grant->tier) || stored.questions != grant->questions ||
+  if (found && (!same_texts(stored.tier, grant->tier) || stored.questions != grant->questions ||
                 (!grant->questions && stored.share != grant->share) ||
-                !same_text(stored.diffuse, grant->diffuse) || stored.pad_ms != grant->pad_ms ||
+                !same_texts(stored.diffuse, grant->diffuse) || stored.pad_ms != grant->pad_ms ||
                 stored.seconds != grant->seconds || stored.steps != grant->steps ||
                 stored.bytes != grant->bytes))
     ledger_fail(ledger,
@@ -127,13 +123,11 @@ static int check_name(struct ledger *ledger, const char *name) {
   size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
   if (name[length] || length < 1 || length > 64)
     return ledger_fail(ledger, "name must have 1 to 64 letters, digits, '.', '_' or '-'");
-  sqlite3_stmt *row = statement_bind(ledger, &find_name_of_grant, "s", name);
-  int taken = statement_row(ledger, row);
-  sqlite3_reset(row);
-  return !taken || ledger_fail(ledger,
-                               "a release has a name that begins with '%s/', as those of this "
-                               "grant would (choose another name)",
-                               name);
+  return !statement_integer(ledger, statement_bind(ledger, &find_name_of_grant, "s", name)) ||
+         ledger_fail(ledger,
+                     "a release has a name that begins with '%s/', as those of this "
+                     "grant would (choose another name)",
+                     name);
 }
 
 /*
@@ -185,26 +179,18 @@ static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int
                      tier->name, left.total, needed->total);
 }
 
-/*
-** Sets the share of a grant for a number of questions of weight 1. The share is a little larger
-** than what the questions cost, because sums of doubles are rounded.
-*/
-static int find_share(struct ledger *ledger, struct ledger_grant *grant,
-                      const struct ledger_tier *tier, const struct held *left) {
-  double one = tier->accountant->cost_of_rate(tier->rate);
-  if (!grant->questions) return 1;
-  grant->share = grant->questions * one / left->total * (1 + 1e-9);
-  return grant->share <= 1 ||
-         ledger_fail(ledger, "tier '%s' has budget left for %lld such questions, not %d",
-                     tier->name, (long long)(left->total / one), grant->questions);
-}
-
 static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
                        const struct ledger_tier *tiers, int at, int outermost) {
   struct held left, amount;
   if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
   if (!(left.total > 0)) return fail_empty(ledger, &tiers[at]);
-  if (!find_share(ledger, grant, &tiers[at], &left)) return 0;
+  if (grant->questions) { /* of weight 1; a little more, because sums of doubles are rounded */
+    double one = tiers[at].accountant->cost_of_rate(tiers[at].rate);
+    grant->share = grant->questions * one / left.total * (1 + 1e-9);
+    if (!(grant->share <= 1))
+      return ledger_fail(ledger, "tier '%s' has budget left for %lld such questions, not %d",
+                         tiers[at].name, (long long)(left.total / one), grant->questions);
+  }
   amount = share_of(&left, grant->share);
   for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {
     struct held own = amount;

@@ -69,6 +69,10 @@ int ledger_check_name(struct ledger *ledger, const char *what, const char *name)
                      LEDGER_MOST_NAME);
 }
 
+int same_texts(const char *a, const char *b) {
+  return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 struct error *ledger_error(const struct ledger *ledger) {

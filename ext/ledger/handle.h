@@ -92,6 +92,9 @@ int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, do
 */
 int ledger_check_name(struct ledger *ledger, const char *what, const char *name);
 
+/* Returns whether two texts are equal, or both null. */
+int same_texts(const char *a, const char *b);
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 int ledger_is_memory(const struct ledger *ledger);

@@ -48,7 +48,7 @@ int ledger_caller_interrupted(struct ledger *ledger) {
   return interrupted;
 }
 
-int interrupt_check(struct ledger *ledger) {
+int ledger_goes_on(struct ledger *ledger) {
   if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
   /* Advice: Ctrl-C, `sqlite3_interrupt` or a progress handler. */
   return !ledger_caller_interrupted(ledger) || ledger_fail(ledger, "interrupted");
@@ -59,14 +59,10 @@ void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient) {
   ledger->is_patient = is_patient;
 }
 
-void interrupt_end(struct ledger *ledger) {
+void ledger_caller_end(struct ledger *ledger) {
   sqlite3_finalize(ledger->probe);
   ledger->probe = 0;
   ledger->looked = 0;
-}
-
-void ledger_caller_end(struct ledger *ledger) {
-  interrupt_end(ledger);
 }
 
 void wait_start(struct ledger *ledger) {
@@ -75,7 +71,7 @@ void wait_start(struct ledger *ledger) {
 
 int wait_moment(struct ledger *ledger, int calls) {
   static const unsigned steps[] = {1, 1, 2, 3};
-  if (clock_milliseconds() >= ledger->deadline || !interrupt_check(ledger)) return 0;
+  if (clock_milliseconds() >= ledger->deadline || !ledger_goes_on(ledger)) return 0;
   clock_sleep(1000 * (calls < 4 ? steps[calls] : 5));
   return 1;
 }

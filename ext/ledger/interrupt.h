@@ -4,20 +4,8 @@
 
 #include "ledger/handle.h"
 
-/*
-** Sets the error if the host is interrupted. Returns 0 if an error is set. The function is fast
-** enough to be called in a loop.
-*/
-int interrupt_check(struct ledger *ledger);
-
 /* Sets the members heeds_host and is_patient, which decide how the following transactions wait. */
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
-
-/*
-** Ends the checks for interrupts at the end of a transaction. Finalizes the probe, so that no
-** statement is left on the host's connection.
-*/
-void interrupt_end(struct ledger *ledger);
 
 /* Starts the time limit for waiting. */
 void wait_start(struct ledger *ledger);

@@ -20,12 +20,6 @@ SQLITE_EXTENSION_INIT3
 
 static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 
-static void set_path(struct ledger *ledger, char *path) {
-  sqlite3_free(ledger->path);
-  ledger->path = path;
-  if (!path) ledger_fail(ledger, "out of memory");
-}
-
 /* ---- where the ledger is --------------------------------------------------------------------- */
 
 char *ledger_resolve(const struct ledger *ledger, const char *name) {
@@ -48,14 +42,11 @@ static const char *database_name(const struct ledger *ledger) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int check_application(struct ledger *ledger) {
-  return connection_is_ledger(ledger) ||
-         ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
-                     ledger->path);
-}
-
 static int open_existing(struct ledger *ledger) {
-  int opened = connection_start(ledger) && check_application(ledger) &&
+  int opened = connection_start(ledger) &&
+               (connection_is_ledger(ledger) ||
+                ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
+                            ledger->path)) &&
                connection_set_journal(ledger) && ledger_check_format(ledger) &&
                connection_read_terms(ledger);
   if (opened) {
@@ -85,7 +76,8 @@ int ledger_use_path(struct ledger *ledger, char *path) {
     return connection_check(ledger);
   }
   connection_close(ledger);
-  set_path(ledger, path);
+  sqlite3_free(ledger->path);
+  ledger->path = path;
   if (ledger_is_memory(ledger)) return 0;
   if (!host_in_memory(ledger) &&
       file_is_hosts(ledger->path, sqlite3_db_filename(ledger->host, "main")))
@@ -174,22 +166,15 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
                      marked, beside);
 }
 
-/*
-** Refuses a copy in memory of a database in a file. The marker's path is relative to that file, and
-** nothing leads from the copy to the folder of the file.
-*/
-static int check_folder(struct ledger *ledger, const struct marker *marker) {
-  return !host_in_memory(ledger) || path_is_absolute(marker->path) ||
-         strcmp(marker->path, MEMORY_PATH) == 0 ||
-         ledger_fail(ledger,
-                     "this database in memory is a copy of a file whose privacy ledger is '%s' "
-                     "beside that file (open the file itself)",
-                     marker->path);
-}
-
 /* Opens the ledger that the marker names and checks its id (L3). */
 static int open_marked(struct ledger *ledger, const struct marker *marker) {
-  if (!check_folder(ledger, marker)) return 0;
+  /* The marker's path is relative to that file, and nothing leads from the copy to its folder. */
+  if (host_in_memory(ledger) && !path_is_absolute(marker->path) &&
+      strcmp(marker->path, MEMORY_PATH) != 0)
+    return ledger_fail(ledger,
+                       "this database in memory is a copy of a file whose privacy ledger is '%s' "
+                       "beside that file (open the file itself)",
+                       marker->path);
   char *marked = ledger_resolve(ledger, marker->path), *name = ledger_default_name(ledger);
   char *beside = name ? ledger_resolve(ledger, name) : 0;
   if (!marked || !beside) ledger_fail(ledger, "out of memory");

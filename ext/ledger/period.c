@@ -135,20 +135,15 @@ int periods_enter(struct ledger *ledger, double rate, int *entered) {
 
 /* Returns whether the period of some tier is over. */
 static int is_over(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_period_over, "d", 0.0);
-  int over = statement_row(ledger, row);
-  sqlite3_reset(row);
-  return over;
+  char *tier = statement_text(ledger, statement_bind(ledger, &find_period_over, "d", 0.0));
+  sqlite3_free(tier);
+  return tier != 0;
 }
 
 int ledger_enter_periods(struct ledger *ledger) {
-  struct ledger_tier *tiers;
-  int count, entered = 0;
-  if (!is_over(ledger)) return !error_is_set(ledger->error);
-  if (seal_trust_books(ledger) && periods_enter(ledger, 0, &entered)) {
-    if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
-    ledger_tiers_free(tiers, count);
-  }
+  int entered = 0;
+  if (is_over(ledger) && seal_trust_books(ledger) && periods_enter(ledger, 0, &entered))
+    all_budgets_left(ledger);
   return !error_is_set(ledger->error);
 }
 
@@ -178,28 +173,15 @@ void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *na
 }
 
 char *period_entered(struct ledger *ledger, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_period, "s", tier);
-  char *start = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
-  sqlite3_reset(row);
-  return start;
+  return statement_text(ledger, statement_bind(ledger, &select_period, "s", tier));
 }
 
 int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
-  sqlite3_stmt *row = statement_bind(ledger, &check_period, "ss", tier->name, start);
-  int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
-  sqlite3_reset(row);
-  return is_one;
+  return statement_integer(ledger,
+                           statement_bind(ledger, &check_period, "ss", tier->name, start)) != 0;
 }
 
 /* ---- what periods add up to ------------------------------------------------------------------ */
-
-/* Returns the number of periods until now, including the current period. Returns 0 on failure. */
-static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_count_of_periods, "s", tier->name);
-  int64_t count = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
-  sqlite3_reset(row);
-  return count;
-}
 
 /*
 ** Returns the least proven epsilon of `count` budgets that are all spent completely, at delta count
@@ -215,7 +197,8 @@ static double epsilon_of(const struct ledger_tier *tier, double count) {
 
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json) {
   if (!tier->period) return;
-  double count = (double)count_periods(ledger, tier);
+  double count = (double)statement_integer(
+      ledger, statement_bind(ledger, &select_count_of_periods, "s", tier->name));
   sqlite3_str_appendf(json,
                       ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%s,\"delta\":%s},"
                       "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%s,\"delta\":%s}",

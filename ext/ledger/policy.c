@@ -193,28 +193,17 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
   return done;
 }
 
-/* Returns whether the ledger has a charge. After a failure, the error is set. */
-static int is_charged(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_charge, "");
-  int found = statement_row(ledger, row);
-  if (found) sqlite3_reset(row);
-  return found;
-}
-
-static int not_declared(struct ledger *ledger, const struct ledger_policy *policy,
-                        const char *table) {
-  struct known_names known = {.asked = table};
-  for (int i = 0; i < policy->count; i++) known_names_add(&known, policy->list[i].table);
-  return known_names_fail(&known, ledger->error,
-                          "no such table is declared%s (%sdp_policy lists them)");
-}
-
 int ledger_policy_undeclare(struct ledger *ledger, const char *table) {
   struct ledger_policy policy;
   int going = ledger_policy_read(ledger, &policy);
   const struct ledger_declaration *stored = going ? ledger_policy_find(&policy, table) : 0;
-  if (going && !stored) going = not_declared(ledger, &policy, table);
-  if (going && is_charged(ledger))
+  if (going && !stored) {
+    struct known_names known = {.asked = table};
+    for (int i = 0; i < policy.count; i++) known_names_add(&known, policy.list[i].table);
+    going = known_names_fail(&known, ledger->error,
+                             "no such table is declared%s (%sdp_policy lists them)");
+  }
+  if (going && statement_integer(ledger, statement_bind(ledger, &find_charge, "")))
     going = ledger_fail(ledger,
                         "table '%s' stays declared, because releases have been charged under this "
                         "policy (a new ledger starts without one; the losses under both add up)",

@@ -4,8 +4,9 @@
 
 #include "ledger/handle.h"
 
-/* Updates releases_left of every tier. */
+/* Update releases_left of every tier. all_budgets_left() reads the tiers itself. */
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
+int all_budgets_left(struct ledger *ledger);
 
 /*
 ** Returns how many further releases of weight 1 at tiers[at] every paying tier, tiers[0] to

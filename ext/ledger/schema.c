@@ -19,13 +19,12 @@ int ledger_make_schema(struct ledger *ledger) {
 
 int ledger_check_format(struct ledger *ledger) {
   int format = ledger_format(ledger);
-  return error_is_set(ledger->error) ? 0
-         : format == LEDGER_FORMAT
-             ? 1
-             : ledger_fail(ledger,
-                           "the privacy ledger '%s' has format %d, and this version reads format "
-                           "%d (use the version of diffuse that wrote it)",
-                           ledger->path, format, LEDGER_FORMAT);
+  if (format != LEDGER_FORMAT)
+    ledger_fail(ledger,
+                "the privacy ledger '%s' has format %d, and this version reads format "
+                "%d (use the version of diffuse that wrote it)",
+                ledger->path, format, LEDGER_FORMAT);
+  return !error_is_set(ledger->error);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */

@@ -20,27 +20,35 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement rows_of_ledger = {.sql = "SELECT * FROM dp_ledger ORDER BY id"};
-static const struct statement rows_of_tiers = {.sql = "SELECT * FROM dp_tier ORDER BY name"};
-static const struct statement rows_of_policy = {.sql =
-                                                    "SELECT * FROM dp_policy ORDER BY table_name"};
-static const struct statement rows_of_grants = {.sql = "SELECT * FROM dp_grant ORDER BY name"};
-static const struct statement rows_of_orders = {
-    .sql = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"};
-static const struct statement rows_of_budgets = {.sql = "SELECT * FROM dp_budget ORDER BY tier"};
-static const struct statement rows_of_reserves = {
-    .sql = "SELECT * FROM dp_reserve ORDER BY grant_name, tier"};
-static const struct statement rows_of_release = {.sql = "SELECT * FROM dp_release WHERE id = ?"};
-static const struct statement rows_of_publications = {
-    .sql = "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY tier"};
-static const struct statement rows_of_values = {
-    .sql = "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component"};
-static const struct statement rows_of_path = {
-    .sql = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component"};
-static const struct statement rows_of_sums = {
-    .sql = "SELECT * FROM dp_exact WHERE release_id = ? ORDER BY period, key, component"};
-static const struct statement rows_of_allowances = {
-    .sql = "SELECT * FROM dp_allowance WHERE release_id = ? ORDER BY part"};
+/* The rows that a digest covers, and the name of their table, which stands before each row. */
+struct sealed_rows {
+  const char *table;
+  struct statement select;
+};
+static const struct sealed_rows rows_of_terms[] = {
+    {"dp_ledger", {.sql = "SELECT * FROM dp_ledger ORDER BY id"}},
+    {"dp_tier", {.sql = "SELECT * FROM dp_tier ORDER BY name"}},
+    {"dp_policy", {.sql = "SELECT * FROM dp_policy ORDER BY table_name"}},
+    {"dp_grant", {.sql = "SELECT * FROM dp_grant ORDER BY name"}},
+    {0, {0}}};
+static const struct sealed_rows rows_of_orders[] = {
+    {"dp_order", {.sql = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"}},
+    {0, {0}}};
+static const struct sealed_rows rows_of_books[] = {
+    {"dp_budget", {.sql = "SELECT * FROM dp_budget ORDER BY tier"}},
+    {"dp_reserve", {.sql = "SELECT * FROM dp_reserve ORDER BY grant_name, tier"}},
+    {0, {0}}};
+static const struct sealed_rows rows_of_release[] = {
+    {"dp_release", {.sql = "SELECT * FROM dp_release WHERE id = ?"}},
+    {"dp_publication", {.sql = "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY tier"}},
+    {"dp_value",
+     {.sql = "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component"}},
+    {"dp_path",
+     {.sql = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component"}},
+    {"dp_exact",
+     {.sql = "SELECT * FROM dp_exact WHERE release_id = ? ORDER BY period, key, component"}},
+    {"dp_allowance", {.sql = "SELECT * FROM dp_allowance WHERE release_id = ? ORDER BY part"}},
+    {0, {0}}};
 static const struct statement select_seal = {
     .sql = "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1"};
 static const struct statement select_last_seal = {
@@ -71,53 +79,26 @@ static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   }
 }
 
-/* Adds all rows of a statement, each with the name of its table in front. */
-static void add_rows(struct ledger *ledger, struct digest *digest, const char *table,
-                     sqlite3_stmt *row) {
-  size_t length = strlen(table);
-  while (statement_row(ledger, row)) {
-    int columns = sqlite3_column_count(row);
-    digest_add(digest, table, length);
-    digest_add(digest, "\n", 1);
-    for (int i = 0; i < columns; i++) add_column(digest, row, i);
+/* Computes the digest of all rows of some tables. `subject` is 0, or the id of a release. */
+static int rows_digest(struct ledger *ledger, const struct sealed_rows *rows, int64_t subject,
+                       char hash[HASH_SIZE]) {
+  struct digest digest;
+  digest_begin(&digest);
+  for (; rows->table; rows++) {
+    sqlite3_stmt *row = statement_bind(ledger, &rows->select, subject ? "i" : "", subject);
+    while (statement_row(ledger, row)) {
+      digest_text(&digest, rows->table);
+      for (int i = 0; i < sqlite3_column_count(row); i++) add_column(&digest, row, i);
+    }
   }
+  digest_finish(&digest, hash);
+  return !error_is_set(ledger->error);
 }
 
 int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
-  static const struct {
-    const char *table;
-    const struct statement *rows;
-  } terms[] = {{"dp_ledger", &rows_of_ledger},
-               {"dp_tier", &rows_of_tiers},
-               {"dp_policy", &rows_of_policy},
-               {"dp_grant", &rows_of_grants}},
-    orders[] = {{"dp_order", &rows_of_orders}},
-    release[] = {{"dp_release", &rows_of_release}, {"dp_publication", &rows_of_publications},
-                 {"dp_value", &rows_of_values},    {"dp_path", &rows_of_path},
-                 {"dp_exact", &rows_of_sums},      {"dp_allowance", &rows_of_allowances}};
-  struct digest digest;
-  digest_begin(&digest);
-  if (subject == SEAL_TERMS) {
-    for (int i = 0; i < 4; i++)
-      add_rows(ledger, &digest, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
-  } else if (subject == SEAL_ORDERS) {
-    add_rows(ledger, &digest, orders->table, statement_bind(ledger, orders->rows, ""));
-  } else {
-    for (int i = 0; i < 6; i++)
-      add_rows(ledger, &digest, release[i].table,
-               statement_bind(ledger, release[i].rows, "i", subject));
-  }
-  digest_finish(&digest, hash);
-  return !error_is_set(ledger->error);
-}
-
-static int seal_books(struct ledger *ledger, char hash[HASH_SIZE]) {
-  struct digest digest;
-  digest_begin(&digest);
-  add_rows(ledger, &digest, "dp_budget", statement_bind(ledger, &rows_of_budgets, ""));
-  add_rows(ledger, &digest, "dp_reserve", statement_bind(ledger, &rows_of_reserves, ""));
-  digest_finish(&digest, hash);
-  return !error_is_set(ledger->error);
+  if (subject == SEAL_TERMS) return rows_digest(ledger, rows_of_terms, 0, hash);
+  if (subject == SEAL_ORDERS) return rows_digest(ledger, rows_of_orders, 0, hash);
+  return rows_digest(ledger, rows_of_release, subject, hash);
 }
 
 /* ---- the chain ------------------------------------------------------------------------------- */
@@ -134,7 +115,8 @@ static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest)
 
 static int append(struct ledger *ledger, int64_t subject) {
   char digest[HASH_SIZE], books[HASH_SIZE], hash[HASH_SIZE];
-  if (!seal_digest(ledger, subject, digest) || !seal_books(ledger, books)) return 0;
+  if (!seal_digest(ledger, subject, digest) || !rows_digest(ledger, rows_of_books, 0, books))
+    return 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_last_seal, "");
   if (!statement_row(ledger, row)) return 0;
   char *previous = column_copy(ledger, row, 1), *charge = column_copy(ledger, row, 3),
@@ -178,7 +160,9 @@ int seal_matches(struct ledger *ledger, int64_t subject) {
 
 int seal_matches_books(struct ledger *ledger) {
   char books[HASH_SIZE];
-  sqlite3_stmt *row = seal_books(ledger, books) ? statement_bind(ledger, &select_last_seal, "") : 0;
+  sqlite3_stmt *row = rows_digest(ledger, rows_of_books, 0, books)
+                          ? statement_bind(ledger, &select_last_seal, "")
+                          : 0;
   if (!statement_row(ledger, row)) return 0;
   const char *stored = (const char *)sqlite3_column_text(row, 4);
   int same = stored && strcmp(stored, books) == 0;

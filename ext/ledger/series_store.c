@@ -97,10 +97,7 @@ int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part,
 /* ---- days and displays ----------------------------------------------------------------------- */
 
 char *ledger_today(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_today, "");
-  char *today = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
-  if (row) sqlite3_reset(row);
-  return today;
+  return statement_text(ledger, statement_bind(ledger, &select_today, ""));
 }
 
 int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
@@ -114,9 +111,7 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
 }
 
 char *ledger_display(struct ledger *ledger, int64_t release_id, const struct ledger_value *value) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_display, "isdddd", release_id, value->key,
-                                     value->stddev, value->value, value->low, value->high);
-  char *display = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
-  if (row) sqlite3_reset(row);
-  return display;
+  return statement_text(ledger,
+                        statement_bind(ledger, &select_display, "isdddd", release_id, value->key,
+                                       value->stddev, value->value, value->low, value->high));
 }

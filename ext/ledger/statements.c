@@ -51,29 +51,6 @@ void statements_finalize(struct ledger *ledger) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Reports that this connection can only read (L7). */
-static int fail_read_only(struct ledger *ledger) {
-  /* Advice: The database was opened read-only (`mode=ro`, `-readonly`, `immutable=1`, `PRAGMA
-     query_only`). Such a connection stays so until it is closed. */
-  return ledger_fail(ledger,
-                     "this connection cannot write its database (%s), so it reads what has been "
-                     "published and charges, creates or discards nothing (use a connection that "
-                     "can write)",
-                     ledger->read_only);
-}
-
-/* Records the subject that a statement is about to change. */
-static int note_write(struct ledger *ledger, enum change changes, int64_t first) {
-  if (changes == CHANGES_RELEASE) touched_add(ledger, first);
-  if (changes == CHANGES_TERMS) touched_add(ledger, SEAL_TERMS), touched_add(ledger, SEAL_ORDERS);
-  if (changes == CHANGES_BUDGET) ledger->touched.books = 1;
-  return !error_is_set(ledger->error);
-}
-
-static int changes_rows(const struct statement *statement) {
-  return statement->changes > CHANGES_TRANSACTION;
-}
-
 /*
 ** Prepares or resets a statement and clears its bindings. Sets an error and returns null if the
 ** statement must not run now.
@@ -82,20 +59,19 @@ static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statem
   if (error_is_set(ledger->error)) return 0;
   struct prepared *slot = slot_of(ledger, statement);
   if (!slot->statement && !prepare(ledger, statement, slot)) return 0;
-  if (changes_rows(statement)) {
-    if (ledger->writes_refused) {
-      fail_read_only(ledger);
-      return 0;
-    }
-    /*
-    ** After an error SQLite may have ended the transaction. A write would then be permanent at
-    ** once.
-    */
-    if (sqlite3_get_autocommit(ledger->db)) {
-      ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
-      return 0;
-    }
-  }
+  int writes = statement->changes > CHANGES_TRANSACTION;
+  /* Advice: The database was opened read-only (`mode=ro`, `-readonly`, `immutable=1`, `PRAGMA
+     query_only`). Such a connection stays so until it is closed. */
+  if (writes && ledger->writes_refused) /* L7 */
+    ledger_fail(ledger,
+                "this connection cannot write its database (%s), so it reads what has been "
+                "published and charges, creates or discards nothing (use a connection that "
+                "can write)",
+                ledger->read_only);
+  /* After an error SQLite may have ended the transaction. A write would then be permanent at once. */
+  if (writes && sqlite3_get_autocommit(ledger->db))
+    ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
+  if (error_is_set(ledger->error)) return 0;
   /* sqlite3_reset() returns the error of the last step, which the code has handled already. */
   sqlite3_reset(slot->prepared);
   if (sqlite3_clear_bindings(slot->prepared) == SQLITE_OK) return slot->prepared;
@@ -104,17 +80,19 @@ static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statem
 }
 
 /*
-** Returns `prepared` if the bindings succeeded, and if the subject that the statement changes has
-** been recorded (note_write()). Otherwise returns null.
+** If the bindings succeeded, records the subject that the statement is about to change. Returns
+** `prepared`, or null on failure.
 */
 static sqlite3_stmt *bound(struct ledger *ledger, const struct statement *statement,
                            sqlite3_stmt *prepared, int rc, int64_t first) {
-  if (rc != SQLITE_OK) {
-    ledger_fail_sqlite(ledger);
-  } else if (note_write(ledger, statement->changes, first)) {
-    return prepared;
+  if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
+  if (statement->changes == CHANGES_RELEASE) touched_add(ledger, first);
+  if (statement->changes == CHANGES_TERMS) {
+    touched_add(ledger, SEAL_TERMS);
+    touched_add(ledger, SEAL_ORDERS);
   }
-  return 0;
+  if (statement->changes == CHANGES_BUDGET) ledger->touched.books = 1;
+  return error_is_set(ledger->error) ? 0 : prepared;
 }
 
 static sqlite3_stmt *bind(struct ledger *ledger, const struct statement *statement,
@@ -149,12 +127,24 @@ sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *stat
 }
 
 int statement_row(struct ledger *ledger, sqlite3_stmt *prepared) {
-  if (!prepared || !interrupt_check(ledger)) return 0;
+  if (!prepared || !ledger_goes_on(ledger)) return 0;
   int rc = sqlite3_step(prepared);
   if (rc == SQLITE_ROW) return 1;
   if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);
   sqlite3_reset(prepared); /* an error is already recorded */
   return 0;
+}
+
+int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared) {
+  int64_t integer = statement_row(ledger, prepared) ? sqlite3_column_int64(prepared, 0) : 0;
+  sqlite3_reset(prepared);
+  return integer;
+}
+
+char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared) {
+  char *text = statement_row(ledger, prepared) ? column_copy(ledger, prepared, 0) : 0;
+  sqlite3_reset(prepared);
+  return text;
 }
 
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types,

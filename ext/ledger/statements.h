@@ -56,6 +56,14 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types, ...);
 
+/*
+** Step a statement once and reset it. The results are the integer and a copy of the text in the
+** first column; without a row or after a failure, they are 0. The caller frees the text with
+** sqlite3_free().
+*/
+int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared);
+char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared);
+
 /* Inserts a row. `row` points to the struct of the statement's table. */
 int statement_insert(struct ledger *ledger, const struct statement *statement, const void *row);
 

@@ -226,16 +226,15 @@ static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite
   return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
 }
 
-/* Returns whether the last point has a value for each coordinate. */
-static int is_complete(const struct point_reading *reading) {
-  const struct ledger_grid *grid = &reading->path->grid;
-  return reading->path->count > 0 && reading->rows == grid->cells * grid->components &&
-         reading->extras == grid->extra;
-}
-
-/* Ends the last point: checks that it is complete, and puts its extra numbers behind the others. */
+/*
+** Ends the last point: checks that it has a value for each coordinate, and puts its extra numbers
+** behind the others.
+*/
 static int end_point(struct ledger *ledger, struct point_reading *reading) {
-  if (!is_complete(reading)) return 0;
+  const struct ledger_grid *grid = &reading->path->grid;
+  if (reading->path->count == 0 || reading->rows != grid->cells * grid->components ||
+      reading->extras != grid->extra)
+    return 0;
   struct ledger_point *point = &reading->path->points[reading->path->count - 1];
   for (int i = 0; i < reading->extras; i++) {
     int at = reading->rows + i;
@@ -306,10 +305,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
 }
 
 int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_point, "i", release_id);
-  int exists = statement_row(ledger, row);
-  sqlite3_reset(row);
-  return exists;
+  return statement_integer(ledger, statement_bind(ledger, &find_point, "i", release_id)) != 0;
 }
 
 /* Inserts a point without coordinates. Returns its id. */
@@ -353,11 +349,10 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 
 int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_grid *grid, const int64_t *values) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_point, "is", release->id, tier);
-  if (!statement_row(ledger, row)) return ledger_fail_damaged(ledger, "dp_point");
-  int64_t point = sqlite3_column_int64(row, 0);
-  sqlite3_reset(row);
-  return insert_cells(ledger, point, grid, values);
+  int64_t point =
+      statement_integer(ledger, statement_bind(ledger, &select_point, "is", release->id, tier));
+  return point ? insert_cells(ledger, point, grid, values)
+               : ledger_fail_damaged(ledger, "dp_point");
 }
 
 /* ---- publications ---------------------------------------------------------------------------- */

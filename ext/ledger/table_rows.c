@@ -38,75 +38,59 @@ struct rdp_row {
 #define DESCRIBE_FIRST(name, kind, shown, role, ...)                                               \
   {#name, COLUMN_##kind, ROLE_##role, shown, OFFSET_##kind(name)},
 
+#define TABLE(name, LIST)                                                                          \
+  static const struct column name##_list[] = {LIST(DESCRIBE)};                                     \
+  const struct table_columns columns_##name = {"dp_" #name, name##_list,                           \
+                                               (int)(sizeof name##_list / sizeof *name##_list)}
+
 #define ROW ledger_release
-static const struct column release_list[] = {RELEASE_COLUMNS(DESCRIBE)};
+TABLE(release, RELEASE_COLUMNS);
 #undef ROW
 #define ROW ledger_tier
-static const struct column tier_list[] = {TIER_COLUMNS(DESCRIBE)};
+TABLE(tier, TIER_COLUMNS);
 #undef ROW
 #define ROW policy_row
-static const struct column policy_list[] = {POLICY_COLUMNS(DESCRIBE)};
+TABLE(policy, POLICY_COLUMNS);
 #undef ROW
 #define ROW publication_row
-static const struct column publication_list[] = {PUBLICATION_COLUMNS(DESCRIBE)};
+TABLE(publication, PUBLICATION_COLUMNS);
 #undef ROW
 #define ROW value_row
-static const struct column value_list[] = {VALUE_COLUMNS(DESCRIBE)};
+TABLE(value, VALUE_COLUMNS);
 #undef ROW
 #define ROW point_row
-static const struct column point_list[] = {POINT_COLUMNS(DESCRIBE)};
+TABLE(point, POINT_COLUMNS);
 #undef ROW
 #define ROW coordinate_row
-static const struct column coordinate_list[] = {COORDINATE_COLUMNS(DESCRIBE)};
+TABLE(coordinate, COORDINATE_COLUMNS);
 #undef ROW
 #define ROW exact_row
-static const struct column exact_list[] = {EXACT_COLUMNS(DESCRIBE)};
+TABLE(exact, EXACT_COLUMNS);
 #undef ROW
 #define ROW allowance_row
-static const struct column allowance_list[] = {ALLOWANCE_COLUMNS(DESCRIBE)};
+TABLE(allowance, ALLOWANCE_COLUMNS);
 #undef ROW
 #define ROW charge
-static const struct column charge_list[] = {CHARGE_COLUMNS(DESCRIBE)};
+TABLE(charge, CHARGE_COLUMNS);
 #undef ROW
 #define ROW seal
-static const struct column seal_list[] = {SEAL_COLUMNS(DESCRIBE)};
+TABLE(seal, SEAL_COLUMNS);
 #undef ROW
 #define ROW budget_row
-static const struct column budget_list[] = {BUDGET_COLUMNS(DESCRIBE)};
+TABLE(budget, BUDGET_COLUMNS);
 #undef ROW
 #define ROW order_row
-static const struct column order_list[] = {ORDER_COLUMNS(DESCRIBE)};
+TABLE(order, ORDER_COLUMNS);
 #undef ROW
 #define ROW ledger_grant
-static const struct column grant_list[] = {GRANT_COLUMNS(DESCRIBE)};
+TABLE(grant, GRANT_COLUMNS);
 #undef ROW
 #define ROW reserve_row
-static const struct column reserve_list[] = {RESERVE_COLUMNS(DESCRIBE)};
+TABLE(reserve, RESERVE_COLUMNS);
 #undef ROW
 #define ROW rdp_row
-static const struct column rdp_list[] = {RDP_COLUMNS(DESCRIBE)};
+TABLE(rdp, RDP_COLUMNS);
 #undef ROW
-
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
-const struct table_columns columns_release = {"dp_release", release_list, COUNT(release_list)};
-const struct table_columns columns_tier = {"dp_tier", tier_list, COUNT(tier_list)};
-const struct table_columns columns_policy = {"dp_policy", policy_list, COUNT(policy_list)};
-const struct table_columns columns_publication = {"dp_publication", publication_list,
-                                                  COUNT(publication_list)};
-const struct table_columns columns_value = {"dp_value", value_list, COUNT(value_list)};
-const struct table_columns columns_point = {"dp_point", point_list, COUNT(point_list)};
-const struct table_columns columns_coordinate = {"dp_coordinate", coordinate_list,
-                                                 COUNT(coordinate_list)};
-const struct table_columns columns_exact = {"dp_exact", exact_list, COUNT(exact_list)};
-const struct table_columns columns_allowance = {"dp_allowance", allowance_list,
-                                                COUNT(allowance_list)};
-const struct table_columns columns_charge = {"dp_charge", charge_list, COUNT(charge_list)};
-const struct table_columns columns_seal = {"dp_seal", seal_list, COUNT(seal_list)};
-const struct table_columns columns_budget = {"dp_budget", budget_list, COUNT(budget_list)};
-const struct table_columns columns_order = {"dp_order", order_list, COUNT(order_list)};
-const struct table_columns columns_grant = {"dp_grant", grant_list, COUNT(grant_list)};
-const struct table_columns columns_reserve = {"dp_reserve", reserve_list, COUNT(reserve_list)};
-const struct table_columns columns_rdp = {"dp_rdp", rdp_list, COUNT(rdp_list)};
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -189,7 +173,6 @@ struct bytes column_bytes(sqlite3_stmt *statement, int column) {
   return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
 }
 
-/* Returns the number in a column, or NaN for NULL. */
 double column_number(sqlite3_stmt *row, int column) {
   int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
   return is_null ? (double)NAN : sqlite3_column_double(row, column);
@@ -241,12 +224,6 @@ int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, c
   return rc;
 }
 
-static const struct accountant *read_accountant(sqlite3_stmt *row, int at) {
-  const struct accountant *found = accountant_find((const char *)sqlite3_column_text(row, at));
-  /* If the name is unknown, somebody has edited the file. dp_verify() reports this. */
-  return found ? found : accountants[0];
-}
-
 int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
                  const struct table_columns *columns, void *row) {
   int at = 0;
@@ -257,17 +234,16 @@ int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
     switch (column->kind) {
     case COLUMN_NUMBER:
     case COLUMN_COUNT: *(int *)member = sqlite3_column_int(statement, at); break;
-    case COLUMN_REAL:
-      *(double *)member = sqlite3_column_type(statement, at) == SQLITE_NULL
-                              ? NAN
-                              : sqlite3_column_double(statement, at);
-      break;
+    case COLUMN_REAL: *(double *)member = column_number(statement, at); break;
     case COLUMN_BLOB: *(struct bytes *)member = column_bytes(statement, at); break;
     case COLUMN_TEXT: *(char **)member = column_copy(ledger, statement, at); break;
     case COLUMN_BORROWED: *(const char **)member = column_text(statement, at); break;
-    case COLUMN_ACCOUNTANT:
-      *(const struct accountant **)member = read_accountant(statement, at);
+    case COLUMN_ACCOUNTANT: {
+      const struct accountant *found = accountant_find(column_text(statement, at));
+      /* If the name is unknown, somebody has edited the file. dp_verify() reports this. */
+      *(const struct accountant **)member = found ? found : accountants[0];
       break;
+    }
     default: *(int64_t *)member = sqlite3_column_int64(statement, at); break;
     }
     at++;

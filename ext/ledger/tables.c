@@ -60,23 +60,14 @@ static char *select_all(const struct ledger_table *table, const char *where) {
   return sqlite3_str_finish(sql);
 }
 
-/*
-** Returns the text of the SELECT. For an audience, the first parameter of the SELECT is the tier.
-*/
-static char *select_text(const struct ledger *ledger, const struct ledger_table *table,
-                         const int *wanted, int count, int first) {
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
+  int first = ledger->audience ? 2 : 1; /* for an audience, the first parameter is the tier */
   char *where = conditions(ledger, table, wanted, count, first);
   char *sql = !where             ? 0
               : ledger->audience ? audience_select(table, where)
                                  : select_all(table, where);
   sqlite3_free(where);
-  return sql;
-}
-
-int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
-  int first = ledger->audience ? 2 : 1;
-  char *sql = select_text(ledger, table, wanted, count, first);
   if (!sql) return ledger_fail(ledger, "out of memory");
   sqlite3_stmt *row = 0;
   int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
@@ -86,7 +77,7 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
   for (int i = 0; i < count && rc == SQLITE_OK; i++)
     rc = sqlite3_bind_value(row, first + i, values[i]);
   if (rc == SQLITE_OK) {
-    while (interrupt_check(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (ledger_goes_on(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
       if (!take(context, row, sqlite3_column_count(row))) {
         ledger_fail(ledger, "out of memory");
         break;

@@ -50,7 +50,7 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
 static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
   return a->rate == b->rate && a->epsilon == b->epsilon && a->delta == b->delta &&
          a->delta_keys == b->delta_keys && a->accountant == b->accountant &&
-         (a->period ? b->period && strcmp(a->period, b->period) == 0 : !b->period);
+         same_texts(a->period, b->period);
 }
 
 /*
@@ -84,30 +84,6 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                      tier->name);
 }
 
-/* Updates releases_left of all tiers, including the new one. */
-static int refresh_left(struct ledger *ledger) {
-  struct ledger_tier *tiers;
-  int count;
-  if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
-  ledger_tiers_free(tiers, count);
-  return !error_is_set(ledger->error);
-}
-
-static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
-  struct ledger_tier *tiers;
-  int count, entered;
-  if (ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
-      tier_make(ledger, &tier, tiers, count) && store_tier(ledger, &tier)) {
-    const struct ledger_tier *outer = tier_outside(&tier, tiers, count);
-    if ((!outer || (charge_inherited(ledger, &tier, outer->name) &&
-                    reserves_inherit(ledger, &tier, outer))) &&
-        periods_enter(ledger, tier.rate, &entered))
-      refresh_left(ledger);
-  }
-  ledger_tiers_free(tiers, count);
-  return !error_is_set(ledger->error);
-}
-
 /*
 ** Returns whether a tier may be dropped. Sets an error if a grant reserves a part of its budget, or
 ** if a release, even a failed one, was ever charged, published or stored at it.
@@ -128,26 +104,33 @@ static int tier_is_unused(struct ledger *ledger, const char *name) {
   return 0;
 }
 
-static void drop_tier(struct ledger *ledger, const char *name) {
-  struct ledger_tier *tiers;
-  int count;
-  if (ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, name) >= 0 &&
-      tier_is_unused(ledger, name) && statement_run(ledger, &mark_dropped, "s", name) &&
+int ledger_tier_drop(struct ledger *ledger, const char *name) {
+  struct ledger_tier *tiers = 0;
+  int count = 0;
+  if (!ledger_begin(ledger)) return 0;
+  if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
+      ledger_tier_find(ledger, tiers, count, name) >= 0 && tier_is_unused(ledger, name) &&
+      statement_run(ledger, &mark_dropped, "s", name) &&
       statement_run(ledger, &delete_orders, "s", name) &&
       statement_run(ledger, &delete_budget, "s", name))
-    refresh_left(ledger);
+    all_budgets_left(ledger);
   ledger_tiers_free(tiers, count);
-}
-
-int ledger_tier_drop(struct ledger *ledger, const char *name) {
-  if (!ledger_begin(ledger)) return 0;
-  if (seal_trust_books(ledger)) drop_tier(ledger, name);
   return ledger_commit(ledger);
 }
 
-int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier) {
+int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *given) {
+  struct ledger_tier tier = *given, *tiers = 0;
+  int count = 0, entered;
   if (!ledger_begin(ledger)) return 0;
-  if (ledger_check_name(ledger, "name", tier->name) && seal_trust_books(ledger))
-    create_tier(ledger, *tier);
+  if (ledger_check_name(ledger, "name", tier.name) && seal_trust_books(ledger) &&
+      ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
+      tier_make(ledger, &tier, tiers, count) && store_tier(ledger, &tier)) {
+    const struct ledger_tier *outer = tier_outside(&tier, tiers, count);
+    if ((!outer || (charge_inherited(ledger, &tier, outer->name) &&
+                    reserves_inherit(ledger, &tier, outer))) &&
+        periods_enter(ledger, tier.rate, &entered))
+      all_budgets_left(ledger);
+  }
+  ledger_tiers_free(tiers, count);
   return ledger_commit(ledger);
 }

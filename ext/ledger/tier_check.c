@@ -217,14 +217,6 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-/* Returns the nearest of the tiers inside a tier, or null. */
-static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
-                                             const struct ledger_tier *tiers, int count) {
-  const struct ledger_tier *inside = 0;
-  for (int i = 0; i < count && tiers[i].rate > tier->rate; i++) inside = &tiers[i];
-  return inside;
-}
-
 /*
 ** Refuses a tier without a period inside a tier with a period. The outer tier gets a new budget in
 ** each period, so no single budget of the inner tier could pay for all of them.
@@ -237,10 +229,6 @@ static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                      "budget every %s, so what '%s' pays for has no end (give both the period "
                      "'%s')",
                      inner->name, outer->name, outer->period, inner->name, outer->period);
-}
-
-static int same_period(const struct ledger_tier *a, const struct ledger_tier *b) {
-  return a->period ? b->period && strcmp(a->period, b->period) == 0 : !b->period;
 }
 
 /*
@@ -276,7 +264,7 @@ static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_ti
 static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *inner) {
   if (!sees_an_end(ledger, inner, tier)) return 0;
-  if (same_period(inner, tier) || affords(inner, tier)) return 1;
+  if (same_texts(inner->period, tier->period) || affords(inner, tier)) return 1;
   double epsilon = epsilon_afforded(inner, *tier);
   char *advice = epsilon > 0 ? sqlite3_mprintf("an epsilon of at most %.4g does; or ", epsilon)
                              : sqlite3_mprintf("");
@@ -290,22 +278,21 @@ static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
   return 0;
 }
 
-static int leaves_nothing(struct ledger *ledger, const struct ledger_tier *tier) {
-  if (tier->accountant->reserve_slack)
+int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
+              int count) {
+  const struct ledger_tier *outer = tier_outside(tier, tiers, count);
+  const struct ledger_tier *inner = 0; /* the nearest of the tiers inside */
+  for (int i = 0; i < count && tiers[i].rate > tier->rate; i++) inner = &tiers[i];
+  int has_limit = filter_make(tier);
+  if (!has_limit && tier->accountant->reserve_slack)
     return ledger_fail(ledger,
                        "epsilon %g is too large for %s on the lattice at delta %g (use the "
                        "accountant '%s')",
                        tier->epsilon, tier->accountant->title, tier->delta, accountants[0]->name);
   /* Advice: The budget is tiny. Typical: epsilon 0.5 to 10, delta 1e-6. */
-  return ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
-                     tier->delta);
-}
-
-int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
-              int count) {
-  const struct ledger_tier *outer = tier_outside(tier, tiers, count);
-  const struct ledger_tier *inner = tier_inside(tier, tiers, count);
-  if (!filter_make(tier)) return leaves_nothing(ledger, tier);
+  if (!has_limit)
+    return ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
+                       tier->delta);
   if (outer && !sees_an_end(ledger, tier, outer)) return 0;
   for (int i = 0; i < count; i++) {
     if (tiers[i].rate < tier->rate && !shares_a_mechanism(ledger, tier, &tiers[i])) return 0;

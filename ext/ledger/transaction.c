@@ -32,11 +32,6 @@ static void round_to_nearest(struct ledger *ledger) {
   fesetround(FE_TONEAREST);
 }
 
-static void round_as_before(struct ledger *ledger) {
-  if (ledger->rounding >= 0) fesetround(ledger->rounding);
-  ledger->rounding = -1;
-}
-
 /*
 ** Prepares the connection for a trial, which is rolled back and never committed, or for another
 ** transaction. When a transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that
@@ -119,10 +114,6 @@ int ledger_begin_computing(struct ledger *ledger) {
   return !error_is_set(ledger->error);
 }
 
-int ledger_goes_on(struct ledger *ledger) {
-  return interrupt_check(ledger);
-}
-
 int ledger_commit(struct ledger *ledger) {
   assert(ledger->unsynced != 1); /* a trial is never committed */
   if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
@@ -133,9 +124,10 @@ int ledger_commit(struct ledger *ledger) {
 
 void ledger_rollback(struct ledger *ledger) {
   touched_forget(ledger);
-  round_as_before(ledger);
+  if (ledger->rounding >= 0) fesetround(ledger->rounding);
+  ledger->rounding = -1;
   connection_end_copy(ledger);
   statements_roll_back(ledger);
   lock_drop(ledger);
-  interrupt_end(ledger);
+  ledger_caller_end(ledger);
 }

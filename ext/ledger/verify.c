@@ -186,17 +186,6 @@ static int close_to(double a, double b) {
   return a == b || (isfinite(b) && fabs(a - b) <= 1e-9 * fabs(b));
 }
 
-static char *check_present(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  char *found = 0;
-  for (int i = 0; i < count && !found; i++) {
-    sqlite3_stmt *row = statement_bind(ledger, &find_budget, "s", tiers[i].name);
-    if (!statement_row(ledger, row))
-      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
-    sqlite3_reset(row);
-  }
-  return found;
-}
-
 /* Checks that the stored totals are the sums of the charges and within the tier's limits. */
 static char *check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
@@ -297,43 +286,24 @@ static double curve_at(const void *parameters, double alpha) {
   return point->mechanism->rdp(point->sensitivity, point->clock, alpha);
 }
 
-/*
-** Returns whether a curve is the curve of the noise at a clock. If later steps of the mechanism can
-** hide a row (ledger_mechanism.hides), the curve may also be below the curve of the noise.
-*/
-static int is_of_noise(const struct curve *curve, const struct noise_point *point) {
-  struct cost cost = {0, 0, curve_at, point};
-  struct curve expected = curve_of(&cost, NAN);
-  for (int i = 0; i < RENYI_ORDERS; i++) {
-    double is = curve->values[i], want = expected.values[i];
-    if (!close_to(is, want) && !(point->mechanism->hides && is < want)) return 0;
-  }
-  return 1;
-}
-
-/*
-** Finds the first mechanism with this name. Mechanisms with the same name have the same facts here.
-** Returns 0 if no mechanism has this name.
-*/
-static int find_mechanism(describe_mechanism *describe, const char *name,
-                          struct ledger_mechanism *mechanism) {
-  for (int i = 0; describe(i, mechanism); i++) {
-    if (strcmp(mechanism->name, name) == 0) return 1;
-  }
-  return 0;
-}
-
 /* Returns whether the noise of a publication can have this curve, or this rate and no curve. */
 static int is_possible(const struct curve *curve, double rate, describe_mechanism *describe,
                        const char *name, double delta, uint64_t sensitivity, uint64_t clock) {
   struct ledger_mechanism mechanism;
-  int known = find_mechanism(describe, name, &mechanism);
+  int known = 0; /* mechanisms with the same name have the same facts here */
+  for (int i = 0; !known && describe(i, &mechanism); i++) known = strcmp(mechanism.name, name) == 0;
   if (!curve->any) return known && mechanism.may_have_rate && rate > 0;
   if (!known || mechanism.has_rate || !mechanism.rdp) return 1;
   /* This is a model with a random stop. Its curve does not follow from the noise. */
   if (mechanism.hides && delta > 0) return 1;
   struct noise_point point = {&mechanism, sensitivity, clock};
-  return is_of_noise(curve, &point);
+  struct curve expected = curve_of(&(struct cost){0, 0, curve_at, &point}, NAN);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    double is = curve->values[i], want = expected.values[i];
+    /* Later steps of a mechanism that hides can bring the curve below that of the noise. */
+    if (!close_to(is, want) && !(mechanism.hides && is < want)) return 0;
+  }
+  return 1;
 }
 
 /* Does what check_publication() does, for a publication whose cost is or may be a curve. */
@@ -424,7 +394,10 @@ static char *check_publications(struct ledger *ledger, describe_mechanism *descr
 
 static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
                     struct recount *recounts, int count, describe_mechanism *describe) {
-  char *found = check_present(ledger, tiers, count);
+  char *found = 0;
+  for (int i = 0; i < count && !found; i++)
+    if (!statement_integer(ledger, statement_bind(ledger, &find_budget, "s", tiers[i].name)))
+      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
   if (!found) found = check_chain(ledger, recounts, count);
   for (int i = 0; i < count && !found; i++) {
     found = recount_end(ledger, &recounts[i]);
@@ -436,7 +409,8 @@ static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
   return found;
 }
 
-static char *verify_books(struct ledger *ledger, describe_mechanism *describe) {
+char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
+  struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
@@ -452,12 +426,6 @@ static char *verify_books(struct ledger *ledger, describe_mechanism *describe) {
     }
   }
   ledger_tiers_free(tiers, count);
-  return result;
-}
-
-char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
-  struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
-  char *found = verify_books(ledger, describe);
   locale_restore(before);
-  return found;
+  return result;
 }
