@@ -31,6 +31,21 @@ double symbols_order_at(const struct publication *publication, int index) {
                               : publication->position.tiers[index - RENYI_ORDERS].filter_order;
 }
 
+void symbols_orders(const struct publication *publication, double *orders) {
+  for (int i = 0; i < symbols_order_count(publication); i++) {
+    double order = symbols_order_at(publication, i);
+    orders[i] = order > 1 ? order : 2;
+  }
+}
+
+int symbols_tier(const struct publication *publication, const char *name) {
+  int tier = 0;
+  while (tier < publication->position.count &&
+         strcmp(publication->position.tiers[tier].name, name) != 0)
+    tier++;
+  return tier;
+}
+
 /*
 ** Returns the costs at the orders of symbols_order_at(), or null when out of memory. The caller
 ** frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has no order; the cost
@@ -85,11 +100,24 @@ static double stored_curve_at(const void *parameters, double alpha) {
   return renyi_curve_at(parameters, alpha);
 }
 
+struct cost symbols_cost(const struct publication *publication) {
+  return (struct cost){0, 0, stored_curve_at, publication->cost.curve};
+}
+
+int symbols_charge(struct publication *publication, const double *costs) {
+  struct ledger_release *release = &publication->definition.release;
+  release->dimension = publication->definition.layout.coordinates;
+  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
+  release->granularity = 0;
+  release->sensitivity = 1;
+  return definition_store(publication) && symbols_pay(publication, costs);
+}
+
 /* Stores a category and publishes it. */
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
-  struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
+  struct cost cost = symbols_cost(publication);
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->definition.release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->definition.release, tier, 0, &cost, 1,
@@ -101,14 +129,9 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
 /* ---- a new release --------------------------------------------------------------------------- */
 
 static int categories_charge(struct publication *publication) {
-  struct ledger_release *release = &publication->definition.release;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   double *costs = costs_of(publication, &tilt);
-  release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
-  release->granularity = 0;
-  release->sensitivity = 1;
-  int charged = definition_store(publication) && symbols_pay(publication, costs);
+  int charged = symbols_charge(publication, costs);
   sqlite3_free(costs);
   return charged;
 }
@@ -162,6 +185,7 @@ static void walk_end(struct walk *walk) {
   chain_clear(&walk->chain);
   sqlite3_free(walk->symbol);
   sqlite3_free(walk->costs);
+  error_clear(&walk->error);
 }
 
 static int add_state(struct walk *walk, const char *text) {
@@ -187,19 +211,11 @@ static int take_candidate(void *context, const char *key, const char *text) {
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {
-  if (!channel_check_small(channel, error)) return 0;
-  for (int i = 0; i < walk->state_count; i++) {
-    if (!markov_kernel_row(channel, walk->states[i]))
-      return error_set(error, "the kernel has no row for x '%s'", walk->states[i]);
-  }
+  if (!channel_check_next(channel, walk->states, walk->state_count, error)) return 0;
   int count = symbols_order_count(walk->publication);
   double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
   if (!orders) return error_set_memory(error);
-  for (int i = 0; i < count; i++) {
-    double order = symbols_order_at(walk->publication, i);
-    /* A tier with exact Gaussian accounting has no order; 2 is a placeholder. */
-    orders[i] = order > 1 ? order : 2;
-  }
+  symbols_orders(walk->publication, orders);
   double *after = orders + count;
   int computed = (chain_pass(&walk->chain, channel, walk->states, walk->state_count) ||
                   error_set_memory(error)) &&
@@ -238,10 +254,7 @@ static int pass_kernel(struct walk *walk, const char *kernel, struct error *erro
 static int take_symbol(void *context, const struct ledger_symbol *stored) {
   struct walk *walk = context;
   const struct publication *publication = walk->publication;
-  walk->tier = 0;
-  while (walk->tier < publication->position.count &&
-         strcmp(publication->position.tiers[walk->tier].name, stored->tier) != 0)
-    walk->tier++;
+  walk->tier = symbols_tier(publication, stored->tier);
   if (walk->tier == publication->position.count || !stored->symbol ||
       (walk->steps > 0) != (stored->kernel != 0)) {
     walk->same = 0;
@@ -298,37 +311,17 @@ static int mix_from(struct publication *publication, struct walk *walk,
   return publish_symbol(publication, symbol, channel->json);
 }
 
-int mixes_again(struct publication *publication, const char *stored,
-                const struct markov_kernel *channel) {
-  const char *tier = publication->position.tiers[publication->position.at].name;
-  if (stored && strcmp(stored, channel->json) == 0) return values_read(publication, tier);
-  return error_set(ledger_error(publication->session->ledger),
-                   stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
-                          : "release '%s' is at tier '%s' from the start (ask dp_value)",
-                   publication->definition.release.name, tier);
-}
-
 int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->definition.release;
-  const char *tier = publication->position.tiers[publication->position.at].name;
-  char *kernel = 0;
-  int mixed;
-  if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
-    mixed = mixes_again(publication, kernel, channel);
-  } else {
-    struct walk walk = {.publication = publication};
-    walk_symbols(&walk);
-    if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
-      error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
-                release->name);
-    mixed = !error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) &&
-            mix_from(publication, &walk, channel);
-    if (error_is_set(&walk.error)) error_set(ledger_error(ledger), "%s", error_text(&walk.error));
-    error_clear(&walk.error);
-    walk_end(&walk);
-  }
-  sqlite3_free(kernel);
+  struct error *error = ledger_error(publication->session->ledger);
+  struct walk walk = {.publication = publication};
+  walk_symbols(&walk);
+  if (!error_is_set(&walk.error) && !error_is_set(error) && !walk.same)
+    error_set(error, "release '%s' is not what its charges say (see dp_verify)",
+              publication->definition.release.name);
+  int mixed =
+      !error_is_set(&walk.error) && !error_is_set(error) && mix_from(publication, &walk, channel);
+  if (error_is_set(&walk.error)) error_set(error, "%s", error_text(&walk.error));
+  walk_end(&walk);
   return mixed;
 }
 
@@ -342,7 +335,6 @@ static char *categories_verify(struct publication *publication,
   walk_symbols(&walk);
   int sound = walk.same && !error_is_set(&walk.error);
   if (error_is_memory(&walk.error)) error_set_memory(ledger_error(ledger));
-  error_clear(&walk.error);
   walk_end(&walk);
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(

@@ -23,20 +23,22 @@ extern const struct procedure category_procedure;
 ** budget. symbols_order_at() returns one of these orders. If the result is at most 1, the tier has
 ** no such order. symbols_pay() charges the costs and keeps the costs at the stored orders as the
 ** publication's curve. If `costs` is null, symbols_pay() reports an out-of-memory error.
+** symbols_cost() returns this curve as a cost. symbols_orders() stores all orders; a tier with
+** exact Gaussian accounting has none, and gets the placeholder 2.
 */
 int symbols_order_count(const struct publication *publication);
 double symbols_order_at(const struct publication *publication, int index);
+void symbols_orders(const struct publication *publication, double *orders);
 int symbols_pay(struct publication *publication, const double *costs);
+struct cost symbols_cost(const struct publication *publication);
+
+/* Sets the lattice of a release that counts units or rows, stores the release, and pays. */
+int symbols_charge(struct publication *publication, const double *costs);
+
+/* Returns the index of the tier with this name, or the number of tiers. */
+int symbols_tier(const struct publication *publication, const char *name);
 
 /* Draws a category at the publication's tier from the last category, by a kernel (dp_mix). */
 int categories_mix(struct publication *publication, const struct markov_kernel *channel);
-
-/*
-** Handles dp_mix() at a tier that already has a publication. `stored` is the kernel that made this
-** publication, or null if no kernel made it. If `stored` is the same kernel as `channel`, reads the
-** publication back and returns 1. Otherwise sets the ledger's error and returns 0.
-*/
-int mixes_again(struct publication *publication, const char *stored,
-                const struct markov_kernel *channel);
 
 #endif

@@ -98,17 +98,6 @@ static int take_place(void *context, const char *key, const char *type, sqlite3_
   return take_member(list, strchr(key, ',') + 1, type, value);
 }
 
-/* Reads the cells. If all cells are written as [x, y, p], there is a faster way. */
-static int list_cells(struct cell_list *list, const char *text) {
-  if (!json_is_table(list->json, text, 3))
-    return json_elements(list->json, text, take_cell, list) ||
-           error_set(list->error, "%s", error_text(list->json->error));
-  int taken = json_table(list->json, text, take_place, list) ||
-              error_set(list->error, "%s", error_text(list->json->error));
-  for (int i = 0; taken && i < list->count; i++) taken = check_cell(&list->cells[i], list->error);
-  return taken;
-}
-
 static int by_place(const void *a, const void *b) {
   const struct cell *p = a, *q = b;
   int order = strcmp(p->x, q->x);
@@ -190,6 +179,15 @@ int channel_check_small(const struct markov_kernel *channel, struct error *error
                    CHANNEL_MAX_SYMBOLS);
 }
 
+int channel_check_next(const struct markov_kernel *channel, char *const *states, int count,
+                       struct error *error) {
+  if (!channel_check_small(channel, error)) return 0;
+  for (int i = 0; i < count; i++)
+    if (!markov_kernel_row(channel, states[i]))
+      return error_set(error, "the kernel has no row for x '%s'", states[i]);
+  return 1;
+}
+
 /* Computes the weights and the JSON text of the cells. Returns 1, or 0 if memory runs out. */
 static int fill_channel(struct markov_kernel *channel, const struct cell_list *list) {
   channel->weights = calloc((size_t)channel->state_count * (size_t)channel->symbol_count,
@@ -220,7 +218,11 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
 static int read_cells(struct markov_kernel *channel, struct json *json, const char *text,
                       struct error *error) {
   struct cell_list list = {.json = json, .error = error};
-  int read = list_cells(&list, text);
+  int is_table = json_is_table(json, text, 3); /* all cells are [x, y, p]: a faster way */
+  int read = (is_table ? json_table(json, text, take_place, &list)
+                       : json_elements(json, text, take_cell, &list)) ||
+             error_set(error, "%s", error_text(json->error));
+  for (int i = 0; read && is_table && i < list.count; i++) read = check_cell(&list.cells[i], error);
   if (read && !list.count) read = error_set(error, "the kernel is empty");
   if (read) {
     qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
@@ -309,20 +311,6 @@ const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const cha
   return row < 0 ? 0 : &channel->weights[(size_t)row * (size_t)channel->symbol_count];
 }
 
-/*
-** For each entry of a row, sets `probability` to w/W, rounded, and sets `rest` to the rounding
-** error. The value of `rest` is accurate, because W is exact as a double and fma() rounds only
-** once.
-*/
-static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
-  double sum = 0;
-  for (size_t y = 0; y < columns; y++) sum += (double)row[y];
-  for (size_t y = 0; y < columns; y++) {
-    probability[y] = (double)row[y] / sum;
-    rest[y] = fma(-probability[y], sum, (double)row[y]) / sum;
-  }
-}
-
 /* ---- chains ---------------------------------------------------------------------------------- */
 
 /* Allocates a chain and sets it to zero. Returns 0 when out of memory. */
@@ -343,13 +331,6 @@ int chain_copy(struct chain *copy, const struct chain *chain) {
   return 1;
 }
 
-/* Adds a + b >= 0 to *high + *low. The function adds the rounding error of *high to *low. */
-static void add_exactly(double *high, double *low, double a, double b) {
-  double sum = *high + a, part = sum - *high;
-  *low += ((*high - (sum - part)) + (a - part)) + b;
-  *high = sum;
-}
-
 /*
 ** Adds the product of the matrices a and b to `product`. Each entry is a pair of doubles, `high`
 ** and `low`. Afterwards each `low` is smaller than the rounding error of its `high`.
@@ -362,7 +343,10 @@ static void multiply(const struct chain *a, const struct chain *b, struct chain 
       for (size_t y = 0; y < b->columns && p > 0; y++) {
         double q = b->high[z * b->columns + y], first = p * q;
         double second = fma(p, q, -first) + (p * b->low[z * b->columns + y] + rest * q);
-        add_exactly(&high[y], &low[y], first, second);
+        double sum = high[y] + first, part = sum - high[y];
+        low[y] +=
+            ((high[y] - (sum - part)) + (first - part)) + second; /* with the rounding error */
+        high[y] = sum;
       }
     }
     for (size_t y = 0; y < b->columns; y++) {
@@ -391,9 +375,15 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
                       size_t count) {
   size_t columns = (size_t)channel->symbol_count;
   if (!chain_open(chain, count, columns)) return 0;
-  for (size_t i = 0; i < count; i++)
-    fill_row(markov_kernel_row(channel, states[i]), columns, &chain->high[i * columns],
-             &chain->low[i * columns]);
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t *row = markov_kernel_row(channel, states[i]);
+    double *high = &chain->high[i * columns], *low = &chain->low[i * columns], sum = 0;
+    for (size_t y = 0; y < columns; y++) sum += (double)row[y];
+    for (size_t y = 0; y < columns; y++) { /* w/W; W is exact, and fma() rounds only once */
+      high[y] = (double)row[y] / sum;
+      low[y] = fma(-high[y], sum, (double)row[y]) / sum;
+    }
+  }
   return 1;
 }
 
@@ -410,13 +400,7 @@ static int all_steps(struct chain *chain, const struct markov_kernel *channel, c
     going = first_step(&power, channel, channel->symbols, (size_t)channel->symbol_count);
   for (; going && left; left /= 2) {
     if (left % 2) going = append_chain(chain, &power);
-    if (going && left > 1) {
-      struct chain square;
-      going = chain_open(&square, power.rows, power.columns);
-      if (going) multiply(&power, &power, &square);
-      chain_clear(&power);
-      power = square;
-    }
+    if (going && left > 1) going = append_chain(&power, &power);
   }
   chain_clear(&power);
   return going;

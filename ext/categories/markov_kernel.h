@@ -44,10 +44,13 @@ void markov_kernel_clear(struct markov_kernel *channel);
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
 /*
-** Checks that a kernel is small enough to be applied after a draw of a category, or to be applied
-** several times.
+** channel_check_small() checks that a kernel is small enough to be applied after a draw of a
+** category, or to be applied several times. channel_check_next() also checks that the kernel has a
+** row for each of the states.
 */
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
+int channel_check_next(const struct markov_kernel *channel, char *const *states, int count,
+                       struct error *error);
 
 /* Returns the weights of a state's row, or null if there is no such state. */
 const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state);

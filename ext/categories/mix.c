@@ -12,6 +12,7 @@
 #include "release/numbers.h"
 #include "release/pending.h"
 #include "release/publish.h"
+#include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -119,30 +120,35 @@ static int send_groups(const struct publication *publication, const struct mixin
   return send(publication, kernel_of(mixing), numbers);
 }
 
-static int mix_groups(struct publication *publication, const struct mixing *mixing) {
+/*
+** If the tier already has a publication by this kernel, reads the publication back. It is mixed
+** once.
+*/
+static int mix(struct publication *publication, const struct mixing *mixing) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *name = publication->definition.release.name;
   char *stored = 0;
   if (ledger_kernel_find(ledger, publication->definition.release.id, tier, &stored)) {
-    int read = mixes_again(publication, stored, kernel_of(mixing));
+    int is_same = stored && strcmp(stored, kernel_of(mixing)->json) == 0;
+    if (!is_same)
+      error_set(ledger_error(ledger),
+                stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
+                       : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                name, tier);
     sqlite3_free(stored);
-    return read;
+    return is_same && values_read(publication, tier);
   }
   if (error_is_set(ledger_error(ledger))) return 0;
+  unsigned statistic = publication->definition.aggregate->family->statistic;
+  if (statistic == STATISTIC_CATEGORY) return categories_mix(publication, kernel_of(mixing));
+  if (statistic == STATISTIC_REPORTS) return responses_mix(publication, kernel_of(mixing));
   if (!have_public_sums(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has neither a symbol nor counts or sums of public groups, "
                      "which a kernel could send on (dp_diffuse sends on what has noise)",
-                     publication->definition.release.name);
+                     name);
   return publish_sent(publication, mixing);
-}
-
-static int mix(struct publication *publication, const struct mixing *mixing) {
-  switch (publication->definition.aggregate->family->statistic) {
-  case STATISTIC_CATEGORY: return categories_mix(publication, kernel_of(mixing));
-  case STATISTIC_REPORTS: return responses_mix(publication, kernel_of(mixing));
-  default: return mix_groups(publication, mixing);
-  }
 }
 
 /*

@@ -11,7 +11,6 @@
 #include "categories/response_estimates.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
-#include "release/definition.h"
 #include "release/session.h"
 #include "release/values.h"
 
@@ -147,11 +146,7 @@ static int local_costs(const struct publication *publication, const struct chain
                        "apart for sure (give each y of one x to every x)");
   }
   double *orders = *costs + count;
-  for (int i = 0; i < count; i++) {
-    double order = symbols_order_at(publication, i);
-    /* A tier with exact Gaussian accounting has no order; 2 is a placeholder. */
-    orders[i] = order > 1 ? order : 2;
-  }
+  symbols_orders(publication, orders);
   if (!divergences_find(publication->session, chain, INFINITY, orders, count, *costs, error))
     return 0;
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
@@ -235,10 +230,6 @@ static int draw_survey(struct ledger *ledger, const struct survey *survey, const
          draw_reports(ledger, channel, survey->otherwise, survey->reports - rows, reports);
 }
 
-static double stored_curve_at(const void *parameters, double alpha) {
-  return renyi_curve_at(parameters, alpha);
-}
-
 /*
 ** Stores and publishes the reports and the estimates. At an outer tier, `kernel` is the kernel that
 ** made the reports from those of the next inner tier; otherwise it is null.
@@ -249,7 +240,7 @@ static int publish_reports(struct publication *publication, const struct survey 
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication->position.tiers[publication->position.at].name;
-  struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
+  struct cost cost = symbols_cost(publication);
   struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1, 0};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
@@ -302,11 +293,10 @@ static void responses_prepare(const struct publication *publication,
 static int responses_charge(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   struct error *error = ledger_error(ledger);
-  struct ledger_release *release = &publication->definition.release;
   const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
   struct survey survey = {0};
   struct chain chain = {0};
-  double *costs = 0, most = release->weight * tier->rate;
+  double *costs = 0, most = publication->definition.release.weight * tier->rate;
   if (ledger_adjacency(ledger) != LEDGER_REPLACE)
     return error_set(ledger_error(ledger),
                      "a kernel on rows needs a ledger with replaced rows as neighbours: start "
@@ -318,11 +308,7 @@ static int responses_charge(struct publication *publication) {
                         "the kernel costs a rate of %g, more than the %g of tier '%s' (take one "
                         "that keeps less, or ask at an inner tier)",
                         rate_of(publication, costs), most, tier->name);
-  release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of rows */
-  release->granularity = 0;
-  release->sensitivity = 1;
-  int charged = weighed && definition_store(publication) && symbols_pay(publication, costs);
+  int charged = weighed && symbols_charge(publication, costs);
   sqlite3_free(costs);
   chain_clear(&chain);
   survey_clear(&survey);
@@ -403,11 +389,7 @@ static int walk_pass(struct walk *walk, const struct markov_kernel *channel, str
   struct markov_kernel *last = &walk->channel;
   char *const *states = walk->stages ? last->symbols : walk->survey.channel.states;
   int count = walk->stages ? last->symbol_count : walk->survey.channel.state_count;
-  int going = channel_check_small(channel, error);
-  for (int i = 0; i < count && going; i++) {
-    if (!markov_kernel_row(channel, states[i]))
-      going = error_set(error, "the kernel has no row for x '%s'", states[i]);
-  }
+  int going = channel_check_next(channel, states, count, error);
   if (going && !chain_pass(&walk->chain, channel, states, count)) going = error_set_memory(error);
   double *before = walk->costs;
   walk->costs = 0;
@@ -502,10 +484,7 @@ static int take_stage(void *context, const struct ledger_stage *stage) {
   struct walk *walk = context;
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->session->ledger;
-  walk->tier = 0;
-  while (walk->tier < publication->position.count &&
-         strcmp(publication->position.tiers[walk->tier].name, stage->tier) != 0)
-    walk->tier++;
+  walk->tier = symbols_tier(publication, stage->tier);
   walk->same =
       walk->tier < publication->position.count && (walk->stages > 0) == (stage->kernel != 0);
   if (!walk->same) return 0;
@@ -562,23 +541,14 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
 }
 
 int responses_mix(struct publication *publication, const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->session->ledger;
+  struct error *error = ledger_error(publication->session->ledger);
   struct walk walk = {.publication = publication};
-  int mixed = 0;
-  char *kernel = 0;
-  if (ledger_kernel_find(ledger, publication->definition.release.id,
-                         publication->position.tiers[publication->position.at].name, &kernel)) {
-    mixed = mixes_again(publication, kernel, channel);
-    sqlite3_free(kernel);
-    return mixed;
-  }
   walk_stages(&walk);
-  if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
-    error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
+  if (!error_is_set(&walk.error) && !error_is_set(error) && !walk.same)
+    error_set(error, "release '%s' is not what its charges say (see dp_verify)",
               publication->definition.release.name);
-  if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)))
-    mixed = mix_from(&walk, channel);
-  if (error_is_set(&walk.error)) error_set(ledger_error(ledger), "%s", error_text(&walk.error));
+  int mixed = !error_is_set(&walk.error) && !error_is_set(error) && mix_from(&walk, channel);
+  if (error_is_set(&walk.error)) error_set(error, "%s", error_text(&walk.error));
   walk_end(&walk);
   return mixed;
 }

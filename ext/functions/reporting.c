@@ -136,7 +136,7 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   } else {
     fail_call(context, function_of(context)->name, error);
   }
-  facts_close(facts);
+  sqlite3_close(facts);
 }
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
   sqlite3 *facts = facts_for(host, tier);
   if (facts && !tier) tier = ledger_audience(host->session.ledger);
   char *page = facts ? page_write(facts, tier, error) : 0;
-  facts_close(facts);
+  sqlite3_close(facts);
   if (page) {
     sqlite3_result_text(context, page, -1, sqlite3_free);
   } else {

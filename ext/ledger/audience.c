@@ -39,6 +39,7 @@
 SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
+#define DAY(time) "substr(" time ", 1, 10)"
 #define ROUGH(x)  "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
 /*
@@ -236,6 +237,8 @@ char *audience_select(const struct ledger_table *table, const char *where) {
 #define ROUGH_JSON(x) "json(printf('%.3e', (" x ") * 1.001))"
 #define MEMBER(name)  "'" name "', json_extract(t.value, '$." name "')"
 
+/* json_each() returns a number as a double, and exact() writes this double with all its digits. */
+#define EXACT(x) "json(exact(" x "))"
 #define NUMBER(value, name) "'" name "', " EXACT("json_extract(" value ", '$." name "')")
 #define SPENT(name) \
   "'" name "', CASE WHEN any_ THEN " ROUGH_JSON("json_extract(t.value, '$." name "')") \

@@ -6,11 +6,19 @@
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"
-#include "ledger/display.h"
 #include "ledger/period.h"
 #include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* SQL that writes a number exactly (display.h). SQLite's own JSON functions write fewer digits. */
+#define EXACT(x) "json(exact(" x "))"
+
+/*
+** SQL that reduces a time to its date. The time of day would show how long a release took, which
+** depends on the rows of single units.
+*/
+#define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */
 /*

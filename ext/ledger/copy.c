@@ -5,7 +5,6 @@
 */
 #include "ledger/connection.h"
 #include "ledger/display.h"
-#include "ledger/interrupt.h"
 
 SQLITE_EXTENSION_INIT3
 

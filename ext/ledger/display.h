@@ -10,15 +10,6 @@
   " r.ways, r.periods, r.mechanism,"                                                               \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger))"
 
-/* SQL that writes a number in JSON. SQLite's own JSON functions write fewer digits. */
-#define EXACT(x) "json(exact(" x "))"
-
-/*
-** SQL that reduces a time to its date. The time of day would show how long a release took, which
-** depends on the rows of single units.
-*/
-#define DAY(time) "substr(" time ", 1, 10)"
-
 /*
 ** Registers SQL functions on a private connection: display(kind, lo, hi, clip, size, grid, centre,
 ** key, stddev, value, low, high), where stddev is NULL for the ends of bounds and for a symbol,

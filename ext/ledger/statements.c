@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdarg.h>
 
-#include "ledger/interrupt.h"
 #include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
@@ -68,7 +67,7 @@ static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statem
                 "published and charges, creates or discards nothing (use a connection that "
                 "can write)",
                 ledger->read_only);
-  /* After an error SQLite may have ended the transaction. A write would then be permanent at once. */
+  /* SQLite may have ended the transaction after an error. A write would be permanent at once. */
   if (writes && sqlite3_get_autocommit(ledger->db))
     ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
   if (error_is_set(ledger->error)) return 0;

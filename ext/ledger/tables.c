@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ledger/audience.h"
-#include "ledger/interrupt.h"
 #include "ledger/table_rows.h"
 
 SQLITE_EXTENSION_INIT3

@@ -24,7 +24,6 @@
 #include "ledger/tier_check.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ledger/accountant.h"
 #include "ledger/period.h"

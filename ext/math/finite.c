@@ -55,14 +55,6 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
 
 /* ---- two kernels ----------------------------------------------------------------------------- */
 
-/*
-** Returns e^epsilon, or e^709 if epsilon exceeds 709. e^709 does not overflow, and its product with
-** any normal double is at least 1.
-*/
-static double order_of(double epsilon) {
-  return exp(fmin(epsilon, 709));
-}
-
 double kernels_hockey_stick(const struct kernel *first, const struct kernel *second,
                             double epsilon) {
   double largest = 0, excess = expm1(fmin(epsilon, 709));
@@ -101,7 +93,7 @@ double kernels_worst_delta(const struct kernel *first, const struct kernel *seco
   size_t columns = first->columns, rows = first->rows;
   double *base = malloc(sizeof *base * (columns + 1));
   if (!base) return NAN;
-  double order = order_of(epsilon_out), largest = 0;
+  double order = exp(fmin(epsilon_out, 709)), largest = 0; /* e^709 times a normal double is >= 1 */
   double b = exp(-epsilon) / (1 + exp(-epsilon)), a = 1 / (1 + exp(-epsilon));
   for (size_t pair = 0; pair < rows * rows; pair++) {
     size_t i = pair / rows * columns, j = pair % rows * columns;

@@ -242,10 +242,9 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon) {
   return iterated_bound(sgd, epsilon, laplace_tight);
 }
 
-/* Returns sum_{k=0}^{m} q^k = (1 - q^(m+1))/(1 - q), computed from ln q. */
-static double geometric_sum(double log_q, double m) {
-  if (log_q == 0.0) return m + 1.0;
-  return log_q > -INFINITY ? expm1((m + 1.0) * log_q) / expm1(log_q) : 1.0;
+double geometric_sum(double log_q, double count) {
+  if (log_q == 0.0) return count;
+  return log_q > -INFINITY ? expm1(count * log_q) / expm1(log_q) : fmin(count, 1.0);
 }
 
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
@@ -253,7 +252,7 @@ double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
   if (isnan(lipschitz)) return lipschitz;
   double first = gaussian_hockey_stick(epsilon, first_distance(sgd));
   double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
-  return first * (geometric_sum(log_later, sgd->length - sgd->index) / sgd->length);
+  return first * (geometric_sum(log_later, sgd->length - sgd->index + 1.0) / sgd->length);
 }
 
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon) {

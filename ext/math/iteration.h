@@ -107,4 +107,7 @@ double gaussian_hockey_stick(double epsilon, double distance);
 */
 double gaussian_log_hockey_stick(double epsilon, double distance);
 
+/* Returns the sum of q^k over k = 0 .. count - 1, computed from ln q <= 0. count >= 0. */
+double geometric_sum(double log_q, double count);
+
 #endif

@@ -26,11 +26,6 @@ struct amplified amplify_dobrushin(double gamma, double epsilon, double delta) {
   return (struct amplified){epsilon, gamma * delta};
 }
 
-/* Part 2 of Theorem 1. gamma is the coefficient at mixing_epsilon(epsilon, delta). */
-struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta) {
-  return (struct amplified){epsilon, gamma * delta};
-}
-
 /*
 ** Returns ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4 of Theorem 1.
 */
@@ -196,11 +191,6 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 
 /* ---- randomized response --------------------------------------------------------------------- */
 
-/* Returns sinh(x)/x. */
-static double sinh_ratio(double x) {
-  return x > 1e-4 ? sinh(x) / x : 1.0 + x * x / 6.0;
-}
-
 /*
 ** With a = alpha, e = epsilon and the divergence r, the moment e^((a-1) r) is (exp(a e) + exp((1-a)
 ** e))/(1 + exp(e)) = 1 + 2 sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function
@@ -214,8 +204,8 @@ double response_rdp(double alpha, double epsilon) {
     return epsilon + rest / excess;
   }
   double half = 0.5 * excess * epsilon;
-  double w =
-      epsilon * sinh_ratio(half) * exp(half) * -expm1(-alpha * epsilon) / (1.0 + exp(-epsilon));
+  double ratio = half > 1e-4 ? sinh(half) / half : 1.0 + half * half / 6.0;
+  double w = epsilon * ratio * exp(half) * -expm1(-alpha * epsilon) / (1.0 + exp(-epsilon));
   return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
 }
 

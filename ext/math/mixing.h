@@ -24,12 +24,12 @@ struct amplified {
 
 /*
 ** Theorem 1: the privacy of an (epsilon, delta)-DP mechanism that is followed by a kernel. The name
-** of each function says which of the four conditions the kernel meets with this gamma. 0 <= gamma,
+** of each function says which of the four conditions the kernel meets with this gamma;
+** amplify_dobrushin() is for parts 1 and 2, with gamma at mixing_epsilon() for part 2. 0 <= gamma,
 ** delta <= 1 and 0 <= epsilon <= infinity. The functions do not check their arguments. The relative
 ** error is at most 1e-12 wherever the result is a normal double.
 */
 struct amplified amplify_dobrushin(double gamma, double epsilon, double delta);
-struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta);
 struct amplified amplify_doeblin(double gamma, double epsilon, double delta);
 struct amplified amplify_ultra(double gamma, double epsilon, double delta);
 

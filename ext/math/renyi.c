@@ -126,45 +126,18 @@ double zcdp_rate(double epsilon, double delta, double *order) {
 
 #define LAST_FINITE (RENYI_ORDERS - 2)
 
-/*
-** Returns the index of the largest stored order that is at most 1 + u. 1 + u must lie between the
-** least and the largest finite stored order.
-*/
-static int interval_of(double u) {
-  int low = 0, high = LAST_FINITE;
-  while (high - low > 1) {
-    int middle = (low + high) / 2;
-    if (renyi_order(middle) - 1.0 <= u) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-/*
-** Returns the value at u of the chord of u r(1 + u) between the stored orders `index` and `index` +
-** 1, divided by u.
-*/
-static double chord(const double *curve, int index, double u) {
-  double low = renyi_order(index) - 1.0, high = renyi_order(index + 1) - 1.0;
-  double share = (u - low) / (high - low);
-  return ((1.0 - share) * low * curve[index] + share * high * curve[index + 1]) / u;
-}
-
 double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
   double u = alpha - 1.0;
   if (alpha == INFINITY || u > renyi_order(LAST_FINITE) - 1.0) return curve[RENYI_ORDERS - 1];
   if (isnan(u)) return INFINITY;
   if (u < renyi_order(0) - 1.0) return curve[0]; /* r does not decrease with the order */
-  for (int i = 0; i <= LAST_FINITE; i++) {
-    /*
-    ** At a stored order the chord is not needed, and the value at the next order could be infinite.
-    */
-    if (renyi_order(i) == alpha) return curve[i];
-  }
-  return chord(curve, interval_of(u), u);
+  int next = 0;
+  while (renyi_order(next) < alpha) next++;
+  /* At a stored order the chord is not needed: the value at the next order could be infinite. */
+  if (renyi_order(next) == alpha) return curve[next];
+  double low = renyi_order(next - 1) - 1.0, high = renyi_order(next) - 1.0;
+  double share = (u - low) / (high - low); /* of the chord of u r(1 + u) */
+  return ((1.0 - share) * low * curve[next - 1] + share * high * curve[next]) / u;
 }
 
 /* Returns the epsilon to which the sum of a rate and a curve converts at order 1 + u. */

@@ -76,17 +76,6 @@ double estimate_total_stddev(const struct reading *reading) {
   return reading->shape->family->stddev(reading);
 }
 
-/*
-** Returns the half-width for a standard deviation if `width` is the half-width for the variance.
-** The ends of the interval of a standard deviation are the roots of the ends of the variance's
-** interval. The function assumes that the rows are spread evenly, so that the variance is half^2/3,
-** where `half` is half the range.
-*/
-static double root_half_width(double half, double width) {
-  double variance = half * half / 3;
-  return (sqrt(variance + width) - sqrt(fmax(variance - width, 0))) / 2;
-}
-
 double estimate_half_width(const struct reading *reading, double rows) {
   const struct family *family = reading->shape->family;
   if (reading->view.part > 0 &&
@@ -98,7 +87,13 @@ double estimate_half_width(const struct reading *reading, double rows) {
   if (family->is_ratio || family->shares || family->is_tree) stddev /= rows;
   double width = mixed_half_width(reading->view.noise, stddev, reading->confidence);
   if (family->is_tree) return 2 * half * (width + 0.5 / reading->shape->bins);
-  return reading->root ? published_up(root_half_width(half, width)) : width;
+  if (!reading->root) return width;
+  /*
+  ** The ends of the interval of a standard deviation are the roots of the ends of the variance's
+  ** interval. If the rows are spread evenly, the variance is half^2/3.
+  */
+  double variance = half * half / 3;
+  return published_up((sqrt(variance + width) - sqrt(fmax(variance - width, 0))) / 2);
 }
 
 int estimate_room(const struct reading *reading) {
@@ -118,14 +113,6 @@ double estimate_threshold(const struct reading *reading) {
 }
 
 /* ---- private keys ---------------------------------------------------------------------------- */
-
-/* Returns the noisy count that selects a private key, in lattice steps. */
-static double selecting_count(const struct layout *shape, const int64_t *values, int cell) {
-  double count = 0;
-  for (int j = 0; j < shape->counted; j++)
-    count += (double)values[(int64_t)cell * shape->width + j];
-  return count;
-}
 
 /*
 ** Returns the least true count for which a noisy count of at least `count` is not too rare among
@@ -186,7 +173,9 @@ static int select_keys(const struct reading *reading, const int64_t *values,
   double threshold = estimate_threshold(reading);
   int kept = 0;
   for (int i = 0; i < used; i++) {
-    double count = selecting_count(shape, values, estimates[i].cell);
+    const int64_t *counts = &values[(int64_t)estimates[i].cell * shape->width];
+    double count = 0; /* the noisy count that selects the key, in lattice steps */
+    for (int j = 0; j < shape->counted; j++) count += (double)counts[j];
     if (count < threshold) continue;
     estimates[kept] = estimates[i];
     if (!shape->selects) condition_on_selection(reading, &estimates[kept], count, threshold);
@@ -234,17 +223,6 @@ static void move_towards_centre(const struct reading *reading, struct estimate *
   }
 }
 
-/* Moves the values and the ends of their intervals into the range of the numbers. */
-static void keep_in_range(const struct reading *reading, struct estimate *estimates, int count) {
-  if (!reading->shape->family->range) return;
-  struct range range = reading->shape->family->range(reading->question, reading->root);
-  for (int i = 0; i < count; i++) {
-    estimates[i].value = clamp(estimates[i].value, range.least, range.most);
-    estimates[i].low = clamp(estimates[i].low, range.least, range.most);
-    estimates[i].high = clamp(estimates[i].high, range.least, range.most);
-  }
-}
-
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
@@ -253,6 +231,12 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
   if (reading->view.is_ou && !shape->family->is_linear)
     move_towards_centre(reading, estimates, used);
   if (shape->max_groups) used = select_keys(reading, values, estimates, used);
-  keep_in_range(reading, estimates, used);
+  if (!shape->family->range) return used;
+  struct range range = shape->family->range(reading->question, reading->root);
+  for (int i = 0; i < used; i++) {
+    estimates[i].value = clamp(estimates[i].value, range.least, range.most);
+    estimates[i].low = clamp(estimates[i].low, range.least, range.most);
+    estimates[i].high = clamp(estimates[i].high, range.least, range.most);
+  }
   return used;
 }

@@ -22,17 +22,6 @@ struct ranks {
   double end;   /* the place after the last grid value; inside the tree if some leaves are spare */
 };
 
-static struct ranks ranks_of(const struct reading *reading, double *totals, double rows,
-                             int count) {
-  const struct contribution *question = reading->question;
-  struct ranks ranks = {reading, totals, rows, count, 0, count};
-  if (question->grid > 0) {
-    ranks.share = layout_grid_share(question);
-    ranks.end = layout_grid_values(question->low, question->high, question->grid) / ranks.share;
-  }
-  return ranks;
-}
-
 /*
 ** Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
 ** middle of the last row, so that q = 0 and q = 1 stand for the least and the largest x.
@@ -160,7 +149,12 @@ static int cell_quantiles(struct reading *reading, const int64_t *values, int ce
     return -1;
   double rows = 0;
   for (int i = 0; i < shape->bins; i++) rows += tree->leaves[i];
-  struct ranks ranks = ranks_of(reading, tree->totals, fmax(rows, 0), shape->bins);
+  struct ranks ranks = {reading, tree->totals, fmax(rows, 0), shape->bins, 0, shape->bins};
+  const struct contribution *question = reading->question;
+  if (question->grid > 0) {
+    ranks.share = layout_grid_share(question);
+    ranks.end = layout_grid_values(question->low, question->high, question->grid) / ranks.share;
+  }
   int used = quantiles_of(&ranks, estimates);
   for (int i = 0; i < used; i++) estimates[i].cell = cell;
   return used;

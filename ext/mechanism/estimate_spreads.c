@@ -128,15 +128,6 @@ static void variances_near(variance_of_sums *variance, const double y[3], double
 }
 
 /*
-** Returns the radius that noise of two dimensions exceeds as rarely as the confidence allows, for
-** coordinates with noise of standard deviation 1.
-*/
-static double radius_of(const struct reading *reading) {
-  double normal = sqrt(-2 * log1p(-reading->confidence));
-  return mixed_half_width(reading->view.noise, 1, erf(normal * M_SQRT1_2));
-}
-
-/*
 ** Returns the spread of a cell: the variance or the standard deviation of x. `y` holds the sums of
 ** the cell, `value` is the estimated variance of u, and `slope` is the length of the variance's
 ** gradient with respect to the sums. Where the noise is small beside the number of rows, the
@@ -151,7 +142,11 @@ static struct estimate spread(const struct reading *reading, int cell, variance_
   double low = clamp(value - z * stddev, 0, 1), high = clamp(value + z * stddev, 0, 1);
   double first = sqrt(high) - sqrt(low);
   variance(y, &rows);
-  double radius = z * noise <= LINEAR_PART * rows ? z : radius_of(reading);
+  double radius = z;
+  if (!(z * noise <= LINEAR_PART * rows)) { /* noise of two dimensions, as rare as z in one */
+    double normal = sqrt(-2 * log1p(-reading->confidence));
+    radius = mixed_half_width(reading->view.noise, 1, erf(normal * M_SQRT1_2));
+  }
   variances_near(variance, y, radius * noise, &low, &high);
   low = fmin(low, value);
   high = fmax(high, value);

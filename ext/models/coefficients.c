@@ -1,6 +1,7 @@
-/* coefficients.c: see coefficients.h. Tests: tests/models/test_sgd.py */
-#include "models/coefficients.h"
-
+/*
+** coefficients.c: the family of models, whose estimates are the coefficients.
+** Tests: tests/models/test_sgd.py
+*/
 #include <math.h>
 #include <stdlib.h>
 

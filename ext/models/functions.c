@@ -26,8 +26,8 @@ static int take_coefficient(void *context, const struct ledger_value *value) {
   return 1;
 }
 
-static int read_coefficients(struct ledger *ledger, const char *name, const char *tier,
-                             struct descent *descent, struct coefficients *coefficients) {
+static void read_coefficients(struct ledger *ledger, const char *name, const char *tier,
+                              struct descent *descent, struct coefficients *coefficients) {
   struct ledger_release release;
   struct ledger_tier *tiers;
   int count;
@@ -41,7 +41,6 @@ static int read_coefficients(struct ledger *ledger, const char *name, const char
                 "release '%s' is not published at tier '%s' (dp_diffuse() may do it)", name, tier);
   }
   ledger_release_clear(&release);
-  return !error_is_set(ledger_error(ledger));
 }
 
 /*

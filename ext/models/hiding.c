@@ -45,40 +45,30 @@ static struct noise noise_of(const struct hiding *hiding, const struct hop *hop)
                         descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
 }
 
-static double log_laplace(double epsilon, double distance, double scale) {
-  double half = (distance / scale * (1 + 0x1p-50) - epsilon) / 2, y = 0.5 / scale;
-  if (!(half > 0)) return -INFINITY;
-  double less = 2 * pow(sinh(y / 2), 2) / cosh(y); /* 1 - 1/cosh(y) */
-  double value = -expm1(-half) + exp(-half) * less;
-  return half > 0.5 ? log1p(-exp(-half) / cosh(y)) : log(value);
-}
-
 /*
-** Returns the logarithm of exp(-(epsilon - r)^2/(4r)), where r = rate. exp(-(epsilon - r)^2/(4r))
-** is an upper bound on the delta of any mechanism of zCDP rate r.
+** Returns ln E, where E is the hockey-stick divergence of order e^epsilon between the noise and the
+** noise moved by `distance` (hiding.h).
 */
-static double log_chernoff(double epsilon, double rate) {
-  return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
-}
-
-static double log_gaussian(const struct noise *noise, double epsilon, double distance) {
+static double log_stick(const struct noise *noise, double epsilon, double distance) {
+  if (distance == 0 || epsilon == INFINITY) return -INFINITY;
+  if (noise->laplace) {
+    double scale = sqrt(noise->clock / 2), y = 0.5 / scale;
+    double half = (distance / scale * (1 + 0x1p-50) - epsilon) / 2;
+    if (!(half > 0)) return -INFINITY;
+    double less = 2 * pow(sinh(y / 2), 2) / cosh(y); /* 1 - 1/cosh(y) */
+    double value = -expm1(-half) + exp(-half) * less;
+    return half > 0.5 ? log1p(-exp(-half) / cosh(y)) : log(value);
+  }
   double shrunk =
       noise->clock * (1 - 1 / (12 * noise->least)); /* V - 1/12 replaces each variance V */
   double log_stick = gaussian_log_hockey_stick(epsilon, distance / sqrt(shrunk));
   double slack = noise->slack * (1 + exp(fmin(epsilon, 700)));
   double raised =
       log_stick > -600 ? log_stick + log1p(slack * exp(-log_stick)) : log(exp(log_stick) + slack);
-  return fmin(fmin(raised, 0), log_chernoff(epsilon, distance * distance / (2 * noise->clock)));
-}
-
-/*
-** Returns ln E, where E is the hockey-stick divergence of order e^epsilon between the noise and the
-** noise moved by `distance`.
-*/
-static double log_stick(const struct noise *noise, double epsilon, double distance) {
-  if (distance == 0 || epsilon == INFINITY) return -INFINITY;
-  if (noise->laplace) return log_laplace(epsilon, distance, sqrt(noise->clock / 2));
-  return log_gaussian(noise, epsilon, distance);
+  /* exp(-(epsilon - r)^2/(4r)) bounds the delta of any mechanism of zCDP rate r */
+  double rate = distance * distance / (2 * noise->clock), gap = epsilon - rate;
+  double chernoff = gap > 0 ? -gap * (gap / (4 * rate)) : 0;
+  return fmin(fmin(raised, 0), chernoff);
 }
 
 /*
@@ -267,12 +257,6 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-/* Returns the sum of e^(factor k) over k = 0 .. count - 1, for factor <= 0. */
-static double powers(double factor, double count) {
-  if (factor == 0 || count == 1) return count;
-  return factor > -INFINITY ? expm1(count * factor) / expm1(factor) : 1;
-}
-
 double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
@@ -281,7 +265,7 @@ double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
     double before = walk.log_delta;
     walk_on(&walk, INFINITY);
     double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
-    sum += exp(first) * powers(walk.log_factor, walk.block);
+    sum += exp(first) * geometric_sum(walk.log_factor, walk.block);
   }
   return fmin(sum / hiding->descent->rows, 1) * (1 + MARGIN);
 }
@@ -364,16 +348,6 @@ void hiding_profile(const struct hiding *hiding, struct profile *profile) {
   }
 }
 
-/* Returns e^factor times the integral of e^(a x) over x from `from` to `to`, for a > 0. */
-static double exponential_integral(double factor, double a, double from, double to) {
-  return exp(factor + a * to) * -expm1(-a * (to - from)) / a;
-}
-
-/* Returns the logarithm of the mean of e^a and e^b, a >= b. */
-static double log_mean(double a, double b) {
-  return a > -INFINITY ? a + log1p(exp(b - a)) - M_LN2 : a;
-}
-
 /*
 ** Returns an upper bound on the integral between two nodes. The integrand is the sum of two terms,
 ** g^(alpha-2) delta and g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2,
@@ -384,9 +358,10 @@ static double log_mean(double a, double b) {
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];
   double left = profile->log_delta[i], right = profile->log_delta[i + 1];
-  double mean = alpha >= 2 ? log_mean(left, right) : left;
   if (left == -INFINITY) return 0;
-  return exponential_integral(mean, alpha - 1, from, to) +
+  double log_mean = alpha >= 2 ? left + log1p(exp(right - left)) - M_LN2 : left;
+  /* the integrals of e^((alpha - 1) x) and of e^(-alpha x) between the nodes */
+  return exp(log_mean + (alpha - 1) * to) * -expm1(-(alpha - 1) * (to - from)) / (alpha - 1) +
          exp(left - alpha * from) * -expm1(-alpha * (to - from)) / alpha;
 }
 

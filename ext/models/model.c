@@ -18,7 +18,6 @@
 #include "math/gaussian.h"
 #include "math/laplace.h"
 #include "math/renyi.h"
-#include "models/coefficients.h"
 #include "models/hiding.h"
 #include "release/parameters.h"
 #include "release/path.h"
@@ -279,29 +278,22 @@ static int model_finish(struct request *request, int by_unit, struct error *erro
 /* ---- values that depend on the tier ---------------------------------------------------------- */
 
 /*
-** Checks that the parser reads the text of x back as x. The number that the parser reads may differ
-** in the last binary place (vector_text.c).
-*/
-static int is_stable(double x) {
-  double read = NAN;
-  sqlite3_str *text = sqlite3_str_new(0);
-  json_append_number(text, x);
-  char *written = sqlite3_str_finish(text);
-  int stable = written && vector_text_list(written, &read, 1) && read == x;
-  sqlite3_free(written);
-  return stable;
-}
-
-/*
-** Rounds x down to three digits, and further down until is_stable() accepts the number. A replay
+** Rounds x down to three digits, and further down until the parser reads the text of the number
+** back as the number, from which it may differ in the last binary place (vector_text.c). A replay
 ** then reads the same number from the text of the model.
 */
 static double three_digits(double x) {
-  double exponent = floor(log10(x)) - 2, rounded;
+  double exponent = floor(log10(x)) - 2, rounded, read;
   char text[40];
   for (int digits = (int)(x / pow(10, exponent)); digits > 0; digits--) {
     snprintf(text, sizeof text, "%de%d", digits, (int)exponent);
-    if (vector_text_list(text, &rounded, 1) && rounded > 0 && is_stable(rounded)) return rounded;
+    if (!vector_text_list(text, &rounded, 1) || !(rounded > 0)) continue;
+    sqlite3_str *json = sqlite3_str_new(0);
+    json_append_number(json, rounded);
+    char *written = sqlite3_str_finish(json);
+    int is_stable = written && vector_text_list(written, &read, 1) && read == rounded;
+    sqlite3_free(written);
+    if (is_stable) return rounded;
   }
   return x;
 }

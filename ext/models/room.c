@@ -10,7 +10,6 @@
 #include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "functions/options.h"
-#include "models/coefficients.h"
 #include "models/functions.h"
 #include "models/model.h"
 #include "query/row_reader.h"
@@ -99,41 +98,25 @@ static const struct own_rows rows = {open_descent, add_private, turn_to_public, 
 
 /* ---- the kind -------------------------------------------------------------------------------- */
 
-#define NUMBER_OF(name, low, high, low_open, high_open, member)                                    \
+/* The arguments after is_argument are the domain (struct domain). */
+#define OPTION(type, member, is_argument, ...)                                                     \
   {                                                                                                \
-    {name, low, high, low_open, high_open}, NUMBER, OWN(struct model_options, descent.member),     \
-        OPTIONS_OF_PUBLISHING, P_OWN, 0, 0                                                         \
-  }
-#define WORD_OF(name, is_argument)                                                                 \
-  {                                                                                                \
-    {#name, 0, 0, 0, 0}, WORD, OWN(struct model_options, name), OPTIONS_OF_PUBLISHING, P_OWN,      \
+    {__VA_ARGS__}, type, OWN(struct model_options, member), OPTIONS_OF_PUBLISHING, P_OWN,          \
         is_argument, 0                                                                             \
   }
 
 static const struct option options[] = {
-    WORD_OF(loss, 1),
-    WORD_OF(stop, 0),
-    WORD_OF(schedule, 0),
-    NUMBER_OF("decay", 0, SGD_MAX_DECAY, 1, 0, decay),
-    {{"n", 1, SGD_MAX_ROWS, 0, 0},
-     WHOLE_NUMBER,
-     OWN(struct model_options, descent.rows),
-     OPTIONS_OF_PUBLISHING,
-     P_OWN,
-     0,
-     0},
-    NUMBER_OF("radius", 0, INFINITY, 1, 1, radius),
-    NUMBER_OF("l2", 0, INFINITY, 0, 1, l2),
-    NUMBER_OF("eta", 0, INFINITY, 1, 1, eta),
-    NUMBER_OF("bound", 0, INFINITY, 1, 1, bound),
-    NUMBER_OF("threshold", 0, INFINITY, 1, 1, threshold),
-    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
-     WHOLE_NUMBER,
-     OWN(struct model_options, descent.public_rows),
-     OPTIONS_OF_PUBLISHING,
-     P_OWN,
-     0,
-     0},
+    OPTION(WORD, loss, 1, "loss", 0, 0, 0, 0),
+    OPTION(WORD, stop, 0, "stop", 0, 0, 0, 0),
+    OPTION(WORD, schedule, 0, "schedule", 0, 0, 0, 0),
+    OPTION(NUMBER, descent.decay, 0, "decay", 0, SGD_MAX_DECAY, 1, 0),
+    OPTION(WHOLE_NUMBER, descent.rows, 0, "n", 1, SGD_MAX_ROWS, 0, 0),
+    OPTION(NUMBER, descent.radius, 0, "radius", 0, INFINITY, 1, 1),
+    OPTION(NUMBER, descent.l2, 0, "l2", 0, INFINITY, 0, 1),
+    OPTION(NUMBER, descent.eta, 0, "eta", 0, INFINITY, 1, 1),
+    OPTION(NUMBER, descent.bound, 0, "bound", 0, INFINITY, 1, 1),
+    OPTION(NUMBER, descent.threshold, 0, "threshold", 0, INFINITY, 1, 1),
+    OPTION(WHOLE_NUMBER, descent.public_rows, 0, "public_rows", 0, SGD_MAX_PUBLIC, 0, 0),
 };
 
 /*

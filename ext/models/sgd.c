@@ -54,15 +54,6 @@ static void course_shape(const struct course *course, double eta, struct layout 
   if (course->descent->decay > 0) layout_narrow(shape, eta * course->descent->lipschitz);
 }
 
-/*
-** Returns the learning rate of step i. The function uses only division and square roots, which give
-** the same result on every machine.
-*/
-static double eta_of(const struct descent *descent, double i) {
-  double age = 1 + descent->decay * (i - 1);
-  return descent->eta / (descent->power < 1 ? sqrt(age) : age);
-}
-
 /* Returns a/b, rounded up, but at most `most`. */
 static uint64_t divide_up(uint128 a, uint128 b, uint64_t most) {
   uint128 quotient = a / b + (a % b > 0);
@@ -89,7 +80,11 @@ static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
 static void hop_of(const struct course *course, double i, struct hop *hop) {
   const struct descent *descent = course->descent;
   struct layout shape;
-  hop->eta = descent->decay > 0 ? eta_of(descent, i) : descent->eta;
+  hop->eta = descent->eta;
+  if (descent->decay > 0) { /* divisions and square roots are the same on every machine */
+    double age = 1 + descent->decay * (i - 1);
+    hop->eta /= descent->power < 1 ? sqrt(age) : age;
+  }
   hop->contraction = contraction_at(descent, hop->eta);
   course_shape(course, hop->eta, &shape);
   hop->sensitivity = design_sensitivity(&shape, course->shift, descent_noise_law(descent));
@@ -113,16 +108,7 @@ void course_hop(const struct course *course, double i, struct hop *hop) {
 
 /* Returns the sum of contraction^(2j) over j = 0 .. count - 1. */
 static double squared_contractions(const struct descent *descent, double count) {
-  double log_square = 2 * log(descent_contraction(descent));
-  if (log_square == -INFINITY) return 1;
-  return log_square < 0 ? expm1(count * log_square) / expm1(log_square) : count;
-}
-
-/* Returns 1 + L + ... + L^(count - 1). */
-static double contractions(const struct descent *descent, double count) {
-  double logarithm = log(descent_contraction(descent));
-  if (logarithm == -INFINITY) return fmin(count, 1);
-  return logarithm < 0 ? expm1(count * logarithm) / expm1(logarithm) : count;
+  return geometric_sum(2 * log(descent_contraction(descent)), count);
 }
 
 /*
@@ -138,10 +124,10 @@ static double contractions(const struct descent *descent, double count) {
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
   uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
-  double error = 2.5 * sqrt(descent->dim);
+  double error = 2.5 * sqrt(descent->dim), contraction = descent_contraction(descent);
   if (after == 0) return step;
-  double left = pow(descent_contraction(descent), after) * (double)step;
-  return (uint64_t)ceil((left + error * contractions(descent, after)) * UP);
+  double left = pow(contraction, after) * (double)step;
+  return (uint64_t)ceil((left + error * geometric_sum(log(contraction), after)) * UP);
 }
 
 static uint64_t clock_after(const struct descent *descent, double after) {
@@ -191,25 +177,16 @@ static int equal_diffusible(const struct descent *descent, const struct layout *
   return 1;
 }
 
-/*
-** Returns the rate for design_make(): the rate of the noise of one step, but at most
-** DESIGN_MAX_RATE, so that the sensitivity stays below 2^32.
-*/
-static double rate_of_step(const struct descent *descent, double rate) {
-  double after = descent->public_rows;
-  double sum = squared_contractions(descent, after + 1);
-  double gain = sum / pow(descent_contraction(descent), 2 * after);
-  return fmin(rate * gain, DESIGN_MAX_RATE);
-}
-
 static void equal_design(const struct descent *descent, const struct layout *shape, double rate,
                          struct design *design, uint64_t *variance) {
-  design_make(design, shape, rate_of_step(descent, rate), &gaussian_noise);
+  double after = descent->public_rows, sum = squared_contractions(descent, after + 1);
+  double gain = sum / pow(descent_contraction(descent), 2 * after);
+  /* The rate of the noise of one step. The bound keeps the sensitivity below 2^32. */
+  design_make(design, shape, fmin(rate * gain, DESIGN_MAX_RATE), &gaussian_noise);
   design->sensitivity = descent_sensitivity(descent, shape, design->shift);
   *variance = design_variance(design->sensitivity, rate);
-  if (descent->public_rows == 0 || *variance == 0) return;
-  double share = squared_contractions(descent, descent->public_rows + 1) * DOWN;
-  double each = ceil((double)*variance / share * UP) + 1;
+  if (after == 0 || *variance == 0) return;
+  double each = ceil((double)*variance / (sum * DOWN) * UP) + 1;
   *variance = (uint64_t)fmax(each, (double)LATTICE_MIN_VARIANCE);
 }
 
@@ -403,24 +380,18 @@ int descent_diffusible(const struct descent *descent, const struct layout *shape
   return falling_diffusible(&course, (double)added, limit);
 }
 
-/* With falling learning rates, the first step has the largest clock. */
-static int first_step_has_noise(const struct descent *descent, const struct layout *shape,
-                                int shift) {
-  struct course course;
-  struct hop first;
-  course_make(&course, descent, shape, shift);
-  course_hop(&course, 1, &first);
-  return first.clock < LATTICE_VARIANCE_END;
-}
-
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance) {
   struct descent copy = *descent;
   if (isnan(copy.variance)) copy.variance = 0;
   if (descent->decay > 0) {
+    struct course course;
+    struct hop first; /* the step with the largest clock */
     falling_design(&copy, shape, rate, design, variance);
     copy.variance = (double)*variance;
-    if (!first_step_has_noise(&copy, shape, design->shift)) *variance = 0;
+    course_make(&course, &copy, shape, design->shift);
+    course_hop(&course, 1, &first);
+    if (first.clock >= LATTICE_VARIANCE_END) *variance = 0;
   } else if (descent->laplace > 0) {
     design_make(design, shape, rate, &laplace_noise);
     *variance = laplace_noise.clock(design->sensitivity, rate);
@@ -571,17 +542,6 @@ static const int64_t *next_noise(struct training *training) {
   return noise;
 }
 
-/* Adds noise to M of the last step and computes the coefficients for the next step. */
-static void leave_step(struct training *training) {
-  const struct design *design = training->design;
-  const int64_t *noise = next_noise(training);
-  if (!noise) return;
-  for (int j = 0; j < training->dim; j++)
-    training->point[j] = lattice_round(training->totals[j], design->shift) + noise[j];
-  ball_project(training->descent->radius, training->point, training->dim, design->granularity,
-               training->w);
-}
-
 /*
 ** Sets training->gradient to eta times the gradient, in fine steps. clip_vector() makes sure that
 ** the norm is at most eta * lipschitz.
@@ -601,7 +561,14 @@ static void take_gradient(struct training *training, double y, double *features)
 
 void training_add(struct training *training, double y, double *features) {
   if (training->failed || training->taken >= training->wanted) return;
-  if (training->taken > 0) leave_step(training);
+  const struct design *design = training->design;
+  const int64_t *noise = training->taken > 0 ? next_noise(training) : 0;
+  if (noise) { /* add it to M of the last step, and project: the coefficients for this step */
+    for (int j = 0; j < training->dim; j++)
+      training->point[j] = lattice_round(training->totals[j], design->shift) + noise[j];
+    ball_project(training->descent->radius, training->point, training->dim, design->granularity,
+                 training->w);
+  }
   training->taken++;
   course_hop(&training->course, training->taken, &training->hop);
   course_shape(&training->course, training->hop.eta, &training->shape);

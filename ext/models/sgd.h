@@ -79,6 +79,9 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
 extern const struct mechanism sgd_gaussian, sgd_laplace;
 extern const struct mechanism *const model_mechanisms[];
 
+/* The family of models, whose estimates are the coefficients (coefficients.c). */
+extern const struct family family_sgd;
+
 /* Returns the mechanism that releases the model of a descent. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 

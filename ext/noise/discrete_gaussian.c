@@ -24,15 +24,6 @@ struct sampler {
   struct gaussian_table table;
 };
 
-static struct sampler sampler_of(uint64_t variance) {
-  struct sampler sampler = {.has_table = variance >= GAUSSIAN_TABLE_LEAST_VARIANCE};
-  if (sampler.has_table)
-    sampler.table = gaussian_table_of(variance);
-  else
-    sampler.cks = cks_sampler_of(variance);
-  return sampler;
-}
-
 static inline int64_t draw(struct csprng *random, const void *law) {
   const struct sampler *sampler = law;
   return sampler->has_table ? gaussian_table_draw(&sampler->table, random)
@@ -46,7 +37,11 @@ int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
     entropy_wipe(noise, count * sizeof *noise);
     return 0;
   }
-  struct sampler sampler = sampler_of(variance);
+  struct sampler sampler = {.has_table = variance >= GAUSSIAN_TABLE_LEAST_VARIANCE};
+  if (sampler.has_table)
+    sampler.table = gaussian_table_of(variance);
+  else
+    sampler.cks = cks_sampler_of(variance);
   for (size_t i = 0; i < count; i++)
     noise[i] =
         count < HIDDEN_DRAWS ? hidden_draw(&random, draw, &sampler) : draw(&random, &sampler);

@@ -10,11 +10,6 @@ struct step {
   uint64_t from, to;
 };
 
-static int64_t laplace_of(struct csprng *random, uint64_t scale) {
-  struct proposal y = laplace(random, scale);
-  return y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
-}
-
 /* Returns a random k >= 0 with P(k) proportional to exp(-k/t). */
 static uint64_t geometric(struct csprng *random, uint64_t t) {
   uint64_t remainder = laplace_remainder(random, t);
@@ -54,7 +49,8 @@ static int stays(struct csprng *random, const struct step *step) {
 
 static int64_t step_of(struct csprng *random, const void *law) {
   const struct step *step = law;
-  int64_t noise = laplace_of(random, step->to);
+  struct proposal y = laplace(random, step->to);
+  int64_t noise = y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
   return step->from && stays(random, step) ? 0 : noise;
 }
 

@@ -82,12 +82,6 @@ static int accepts(struct csprng *random, const struct number *first, const stru
   return 1;
 }
 
-/* Returns 1 with probability exp(-2f/t) = exp(-(2r/s)/t), otherwise 0. */
-static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
-  struct chance fraction = {2 * r, 0, 1, law->sum};
-  return bernoulli(random, &fraction, 1, law->scale);
-}
-
 /*
 ** Returns one draw of y for the centre f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a
 ** random sign. Let N = | |y| t s -+ r t - ab |, with - for y >= 0 and + for y < 0. The exponent is
@@ -96,11 +90,12 @@ static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
 ** No value exceeds 2^126 unless v reaches 2^31, which has a probability below 2^-(10^9).
 */
 static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
+  const struct chance fraction = {2 * r, 0, 1, law->sum}; /* 2f */
   for (;;) {
     uint64_t u = laplace_remainder(random, law->scale), v = laplace_quotient(random);
     int away = (int)csprng_take(random, 1);
     if (away && u == 0 && v == 0) continue;
-    if (away && !crosses(random, law, r)) continue;
+    if (away && !bernoulli(random, &fraction, 1, law->scale)) continue; /* exp(-2f/t) */
     int128 shift = (int128)r * law->scale;
     int128 rest = (int128)u * (int128)((uint128)law->scale * law->sum) + (away ? shift : -shift);
     int128 excess = (int128)law->excess;

@@ -26,7 +26,7 @@ static const struct condition {
   struct amplified (*amplify)(double gamma, double epsilon, double delta);
 } conditions[] = {
     {"dobrushin", amplify_dobrushin},
-    {"dobrushin-epsilon", amplify_dobrushin_epsilon},
+    {"dobrushin-epsilon", amplify_dobrushin},
     {"doeblin", amplify_doeblin},
     {"ultra", amplify_ultra},
 };

@@ -25,6 +25,11 @@ int facts_row(sqlite3_stmt *statement, struct error *error) {
   return rc == SQLITE_ROW;
 }
 
+const char *facts_text(sqlite3_stmt *statement, int column) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  return text ? text : "";
+}
+
 /* Runs a text of SQL that the caller allocated, and frees it. */
 static int run(sqlite3 *facts, char *sql, struct error *error) {
   int rc = sql ? sqlite3_exec(facts, sql, 0, 0, 0) : SQLITE_NOMEM;
@@ -112,28 +117,25 @@ static int copy_certificate(sqlite3 *facts, const char *certificate, struct erro
   return !error_is_set(error);
 }
 
-/*
-** Finds the figures that a release with the same name has replaced: those of discarded releases.
-** The certificate has the discarded releases that the audience has seen.
-*/
-static int find_corrected(sqlite3 *facts, struct error *error) {
-  static const char sql[] =
+static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
+                struct error *error) {
+  static const char tables[] =
+      "CREATE TABLE certificate(document TEXT NOT NULL);"
+      "CREATE TABLE spending(tier TEXT NOT NULL, period TEXT, day TEXT NOT NULL, share REAL)";
+  /*
+  ** The figures that a release with the same name has replaced: those of discarded releases. The
+  ** certificate has the discarded releases that the audience has seen.
+  */
+  static const char corrected[] =
       "CREATE TABLE corrected AS SELECT json_extract(r.value, '$.name') AS release,"
       " substr(max(json_extract(p.value, '$.published_at')), 1, 10) AS day"
       " FROM certificate, json_each(document, '$.releases') r,"
       " json_each(r.value, '$.publications') p"
       " WHERE json_extract(r.value, '$.state') = 'discarded'"
       " OR json_extract(r.value, '$.discarded') GROUP BY 1";
-  return run(facts, sqlite3_mprintf("%s", sql), error);
-}
-
-static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
-                struct error *error) {
-  static const char tables[] =
-      "CREATE TABLE certificate(document TEXT NOT NULL);"
-      "CREATE TABLE spending(tier TEXT NOT NULL, period TEXT, day TEXT NOT NULL, share REAL)";
   int going = run(facts, sqlite3_mprintf("%s", tables), error) &&
-              copy_certificate(facts, certificate, error) && find_corrected(facts, error);
+              copy_certificate(facts, certificate, error) &&
+              run(facts, sqlite3_mprintf("%s", corrected), error);
   for (int i = 0; i < ledger_table_count && going; i++)
     going = copy_table(facts, ledger, &ledger_tables[i], error);
   return going && copy_spending(facts, ledger, error);
@@ -150,8 +152,4 @@ sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error
   }
   sqlite3_close(facts);
   return 0;
-}
-
-void facts_close(sqlite3 *facts) {
-  sqlite3_close(facts);
 }

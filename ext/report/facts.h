@@ -25,10 +25,9 @@ struct ledger;
 **                                      the day of the last publication
 **
 ** Call facts_open() inside a transaction of the ledger. The caller closes the database with
-** facts_close(). Returns null with an error on failure.
+** sqlite3_close(). Returns null with an error on failure.
 */
 sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error *error);
-void facts_close(sqlite3 *facts);
 
 /*
 ** Prepares a statement on the facts. Returns null with an error on failure. If there is an error
@@ -41,5 +40,8 @@ sqlite3_stmt *facts_prepare(sqlite3 *facts, const char *sql, struct error *error
 ** error), and if there is an error already. Accepts null and returns 0 for it.
 */
 int facts_row(sqlite3_stmt *statement, struct error *error);
+
+/* Returns the text in a column, or "" for NULL. It is valid until the next step. */
+const char *facts_text(sqlite3_stmt *statement, int column);
 
 #endif

@@ -9,36 +9,25 @@
 #include "base/json.h"
 #include "ledger/hash.h"
 #include "report/facts.h"
-#include "report/html.h"
 #include "report_html.h"
 
 SQLITE_EXTENSION_INIT3
 
 #define MOST_COLUMNS 4 /* the number of tiers for which a table has room on a wide screen */
 
-static int says(struct page *page, const char *sql) {
-  char *answer = page_ask(page, sql);
-  int yes = answer && strcmp(answer, "1") == 0;
-  sqlite3_free(answer);
-  return yes;
-}
-
 /* ---- the parts ------------------------------------------------------------------------------- */
 
 static void title(struct page *page) {
-  sqlite3_str_appendall(page->html, "Privacy report: ");
-  html_text(page->html, page->tier ? page->tier : "all tiers, for the owner");
+  html_put(page->html, "Privacy report: ", page->tier ? page->tier : "all tiers, for the owner",
+           "");
 }
 
 static void heading(struct page *page) {
-  sqlite3_str_appendall(page->html, "<h1>");
-  html_text(page->html, page->tier ? page->tier : "All tiers");
-  sqlite3_str_appendall(page->html, "</h1>\n");
+  html_put(page->html, "<h1>", page->tier ? page->tier : "All tiers", "</h1>\n");
   if (page->tier) {
-    sqlite3_str_appendall(page->html, "<p>This page shows what the members of tier <bdi>");
-    html_text(page->html, page->tier);
-    sqlite3_str_appendall(page->html, "</bdi> may see: what was published for them and for the "
-                                      "tiers outside it. It shows nothing of inner tiers.</p>\n");
+    html_put(page->html, "<p>This page shows what the members of tier <bdi>", page->tier,
+             "</bdi> may see: what was published for them and for the "
+             "tiers outside it. It shows nothing of inner tiers.</p>\n");
   } else {
     sqlite3_str_appendall(
         page->html,
@@ -48,38 +37,38 @@ static void heading(struct page *page) {
 }
 
 static void protection(struct page *page) {
-  char *unit = page_unit(page);
-  int rows =
-      says(page, "SELECT json_extract(document, '$.ledger.protects') = 'row' FROM certificate");
-  int replaced = says(
-      page, "SELECT json_extract(document, '$.ledger.adjacency') = 'replace' FROM certificate");
+  sqlite3_stmt *row =
+      facts_prepare(page->facts,
+                    "SELECT json_extract(document, '$.ledger.protects') = 'row',"
+                    " json_extract(document, '$.ledger.adjacency') = 'replace',"
+                    " iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
+                    " ifnull(json_extract(document, '$.ledger.unit'), 'unit')) FROM certificate",
+                    page->error);
+  if (facts_row(row, page->error) && !sqlite3_column_text(row, 2)) error_set_memory(page->error);
+  int rows = sqlite3_column_int(row, 0), replaced = sqlite3_column_int(row, 1);
+  const char *unit = facts_text(row, 2);
   sqlite3_str *html = page->html;
-  sqlite3_str_appendall(html, "<p>Each <bdi>");
-  html_text(html, unit);
-  sqlite3_str_appendall(html, "</bdi> is protected. Every figure on this page has random noise, "
-                              "which limits how well anybody can tell ");
+  html_put(html, "<p>Each <bdi>", unit,
+           "</bdi> is protected. Every figure on this page has random noise, "
+           "which limits how well anybody can tell ");
   sqlite3_str_appendall(html, replaced ? "what " : "whether ");
   sqlite3_str_appendall(html, rows ? "any one <bdi>" : "the rows of any one <bdi>");
   html_text(html, unit);
   sqlite3_str_appendall(html, replaced ? rows ? "</bdi> says." : "</bdi> say."
                               : rows   ? "</bdi> is in the data."
                                        : "</bdi> are in the data.");
-  sqlite3_str_appendall(html,
-                        "</p>\n<p>Epsilon (ε) and delta (δ) bound what all figures that the "
-                        "members of a tier see, now and later, reveal together about one <bdi>");
-  html_text(html, unit);
-  sqlite3_str_appendall(
-      html, "</bdi>: the smaller, the less. For each tier, the page says what this means for the "
-            "best guess of somebody who knows everything else in the data. A guess without any "
-            "figures is right in 50 of 100 cases.</p>\n");
-  sqlite3_free(unit);
+  html_put(html,
+           "</p>\n<p>Epsilon (ε) and delta (δ) bound what all figures that the "
+           "members of a tier see, now and later, reveal together about one <bdi>",
+           unit,
+           "</bdi>: the smaller, the less. For each tier, the page says what this means for the "
+           "best guess of somebody who knows everything else in the data. A guess without any "
+           "figures is right in 50 of 100 cases.</p>\n");
+  sqlite3_finalize(row);
 }
 
 static int count_tiers(struct page *page) {
-  sqlite3_stmt *row = facts_prepare(page->facts, "SELECT count(*) FROM dp_tier", page->error);
-  int tiers = facts_row(row, page->error) ? sqlite3_column_int(row, 0) : 0;
-  sqlite3_finalize(row);
-  return tiers;
+  return page_ask(page, "SELECT count(*) FROM dp_tier");
 }
 
 /*
@@ -108,9 +97,7 @@ static void readers(struct page *page) {
     sqlite3_str_appendall(page->html, "the owner");
     return;
   }
-  sqlite3_str_appendall(page->html, "the members of tier <bdi>");
-  html_text(page->html, page->tier);
-  sqlite3_str_appendall(page->html, "</bdi>");
+  html_put(page->html, "the members of tier <bdi>", page->tier, "</bdi>");
 }
 
 /*

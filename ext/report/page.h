@@ -49,10 +49,24 @@ void page_trends(struct page *page, int series, int counts);
 /* ---- page_text.c ----------------------------------------------------------------------------- */
 
 /*
-** Returns the first value of a query on the facts as a text. The caller calls sqlite3_free().
-** Returns null if the query gives no row or NULL, or on failure.
+** html_text() appends a text with all special characters of HTML escaped, because a name may
+** contain any characters. It appends nothing for null. html_put() also appends the pieces of HTML
+** before and after the text.
 */
-char *page_ask(struct page *page, const char *sql);
+void html_text(sqlite3_str *html, const char *text);
+void html_put(sqlite3_str *html, const char *before, const char *text, const char *after);
+
+/*
+** Appends a number in decimal, with `digits` significant digits at most: "0.05", "12". The text
+** does not depend on the version of SQLite.
+*/
+void html_number(sqlite3_str *html, double x, int digits);
+
+/* Appends a text as a JSON string that cannot end the HTML element around it. */
+void json_in_html(sqlite3_str *json, const char *text);
+
+/* Returns the first integer that a query on the facts gives, or 0 if there is none. */
+int page_ask(struct page *page, const char *sql);
 
 #define PAGE_COLORS 5 /* the number of colors for tiers in page.html */
 
@@ -61,12 +75,5 @@ void page_tier_number(struct page *page, int number);
 
 /* Appends a number at an end of a scale. A whole number has commas between thousands. */
 void page_scale_end(struct page *page, double x);
-
-/*
-** Returns the noun for one unit: "row" if the ledger protects rows, otherwise the ledger's label
-** for units, such as "patient", or "unit" if there is no label. The caller calls sqlite3_free().
-** Returns null with an error if memory runs out.
-*/
-char *page_unit(struct page *page);
 
 #endif

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "report/facts.h"
-#include "report/html.h"
 #include "report/page.h"
 
 SQLITE_EXTENSION_INIT3
@@ -129,11 +128,9 @@ static void write_spent(struct page *page, sqlite3_stmt *row, int number) {
                         sqlite3_column_int64(row, RELEASES_LEFT));
   sqlite3_str_appendall(page->html, ".");
   if (sqlite3_column_type(row, START) == SQLITE_TEXT) {
-    sqlite3_str_appendall(page->html, " These figures are for the period from ");
-    html_text(page->html, (const char *)sqlite3_column_text(row, START));
-    sqlite3_str_appendall(page->html, " until before ");
-    html_text(page->html, (const char *)sqlite3_column_text(row, END));
-    sqlite3_str_appendall(page->html, ".");
+    html_put(page->html, " These figures are for the period from ", facts_text(row, START),
+             " until before ");
+    html_put(page->html, "", facts_text(row, END), ".");
   }
   sqlite3_str_appendall(page->html, "</p>\n");
 }
@@ -173,9 +170,7 @@ static int write_history(struct page *page, const char *tier, int number) {
   if (is_drawn) {
     sqlite3_str_appendf(page->html, "H%d\"/></svg>\n<div class=ends><span>", WIDTH);
     html_text(page->html, first);
-    sqlite3_str_appendall(page->html, "</span><span>");
-    html_text(page->html, last);
-    sqlite3_str_appendall(page->html, "</span></div>\n");
+    html_put(page->html, "</span><span>", last, "</span></div>\n");
   }
   sqlite3_free(first);
   sqlite3_free(last);
@@ -189,8 +184,7 @@ void page_budgets(struct page *page) {
     if (!number++) sqlite3_str_appendall(page->html, "<div class=cards>\n");
     sqlite3_str_appendall(page->html, "<section class=card><h3>");
     page_tier_number(page, number);
-    html_text(page->html, (const char *)sqlite3_column_text(row, NAME));
-    sqlite3_str_appendall(page->html, "</h3>\n");
+    html_put(page->html, "", facts_text(row, NAME), "</h3>\n");
     write_guarantee(page, row);
     write_spent(page, row, number);
     charts += write_history(page, (const char *)sqlite3_column_text(row, NAME), number);

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "report/facts.h"
-#include "report/html.h"
 #include "report/page.h"
 
 SQLITE_EXTENSION_INIT3
@@ -75,9 +74,7 @@ void page_facts(struct page *page) {
     while (facts_row(row, page->error)) {
       if (sqlite3_column_type(row, 0) == SQLITE_NULL) continue;
       if (!count++) sqlite3_str_appendf(page->html, "<dt>%s\n", facts[i].term);
-      sqlite3_str_appendall(page->html, "<dd>");
-      html_text(page->html, (const char *)sqlite3_column_text(row, 0));
-      sqlite3_str_appendall(page->html, "\n");
+      html_put(page->html, "<dd>", facts_text(row, 0), "\n");
     }
     sqlite3_finalize(row);
   }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "report/facts.h"
-#include "report/html.h"
 #include "report/page.h"
 #include "report/scale.h"
 
@@ -79,21 +78,27 @@ struct release_table {
 };
 
 static const char *text_of(struct release_table *table, int column) {
-  const char *text = (const char *)sqlite3_column_text(table->row, column);
-  return text ? text : "";
+  return facts_text(table->row, column);
+}
+
+/* Writes the numbers and names of the tiers. Returns the number of tiers. */
+static int write_tiers(struct page *page, const char *before, const char *after) {
+  int count = 0;
+  sqlite3_stmt *tier =
+      facts_prepare(page->facts, "SELECT number, name FROM place ORDER BY number", page->error);
+  for (; facts_row(tier, page->error); count++) {
+    sqlite3_str_appendall(page->html, before);
+    page_tier_number(page, sqlite3_column_int(tier, 0));
+    html_put(page->html, "", facts_text(tier, 1), after);
+  }
+  sqlite3_finalize(tier);
+  return count;
 }
 
 static void table_open(struct release_table *table, const char *first, int has_axis) {
   struct page *page = table->page;
-  sqlite3_stmt *tier =
-      facts_prepare(page->facts, "SELECT number, name FROM place ORDER BY number", page->error);
   sqlite3_str_appendf(page->html, "<table class=v>\n<thead><tr><th>%s", first);
-  while (facts_row(tier, page->error)) {
-    sqlite3_str_appendall(page->html, "<th>");
-    page_tier_number(page, sqlite3_column_int(tier, 0));
-    html_text(page->html, (const char *)sqlite3_column_text(tier, 1));
-  }
-  sqlite3_finalize(tier);
+  write_tiers(page, "<th>", "");
   if (table->has_charts) sqlite3_str_appendall(page->html, "<th class=g>");
   if (table->has_charts && has_axis) {
     sqlite3_str_appendall(page->html, "<span class=ends><span>");
@@ -145,8 +150,7 @@ static int write_line(struct release_table *table, int is_shown) {
     int tier = sqlite3_column_int(table->row, TIER);
     for (; is_shown && next < tier; next++) sqlite3_str_appendall(html, "<td>");
     if (is_shown) {
-      sqlite3_str_appendall(html, "<td>");
-      html_text(html, text_of(table, DISPLAY));
+      html_put(html, "<td>", text_of(table, DISPLAY), "");
       draw(table, chart);
     }
     next = tier + 1;
@@ -166,16 +170,9 @@ static int write_line(struct release_table *table, int is_shown) {
   return more;
 }
 
-/* Writes what the figures of a release are, for example "rows, at most 5 of each patient". */
-static void write_about(struct release_table *table) {
-  html_text(table->page->html, text_of(table, ABOUT_TEXT));
-}
-
 /* Writes the first cell of a line with the name of its release. */
 static void write_name(struct release_table *table) {
-  sqlite3_str_appendall(table->page->html, "<tr><th>");
-  html_text(table->page->html, text_of(table, RELEASE));
-  sqlite3_str_appendall(table->page->html, "<small>");
+  html_put(table->page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
 }
 
 /*
@@ -189,7 +186,7 @@ static int write_numbers(struct release_table *table) {
   while (more && !sqlite3_column_int(table->row, IS_GROUP) &&
          !sqlite3_column_int(table->row, SERIES)) {
     write_name(table);
-    write_about(table);
+    html_text(page->html, text_of(table, ABOUT_TEXT));
     sqlite3_str_appendf(page->html, " · %s</small>", text_of(table, DAY));
     table->scale = scale_of_row(table);
     more = write_line(table, 1);
@@ -212,18 +209,12 @@ static int is_running(struct release_table *table) {
 /* Writes the title of a series, what its figures are, and their trends. */
 static void write_series_heading(struct release_table *table) {
   struct page *page = table->page;
-  sqlite3_str_appendall(page->html, "<h3>");
-  html_text(page->html, text_of(table, is_running(table) ? RELEASE : TITLE));
-  sqlite3_str_appendall(page->html, "<small>");
-  write_about(table);
-  sqlite3_str_appendall(page->html, " · ");
+  html_put(page->html, "<h3>", text_of(table, is_running(table) ? RELEASE : TITLE), "<small>");
+  html_put(page->html, "", text_of(table, ABOUT_TEXT), " · ");
   if (!is_running(table))
     sqlite3_str_appendf(page->html, "%s releases, ", text_of(table, RELEASES));
-  sqlite3_str_appendall(page->html, "<span class=k>");
-  html_text(page->html, text_of(table, FIRST));
-  sqlite3_str_appendall(page->html, " to ");
-  html_text(page->html, text_of(table, LAST));
-  sqlite3_str_appendall(page->html, "</span></small></h3>\n");
+  html_put(page->html, "<span class=k>", text_of(table, FIRST), " to ");
+  html_put(page->html, "", text_of(table, LAST), "</span></small></h3>\n");
   page_trends(page, sqlite3_column_int(table->row, SERIES), is_count(text_of(table, KIND)));
 }
 
@@ -250,9 +241,8 @@ static void write_group_heading(struct release_table *table) {
   int in_series = sqlite3_column_int(table->row, SERIES) > 0;
   const char *level = in_series ? "h4" : "h3";
   sqlite3_str_appendf(page->html, "<%s>", level);
-  html_text(page->html, text_of(table, RELEASE));
-  sqlite3_str_appendall(page->html, "<small>");
-  if (!in_series) write_about(table);
+  html_put(page->html, "", text_of(table, RELEASE), "<small>");
+  if (!in_series) html_text(page->html, text_of(table, ABOUT_TEXT));
   sqlite3_str_appendf(page->html, "%s%s</small></%s>\n", in_series ? "" : " · ",
                       text_of(table, DAY), level);
 }
@@ -273,8 +263,7 @@ static int write_group(struct release_table *table) {
   table_open(table, "", scale_is_good(table->scale));
   for (; more && strcmp(release, text_of(table, RELEASE)) == 0; lines++) {
     if (lines < MOST_ROWS) {
-      sqlite3_str_appendall(page->html, "<tr><th>");
-      html_text(page->html, text_of(table, LABEL));
+      html_put(page->html, "<tr><th>", text_of(table, LABEL), "");
     }
     more = write_line(table, lines < MOST_ROWS);
   }
@@ -284,27 +273,6 @@ static int write_group(struct release_table *table) {
                         lines - MOST_ROWS);
   sqlite3_free(release);
   return more;
-}
-
-/*
-** Writes the numbers and names of the tiers, for narrow screens, where tables show only the numbers
-** of tiers. Returns the number of tiers.
-*/
-static int write_key(struct page *page) {
-  int count = 0;
-  sqlite3_stmt *tier =
-      facts_prepare(page->facts, "SELECT number, name FROM place ORDER BY number", page->error);
-  sqlite3_str_appendall(page->html, "<p class=key>");
-  while (facts_row(tier, page->error)) {
-    count++;
-    sqlite3_str_appendall(page->html, "<span>");
-    page_tier_number(page, sqlite3_column_int(tier, 0));
-    html_text(page->html, (const char *)sqlite3_column_text(tier, 1));
-    sqlite3_str_appendall(page->html, "</span> ");
-  }
-  sqlite3_finalize(tier);
-  sqlite3_str_appendall(page->html, "</p>\n");
-  return count;
 }
 
 /*
@@ -327,8 +295,7 @@ static void write_clipping(struct page *page) {
   while (facts_row(row, page->error)) {
     int releases = sqlite3_column_int(row, 1);
     if (!count++) sqlite3_str_appendall(page->html, "<h3>What clipping did</h3>\n<ul>\n");
-    sqlite3_str_appendall(page->html, "<li>");
-    html_text(page->html, (const char *)sqlite3_column_text(row, 0));
+    html_put(page->html, "<li>", facts_text(row, 0), "");
     if (sqlite3_column_int(row, 2))
       sqlite3_str_appendf(page->html, " (%d release%s)", releases, releases == 1 ? "" : "s");
     sqlite3_str_appendall(page->html, ": ");
@@ -337,8 +304,7 @@ static void write_clipping(struct page *page) {
       sqlite3_str_appendf(page->html, "about %d%% ", least);
       if (most > least) sqlite3_str_appendf(page->html, "to %d%% ", most);
     }
-    html_text(page->html, (const char *)sqlite3_column_text(row, 5));
-    sqlite3_str_appendall(page->html, "\n");
+    html_put(page->html, "", facts_text(row, 5), "\n");
   }
   sqlite3_finalize(row);
   if (count)
@@ -348,21 +314,16 @@ static void write_clipping(struct page *page) {
                           "Advice is for the owner of the data.</p>\n");
 }
 
-/* Returns whether cross tables have been published (page_tables.c). */
-static int has_tables(struct page *page) {
-  sqlite3_stmt *row =
-      facts_prepare(page->facts, "SELECT 1 FROM dp_release WHERE ways IS NOT NULL", page->error);
-  int has = facts_row(row, page->error);
-  sqlite3_finalize(row);
-  return has;
-}
-
 void page_releases(struct page *page) {
   if (!page_lines(page)) return;
-  struct release_table table = {.page = page, .tiers = write_key(page), .has_charts = 1};
+  struct release_table table = {.page = page, .has_charts = 1};
+  /* a key for narrow screens, where tables show only the numbers of tiers */
+  sqlite3_str_appendall(page->html, "<p class=key>");
+  table.tiers = write_tiers(page, "<span>", "</span> ");
+  sqlite3_str_appendall(page->html, "</p>\n");
   table.row = facts_prepare(page->facts, lines_sql, page->error);
   int more = facts_row(table.row, page->error), last = 0;
-  if (!more && !has_tables(page))
+  if (!more && !page_ask(page, "SELECT 1 FROM dp_release WHERE ways IS NOT NULL"))
     sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
   if (more && !sqlite3_column_int(table.row, IS_GROUP) && !sqlite3_column_int(table.row, SERIES))
     more = write_numbers(&table);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "report/facts.h"
-#include "report/html.h"
 #include "report/page.h"
 
 SQLITE_EXTENSION_INIT3
@@ -73,17 +72,12 @@ static const char size_sql[] =
     "  FROM product WHERE at < json_array_length(?1))"
     " SELECT max(cells) > " MOST_CELLS " FROM product";
 
-static const char *text_of(sqlite3_stmt *row, int column) {
-  const char *text = (const char *)sqlite3_column_text(row, column);
-  return text ? text : "";
-}
-
 static sqlite3_stmt *prepare(struct page *page, const char *sql, sqlite3_stmt *table) {
   sqlite3_stmt *statement = facts_prepare(page->facts, sql, page->error);
   static const int columns[] = {ATTRIBUTES, RELEASE, TIER, KEYS};
   for (int i = 0; i < 4 && statement; i++)
     if (i < sqlite3_bind_parameter_count(statement))
-      sqlite3_bind_text(statement, i + 1, text_of(table, columns[i]), -1, SQLITE_TRANSIENT);
+      sqlite3_bind_text(statement, i + 1, facts_text(table, columns[i]), -1, SQLITE_TRANSIENT);
   return statement;
 }
 
@@ -92,7 +86,7 @@ static void write_label(struct page *page, sqlite3_stmt *row, int column) {
   if (sqlite3_column_type(row, column) == SQLITE_NULL) {
     sqlite3_str_appendall(page->html, "<i>all</i>");
   } else {
-    html_text(page->html, text_of(row, column));
+    html_text(page->html, facts_text(row, column));
   }
 }
 
@@ -104,8 +98,7 @@ static void write_head(struct page *page, sqlite3_stmt *table) {
   sqlite3_stmt *key = prepare(page, columns_sql, table);
   sqlite3_str_appendall(page->html, "<thead><tr><th>");
   while (facts_row(key, page->error)) {
-    sqlite3_str_appendall(page->html, "<th>");
-    html_text(page->html, text_of(key, 0));
+    html_put(page->html, "<th>", facts_text(key, 0), "");
   }
   sqlite3_finalize(key);
   sqlite3_str_appendall(page->html, "<th><i>all</i>\n<tbody>\n");
@@ -123,13 +116,11 @@ static void write_table(struct page *page, sqlite3_stmt *table) {
   char *last = 0;
   sqlite3_str_appendall(page->html, "<p>");
   page_tier_number(page, sqlite3_column_int(table, TIER_NUMBER));
-  html_text(page->html, text_of(table, TIER));
-  sqlite3_str_appendall(page->html, ": ");
-  html_text(page->html, text_of(table, CAPTION));
-  sqlite3_str_appendall(page->html, "</p>\n<table class=v>\n");
+  html_text(page->html, facts_text(table, TIER));
+  html_put(page->html, ": ", facts_text(table, CAPTION), "</p>\n<table class=v>\n");
   write_head(page, table);
   while (facts_row(cell, page->error)) {
-    const char *row = text_of(cell, 0);
+    const char *row = facts_text(cell, 0);
     if (!last || strcmp(last, row) != 0) {
       sqlite3_free(last);
       last = sqlite3_mprintf("%s", row);
@@ -140,8 +131,7 @@ static void write_table(struct page *page, sqlite3_stmt *table) {
       sqlite3_str_appendall(page->html, "<tr><th>");
       write_label(page, cell, 0);
     }
-    sqlite3_str_appendall(page->html, "<td>");
-    html_text(page->html, text_of(cell, 2));
+    html_put(page->html, "<td>", facts_text(cell, 2), "");
   }
   sqlite3_free(last);
   sqlite3_finalize(cell);
@@ -152,20 +142,16 @@ void page_tables(struct page *page) {
   sqlite3_stmt *table = facts_prepare(page->facts, tables_sql, page->error);
   char *last = 0;
   while (facts_row(table, page->error)) {
-    if (!last || strcmp(last, text_of(table, RELEASE)) != 0) {
+    if (!last || strcmp(last, facts_text(table, RELEASE)) != 0) {
       sqlite3_free(last);
-      last = sqlite3_mprintf("%s", text_of(table, RELEASE));
-      sqlite3_str_appendall(page->html, "<h3>");
-      html_text(page->html, text_of(table, RELEASE));
-      sqlite3_str_appendall(page->html, "<small>");
-      html_text(page->html, text_of(table, ABOUT_TEXT));
-      sqlite3_str_appendf(page->html, " · %s</small></h3>\n", text_of(table, DAY));
+      last = sqlite3_mprintf("%s", facts_text(table, RELEASE));
+      html_put(page->html, "<h3>", facts_text(table, RELEASE), "<small>");
+      html_text(page->html, facts_text(table, ABOUT_TEXT));
+      sqlite3_str_appendf(page->html, " · %s</small></h3>\n", facts_text(table, DAY));
     }
     if (is_large(page, table)) {
-      sqlite3_str_appendall(page->html, "<p>The table ");
-      html_text(page->html, text_of(table, CAPTION));
-      sqlite3_str_appendall(page->html,
-                            " is too large to print. The data of this page has it.</p>\n");
+      html_put(page->html, "<p>The table ", facts_text(table, CAPTION),
+               " is too large to print. The data of this page has it.</p>\n");
     } else {
       write_table(page, table);
     }

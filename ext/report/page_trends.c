@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "report/facts.h"
-#include "report/html.h"
 #include "report/page.h"
 #include "report/scale.h"
 
@@ -74,9 +73,8 @@ static int write_tier(struct page *page, struct trend *trend, const char *id) {
 
 /* Writes the label of a chart and its scale. */
 static void write_caption(struct page *page, struct trend *trend) {
-  sqlite3_str_appendall(page->html, "<section class=trend><div class=ends><span>");
-  html_text(page->html, (const char *)sqlite3_column_text(trend->row, LABEL));
-  sqlite3_str_appendall(page->html, "</span><span>");
+  html_put(page->html, "<section class=trend><div class=ends><span>", facts_text(trend->row, LABEL),
+           "</span><span>");
   page_scale_end(page, trend->scale.low);
   sqlite3_str_appendall(page->html, " to ");
   page_scale_end(page, trend->scale.high);
@@ -85,11 +83,8 @@ static void write_caption(struct page *page, struct trend *trend) {
 
 /* Ends a chart. Writes the first and the last period of the series below it. */
 static void write_periods(struct page *page, const struct trend *trend) {
-  sqlite3_str_appendall(page->html, "</svg><div class=ends><span>");
-  html_text(page->html, trend->start);
-  sqlite3_str_appendall(page->html, "</span><span>");
-  html_text(page->html, trend->end);
-  sqlite3_str_appendall(page->html, "</span></div></section>\n");
+  html_put(page->html, "</svg><div class=ends><span>", trend->start, "</span><span>");
+  html_put(page->html, "", trend->end, "</span></div></section>\n");
 }
 
 /*

@@ -18,7 +18,6 @@
 #include "math/rounding.h"
 #include "noise/discrete_gaussian.h"
 #include "noise/discrete_laplace.h"
-#include "models/coefficients.h"
 #include "models/hiding.h"
 #include "models/sgd.h"
 
