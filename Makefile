@@ -192,7 +192,7 @@ $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	$(AR) rcs $@ $^
 
 # pytest runs one process for each core. If a process crashes, the run ends. A crash inside a test
-# is a failure of that test. A crash elsewhere changes the exit status (tests/conftest.py).
+# is a failure of that test. A crash elsewhere changes the exit status (tests/helpers/plugin.py).
 WORKERS ?= $(shell nproc)
 PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)

@@ -1,14 +1,13 @@
 """Helpers that all tests share: connections with the extension, a ready ledger, and snippets that run in processes of their own.
+These processes import this file, too. So it does not import pytest, which would take a quarter of a second in each of them. Fixtures
+and hooks are in helpers/plugin.py.
 """
 
 import contextlib
 import ctypes
-import gc
-import hashlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import textwrap
 
-import pytest
+pytest_plugins = ["plugin"]
 
 HELPERS = pathlib.Path(__file__).parent / "helpers"
 
@@ -49,9 +48,11 @@ def one(connection, sql, *parameters):
 
 def refused(connection, sql, *parameters):
     """Runs a statement that must fail, and returns the error message."""
-    with pytest.raises(sqlite3.Error) as caught:
-        connection.execute(sql, parameters).fetchall()
-    return str(caught.value)
+    try:
+        rows = connection.execute(sql, parameters).fetchall()
+    except sqlite3.Error as error:
+        return str(error)
+    raise AssertionError(f"no error, but {rows}: {sql}")
 
 
 def when_reading(connection, action):
@@ -308,19 +309,6 @@ class Clock:
         self.slot.value = self.real
 
 
-@pytest.fixture
-def clock():
-    clock = Clock()
-    yield clock
-    clock.stop()
-
-@pytest.fixture(params=[None, "year"])
-def period(request, monkeypatch):
-    """Runs an attack twice: with budgets that never renew, and with budgets for each year."""
-    monkeypatch.setattr("attack.PERIOD", request.param)
-    return request.param
-
-
 def quick_folder():
     """Returns a folder in a file system in memory, or None for the system's temporary folder. Every release waits until the
     ledger is on disk, so a file system in memory is faster. The function uses /dev/shm only if it has room and allows programs
@@ -343,75 +331,11 @@ class Folders:
         return pathlib.Path(tempfile.mkdtemp(prefix=name + "-", dir=self.base))
 
 
-@pytest.fixture(scope="session")
-def tmp_path_factory():
-    with tempfile.TemporaryDirectory(prefix="diffuse-", dir=quick_folder(), ignore_cleanup_errors=True) as base:
-        yield Folders(base)
-
-
-@pytest.fixture
-def tmp_path(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("test")
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "clinic.db"
-
-
-@pytest.fixture
-def db(path):
-    """Returns a connection to a database with visits, a ledger that protects units, and the tiers clinic, region and public."""
-    connection = create(path)
-    yield connection
-    connection.close()
-
-
 def all_differ(values):
     """Returns whether the numbers differ, as they must if each has its own noise. The noise of a number has a standard deviation
     of at least 7e5 lattice steps, so two numbers are equal with probability 4e-7. Of 12 numbers, one may equal another; of 64
     numbers, three may. The probability of a false alarm is at most 4e-10."""
     return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
-
-
-def pytest_addoption(parser):
-    parser.addoption("--at-most", type=int, metavar="N", help="run only N of the parameters of each test")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Marks as slow all but some parameters of the tests with the mark `sample`, and with the option --at-most of all tests. Which
-    parameters are left is fixed, and by a hash, so that they do not all share one value."""
-    tests = {}
-    for item in items:
-        tests.setdefault((item.location[0], item.cls, item.originalname), []).append(item)
-    for found in tests.values():
-        found.sort(key=lambda item: hashlib.sha256(item.name.encode()).digest())
-        sample = found[0].get_closest_marker("sample")
-        own = found[0].get_closest_marker("own")  # the parameters of the unit tests are different tests
-        limits = [*(sample.args if sample else ()), None if own else config.getoption("--at-most")]
-        for item in found[min((limit for limit in limits if limit is not None), default=len(found)):]:
-            item.add_marker("slow")
-
-
-CRASHED = []  # workers of pytest-xdist that have died
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node, error):
-    """If a worker dies during a test, pytest-xdist fails this test. This hook makes the run fail also if a worker dies between
-    two tests or after the last test."""
-    if error:
-        CRASHED.append(node.gateway.id)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    gc.collect()  # close objects that are still open now, so that their errors are seen
-    if CRASHED and session.exitstatus == 0:
-        session.exitstatus = 1
 
 
 class Raw:

@@ -196,13 +196,22 @@ def wrong_arrows(root="ext"):
     return found
 
 
+def symbols_of(objects):
+    """Returns {object file: [(kind, symbol)]}."""
+    found = {path: [] for path in objects}
+    if found:
+        for line in subprocess.run(["nm", "-A", *found], capture_output=True, text=True, check=True).stdout.splitlines():
+            path, row = line.rsplit(":", 1)
+            found[pathlib.Path(path)].append(tuple(row.split()[-2:]))
+    return found
+
+
 def calls_of(objects):
     """Returns {file: {called file: names}} for some object files."""
     home, calls = {}, {}
-    for path in objects:
-        rows = [line.split() for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()]
-        home.update({row[-1]: path.stem for row in rows if row[-2] in "TDRBVW"})
-        calls[path.stem] = {row[-1] for row in rows if row[-2] == "U"}
+    for path, rows in objects.items():
+        home.update({name: path.stem for kind, name in rows if kind in "TDRBVW"})
+        calls[path.stem] = {name for kind, name in rows if kind == "U"}
     return {file: {other: sorted(name for name in names if home.get(name) == other)
                    for other in {home.get(name) for name in names} - {None}}
             for file, names in calls.items()}
@@ -211,9 +220,9 @@ def calls_of(objects):
 def circles_of_calls(objects, root="ext"):
     """Returns the circles in which the C files of one folder of ext/ use functions or data of each other. The function reads the
     symbols of the object files, so a file that has no header of its own counts, too."""
-    found = []
+    found, objects = [], symbols_of([pathlib.Path(objects) / path.relative_to(root).with_suffix(".o") for path in sorted(pathlib.Path(root).glob("*/*.c"))])
     for folder in sorted(path for path in pathlib.Path(root).iterdir() if path.is_dir()):
-        calls = calls_of([pathlib.Path(objects) / folder.name / f"{path.stem}.o" for path in sorted(folder.glob("*.c"))])
+        calls = calls_of({path: rows for path, rows in objects.items() if path.parent.name == folder.name})
         for file in sorted(calls):
             ways = {file: ""}  # the files that this file uses, directly or indirectly
             waiting = [file]

@@ -16,7 +16,7 @@ import series_reference as reference
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "sql" / "series.md").read_text()
 
-pytestmark = pytest.mark.alarm(0)
+pytestmark = [pytest.mark.xdist_group("series tables"), pytest.mark.alarm(0)]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("tutorial")
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 PAGES = ROOT / "sql"

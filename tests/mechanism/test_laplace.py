@@ -200,6 +200,7 @@ def test_budgets_run_out_at_the_better_order(path, weight, epsilon):
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 RUNS = 1000
+SAME_WALKS = pytest.mark.xdist_group("laplace walks")
 
 
 @pytest.fixture(scope="module")
@@ -229,11 +230,13 @@ def check_sizes(sizes):
     assert tail > 1e-10, f"a mean of {numpy.mean(sizes)}"
 
 
+@SAME_WALKS
 def test_noise_is_on_the_lattice(walks):
     """The noise is on the lattice. (The true answer of this test is on the lattice, too.)"""
     assert (walks[0] == numpy.rint(walks[0])).all()
 
 
+@SAME_WALKS
 @pytest.mark.parametrize("tier", range(3))
 @pytest.mark.sample(2)
 def test_noise_has_the_law(walks, tier):
@@ -246,6 +249,7 @@ def test_noise_has_the_law(walks, tier):
     check_sizes(abs(y))
 
 
+@SAME_WALKS
 def test_tiers_are_a_walk(walks):
     """A step between tiers is 0 with the exact probability `stay`, and otherwise noise of the outer scale. Neither the step nor
     its size depends on the starting point."""
@@ -260,6 +264,7 @@ def test_tiers_are_a_walk(walks):
         assert stats.spearmanr(abs(noise[inner]), abs(step)).pvalue > 1e-9
 
 
+@SAME_WALKS
 @pytest.mark.parametrize("tier", range(3))
 def test_stored_95_percent_intervals_hold_the_truth(walks, tier):
     check_share(walks[2][tier], RUNS, 0.95)
