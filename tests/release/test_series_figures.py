@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import series_reference as reference
-from conftest import clock, make_ledger, refused, strict_json  # noqa: F401
+from conftest import make_ledger, refused, strict_json
 from noise_helpers import connect, one, quick_path, record
 from series_helpers import (EXACT, KEYS, YEAR, append, clock_of, declare, insert, options, question, release_row,
                             rows_of, history, spans, start, total_key)
@@ -395,7 +395,7 @@ def test_a_skipped_period_comes_with_the_next_one():
     assert all(abs(found[0][key][0] - found[1][key][0]) < 9 * 1.5 * found[0][key][1] for key in found[0])
 
 
-def test_a_period_that_is_not_over(clock):  # noqa: F811
+def test_a_period_that_is_not_over(clock):
     """Calendar periods end at midnight UTC after their last day."""
     cases = [("2026-01/2026-12", "2026-03", "2026-03-31"), ("2026/2027", "2026", "2026-12-31"), ("2026-Q1/2026-Q4", "2026-Q2", "2026-06-30"),
              ("2026-W01/2026-W20", "2026-W07", "2026-02-15"), ("2026-02-01/2026-03-31", "2026-02-28", "2026-02-28")]
@@ -472,7 +472,7 @@ def test_rollback_of_the_host():
     assert one(db, "SELECT count(*) FROM dp_charge") == 1 and one(db, "SELECT count(*) FROM visit") == 0
 
 
-def test_the_budget_period_bounds_the_series(clock):  # noqa: F811
+def test_the_budget_period_bounds_the_series(clock):
     """A series must end within the current budget period of every tier that pays."""
     clock.set("2026-05-10 12:00:00")
     db = start(":memory:", (), ())
