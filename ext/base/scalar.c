@@ -45,6 +45,25 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   fail_call(context, function_of(context)->name, &error);
 }
 
+void end_with_text(sqlite3_context *context, char *text, struct error *error) {
+  if (!text) error_set_memory(error);
+  if (!error_is_set(error)) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_free(text);
+    fail_call(context, function_of(context)->name, error);
+  }
+}
+
+void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
+                    struct error *error) {
+  if (is_given) {
+    sqlite3_result_value(context, value);
+  } else {
+    fail_call(context, function_of(context)->name, error);
+  }
+}
+
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number) {
   struct error error = {0};

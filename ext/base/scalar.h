@@ -40,6 +40,14 @@ void function_error(sqlite3_context *context, const char *format, ...);
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
 /*
+** Ends the call of the running scalar: with a text, which it frees, or with a value. If an error is
+** set, or there is no text, or the value is not to be given, fails the call and clears the error.
+*/
+void end_with_text(sqlite3_context *context, char *text, struct error *error);
+void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
+                    struct error *error);
+
+/*
 ** Reads a number and returns 1. If the value is not a number in the domain, fails the running
 ** scalar and returns 0.
 */

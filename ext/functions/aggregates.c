@@ -90,26 +90,6 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
-/*
-** Reports that the argument for the unit is not the column that the policy declares for the table:
-** its unit column, or its link to a parent table. The error names the declared column and, if the
-** argument is a constant text, this text.
-*/
-static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
-  const char *table = proof->route.tables[0].name, *instead = proof->instead;
-  return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",
-                   run->aggregate->places.unit + 1, table, loop_proof_column(proof),
-                   proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
-                   instead ? ", not '" : "", instead ? instead : "", instead ? "'" : "");
-}
-
-/* Returns the places of the arguments that may differ from row to row, as a mask of bits. */
-static unsigned places_of_row(const struct aggregate *aggregate) {
-  const struct places *places = &aggregate->places;
-  /* Place 0 means that there is no such argument. */
-  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u;
-}
-
 /* Returns the name of the parameter or column that an argument sets. */
 static const char *argument_name(const struct aggregate *aggregate, int place) {
   int parameter = 0;
@@ -124,7 +104,10 @@ static const char *argument_name(const struct aggregate *aggregate, int place) {
 static int check_parameters(const struct run *run, const struct loop_proof *proof,
                             struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
-  unsigned wrong = proof->of_row & ~places_of_row(aggregate);
+  const struct places *places = &aggregate->places;
+  /* Place 0 means that there is no such argument. */
+  unsigned of_row = (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u;
+  unsigned wrong = proof->of_row & ~of_row;
   for (int place = 0; wrong >> place; place++)
     if (wrong & 1u << place)
       return error_set(error,
@@ -137,6 +120,7 @@ static int check_parameters(const struct run *run, const struct loop_proof *proo
 /* If the proof holds, starts the map from rows to units. Otherwise reports an error. */
 static int check_proof(struct run *run, const struct loop_proof *proof, struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
+  const char *table = proof->route.tables[0].name, *instead = proof->instead;
   /* Advice: The proofs read SQLite's bytecode, which a new version may change. Questions need no
      such proof. */
   if (proof->result == PROOF_UNKNOWN)
@@ -145,7 +129,12 @@ static int check_proof(struct run *run, const struct loop_proof *proof, struct e
         "aggregates in a SELECT are not proved for SQLite %s, which is newer than this "
         "version of diffuse (ask dp_release(tier, '%s', 'SELECT ...', options))",
         sqlite3_libversion(), run->aggregate->kind);
-  if (proof->result == PROOF_OTHER_UNIT) return other_unit(run, proof, error);
+  /* The error names the column that the policy declares, and the argument if it is a constant. */
+  if (proof->result == PROOF_OTHER_UNIT)
+    return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",
+                     run->aggregate->places.unit + 1, table, loop_proof_column(proof),
+                     proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
+                     instead ? ", not '" : "", instead ? instead : "", instead ? "'" : "");
   /* Advice: An aggregate needs one plain loop over one protected table. The error names the part
      that is too much; `dp_release` accepts any query. */
   if (proof->result != PROOF_HOLDS)
@@ -153,7 +142,7 @@ static int check_proof(struct run *run, const struct loop_proof *proof, struct e
                      "cannot show that the rows of one %s stay apart from those of another in this "
                      "SELECT%s%s (%sask dp_release(tier, '%s', 'SELECT ...', options))",
                      by_unit ? "unit" : "row", proof->obstacle ? ", because of " : "",
-                     proof->obstacle ? proof->obstacle : "", proof->instead ? proof->instead : "",
+                     proof->obstacle ? proof->obstacle : "", instead ? instead : "",
                      run->aggregate->kind);
   if (!check_parameters(run, proof, error)) return 0;
   return unit_map_open(&run->map, run->host->collector.db, &proof->route, error);

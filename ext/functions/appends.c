@@ -8,6 +8,7 @@
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
+#include "functions/releases.h"
 #include "functions/value_table.h"
 #include "query/question.h"
 #include "release/numbers.h"
@@ -17,12 +18,6 @@
 SQLITE_EXTENSION_INIT3
 
 /* ---- dp_append ------------------------------------------------------------------------------- */
-
-static int open_in_order(void *context, struct rows *rows, const struct secret *secret,
-                         struct error *error) {
-  const struct publication *publication = context;
-  return rows_open(rows, publication, columns_in_order(publication), secret, error);
-}
 
 /*
 ** Checks that units have the type that they had when the series was declared. After a change from
@@ -53,7 +48,7 @@ static int count_rows(struct host *host, struct publication *publication, struct
                             .steps = NAN,
                             .bytes = NAN,
                             .seconds = NAN};
-  struct rows_opener opener = {open_in_order, publication, 1, " (nothing was appended)"};
+  struct rows_opener opener = {release_open_rows, publication, 1, " (nothing was appended)"};
   struct question_limits limits = question_limits_of(&request);
   struct counting counting = {publication, append};
   struct question *question = 0;
@@ -66,19 +61,6 @@ static int count_rows(struct host *host, struct publication *publication, struct
   rows_close(&rows);
   question_close(question);
   return counted;
-}
-
-/* Appends once. Returns 1 if the answer is known, 0 after an error, or -1 to begin anew. */
-static int append_once(struct host *host, const char *name, const char *period,
-                       struct publication *publication) {
-  struct append append;
-  int done = series_begin(publication, &host->session, name, period, &append);
-  if (done && !publication->answered) {
-    done = count_rows(host, publication, &append) && series_finish(publication, &append);
-    if (append.is_stale) done = -1;
-  }
-  append_clear(&append);
-  return done;
 }
 
 /*
@@ -99,10 +81,15 @@ static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) 
     return;
   }
   pending_settle(&host->session);
-  int done = ledger_ready(host->session.ledger) ? -1 : 0;
-  while (done < 0) {
+  int done = ledger_ready(host->session.ledger), again = done;
+  while (again) {
+    struct append append;
     publish_clear(&publication);
-    done = append_once(host, name, period, &publication);
+    done = series_begin(&publication, &host->session, name, period, &append);
+    if (done && !publication.answered)
+      done = count_rows(host, &publication, &append) && series_finish(&publication, &append);
+    again = append.is_stale;
+    append_clear(&append);
   }
   if (done) {
     result_answer(context, &publication.answer);
@@ -126,14 +113,9 @@ static int take_publication(void *context, sqlite3_stmt *row, int columns) {
 
 /* Returns whether the audience of the ledger may see the release at the tier. */
 static int is_published(struct ledger *ledger, sqlite3_value *const *arguments) {
-  const struct ledger_table *table = ledger_tables;
-  int wanted[2] = {-1, -1}, published = 0;
-  while (strcmp(table->columns->table, "dp_publication") != 0) table++;
-  const char *name;
-  for (int place = 1; (name = ledger_table_column(table, place)) != 0; place++) {
-    if (strcmp(name, "release") == 0) wanted[0] = place - 1;
-    if (strcmp(name, "tier") == 0) wanted[1] = place - 1;
-  }
+  const struct ledger_table *table = ledger_table_named("dp_publication");
+  int wanted[] = {ledger_table_index(table, "release"), ledger_table_index(table, "tier")};
+  int published = 0;
   sqlite3_value *values[] = {arguments[RELEASE], arguments[TIER]};
   return ledger_table_read(ledger, table, wanted, values, 2, take_publication, &published) &&
          published;

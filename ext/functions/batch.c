@@ -32,13 +32,6 @@ struct batch {
   struct publication *publications; /* one for each item */
 };
 
-static void batch_clear(struct batch *batch) {
-  for (int i = 0; batch->publications && i < batch->items.count; i++)
-    publish_clear(&batch->publications[i]);
-  sqlite3_free(batch->publications);
-  batch_items_clear(&batch->items);
-}
-
 static int read_batch(struct batch *batch, const char *array) {
   if (!batch_items_read(&batch->items, array)) return 0;
   size_t size = sizeof *batch->publications * ((size_t)batch->items.count + 1);
@@ -151,14 +144,11 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   int done = ledger_ready(session->ledger) && read_batch(&batch, array) && charge_all(&batch);
   deferred_forget(session);
   done = done && run_all(&batch);
-  char *json = done ? answers(&batch) : 0;
-  if (done && !json) done = error_set_memory(&session->error);
-  if (done) {
-    sqlite3_result_text(context, json, -1, sqlite3_free);
-  } else {
-    fail_call(context, function_of(context)->name, &session->error);
-  }
-  batch_clear(&batch);
+  end_with_text(context, done ? answers(&batch) : 0, &session->error);
+  for (int i = 0; batch.publications && i < batch.items.count; i++)
+    publish_clear(&batch.publications[i]);
+  sqlite3_free(batch.publications);
+  batch_items_clear(&batch.items);
 }
 
 static const struct scalar functions[] = {

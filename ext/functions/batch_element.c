@@ -36,12 +36,6 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   return reader->unknown || error_set_memory(reader->json->error);
 }
 
-static int unknown_member(const struct reader *reader) {
-  struct known_names known = {.asked = reader->unknown, .shows = 1};
-  for (int i = 0; i < MEMBERS; i++) known_names_add(&known, members[i]);
-  return known_names_fail(&known, reader->json->error, "unknown member%s (%sknown members: %s)");
-}
-
 static int take_tier(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct reader *reader = context;
   struct batch_element *element = reader->element;
@@ -65,7 +59,11 @@ int batch_element_read(struct batch_element *element, struct json *json, const c
       json_members(json, object, take_member, &reader) &&
       (!reader.diffuse ||
        json_elements(json, (const char *)sqlite3_value_text(reader.diffuse), take_tier, &reader));
-  if (read && element->is_nested && reader.unknown) read = unknown_member(&reader);
+  if (read && element->is_nested && reader.unknown) {
+    struct known_names known = {.asked = reader.unknown, .shows = 1};
+    for (int i = 0; i < MEMBERS; i++) known_names_add(&known, members[i]);
+    read = known_names_fail(&known, json->error, "unknown member%s (%sknown members: %s)");
+  }
   if (read && !element->kind) read = error_set(json->error, "kind is missing");
   if (read && !element->tier) read = error_set(json->error, "tier is missing");
   sqlite3_value_free(reader.diffuse);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "release/clipping.h"
@@ -141,31 +142,16 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
       error_set(&host->session.error, "the release is of a kind, or has a mechanism, that this "
                                       "version does not know");
   }
-  if (error_is_set(&host->session.error)) {
-    fail_call(context, function_of(context)->name, &host->session.error);
-  } else if (!sentence) {
-    sqlite3_result_error_nomem(context);
-  } else {
+  char *text = 0;
+  if (sentence) {
     sqlite3_str *json = sqlite3_str_new(0);
-    sqlite3_str_appendall(json, "{\"share\":");
-    if (isnan(share.share)) {
-      sqlite3_str_appendall(json, "null");
-    } else {
-      json_append_number(json, share.share);
-    }
-    sqlite3_str_appendall(json, ",\"low\":");
-    json_append_number(json, share.low);
-    sqlite3_str_appendall(json, ",\"high\":");
-    json_append_number(json, share.high);
-    sqlite3_str_appendall(json, ",\"summary\":");
+    sqlite3_str_appendf(json, "{\"share\":%s,\"low\":%s,\"high\":%s,\"summary\":",
+                        NUMBER_TEXT(share.share), NUMBER_TEXT(share.low), NUMBER_TEXT(share.high));
     json_append_string(json, sentence);
     sqlite3_str_appendall(json, "}");
-    char *text = sqlite3_str_finish(json);
-    if (text)
-      sqlite3_result_text(context, text, -1, sqlite3_free);
-    else
-      sqlite3_result_error_nomem(context);
+    text = sqlite3_str_finish(json);
   }
+  end_with_text(context, text, &host->session.error);
   sqlite3_free(sentence);
   sqlite3_free(unit);
   diagnosis_clear(&diagnosis);

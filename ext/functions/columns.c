@@ -32,7 +32,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   struct host *host = context;
   struct ledger *ledger = host->session.ledger;
   struct ledger_policy policy = {0};
-  sqlite3 *db = host->guard ? tier_guard_reader(host->guard)->db : host->collector.db;
+  sqlite3 *db = host->guard ? host->guard->reader->db : host->collector.db;
   int going =
       ledger_ready(ledger) && ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy);
   ledger_rollback(ledger);

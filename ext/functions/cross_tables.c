@@ -40,18 +40,6 @@ struct values {
   int count, room;
 };
 
-static void values_free(struct values *values) {
-  for (int i = 0; i < values->count; i++) {
-    sqlite3_free(values->list[i].key);
-    sqlite3_free(values->list[i].display);
-  }
-  sqlite3_free(values->list);
-}
-
-static double number(sqlite3_stmt *row, int column) {
-  return sqlite3_column_double(row, column);
-}
-
 static int take_value(void *context, sqlite3_stmt *row, int columns) {
   struct values *values = context;
   const int *places = values->places;
@@ -66,10 +54,11 @@ static int take_value(void *context, sqlite3_stmt *row, int columns) {
   const unsigned char *key = sqlite3_column_text(row, places[KEY]);
   const unsigned char *display = sqlite3_column_text(row, places[DISPLAY]);
   struct value *value = &values->list[values->count++];
-  *value = (struct value){key ? sqlite3_mprintf("%s", key) : 0,
-                          {number(row, places[VALUE]), number(row, places[STDDEV]),
-                           number(row, places[LOW]), number(row, places[HIGH])},
-                          display ? sqlite3_mprintf("%s", display) : 0};
+  *value = (struct value){
+      key ? sqlite3_mprintf("%s", key) : 0,
+      {sqlite3_column_double(row, places[VALUE]), sqlite3_column_double(row, places[STDDEV]),
+       sqlite3_column_double(row, places[LOW]), sqlite3_column_double(row, places[HIGH])},
+      display ? sqlite3_mprintf("%s", display) : 0};
   return value->key && (value->display || !display);
 }
 
@@ -136,10 +125,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct values *
   sqlite3_value *given[] = {arguments[0], arguments[1]};
   if (!name || !tier) return error_set(error, "the release and the tier must be names");
   if (!ledger_table_read(ledger, source, wanted, given, 2, take_value, values)) return 0;
-  if (!values->count)
-    return error_set(error, "release '%s' has no values at tier '%s' (dp_value lists both)", name,
-                     tier);
-  if (!ledger_release_find(ledger, name, &release))
+  if (!values->count || !ledger_release_find(ledger, name, &release))
     return error_set(error, "release '%s' has no values at tier '%s' (dp_value lists both)", name,
                      tier);
   int done = 0;
@@ -171,7 +157,11 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
                fill_inside(rows, host, &values, arguments);
   ledger_rollback(ledger);
-  values_free(&values);
+  for (int i = 0; i < values.count; i++) {
+    sqlite3_free(values.list[i].key);
+    sqlite3_free(values.list[i].display);
+  }
+  sqlite3_free(values.list);
   return value_table_leave(host, filled, error);
 }
 

@@ -28,22 +28,17 @@ static void names_clear(struct names *names) {
   *names = (struct names){0, 0};
 }
 
-static int names_add(struct names *names, const char *name, struct error *error) {
-  char **grown = sqlite3_realloc64(names->list, sizeof *grown * (sqlite3_uint64)(names->count + 1));
-  if (!grown) return error_set_memory(error);
-  names->list = grown;
-  grown[names->count] = sqlite3_mprintf("%s", name);
-  return grown[names->count++] ? 1 : error_set_memory(error);
-}
-
 /* Appends one element of a JSON array of texts to the list of names. */
 static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
-  (void)key;
+  struct names *names = context;
   const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
-  struct error error = {0};
-  int added = name && *name && names_add(context, name, &error);
-  error_clear(&error);
-  return added;
+  (void)key;
+  if (!name || !*name) return 0;
+  char **grown = sqlite3_realloc64(names->list, sizeof *grown * (sqlite3_uint64)(names->count + 1));
+  if (!grown) return 0;
+  names->list = grown;
+  grown[names->count] = sqlite3_mprintf("%s", name);
+  return grown[names->count++] != 0;
 }
 
 /* ---- dp_guard -------------------------------------------------------------------------------- */
@@ -144,11 +139,7 @@ static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   int going =
       !json || json_members(ledger_json(host->session.ledger), json, guard_option, &options);
-  if (going && set_guard(host, tier, &options)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+  end_with_value(context, going && set_guard(host, tier, &options), argv[0], error);
   sqlite3_free(options.ask);
 }
 
@@ -249,13 +240,10 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   grant.seconds = options.numbers[1];
   grant.steps = options.numbers[2];
   grant.bytes = options.numbers[3];
-  if (going && ledger_ready(ledger) &&
-      ledger_grant_create(ledger, &grant, (const char *const *)options.outward.list,
-                          options.outward.count)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+  going = going && ledger_ready(ledger) &&
+          ledger_grant_create(ledger, &grant, (const char *const *)options.outward.list,
+                              options.outward.count);
+  end_with_value(context, going, argv[0], error);
   sqlite3_free(grant.diffuse);
   names_clear(&options.outward);
 }

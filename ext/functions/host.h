@@ -19,7 +19,7 @@ struct host {
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens the ledger */
   int (*register_others)(sqlite3 *db);
-  struct tier_guard *guard;   /* set by dp_guard(); null: the connection is the owner's */
+  struct tier_guard *guard; /* set by dp_guard(); null: the connection is the owner's */
 };
 
 /*

@@ -21,8 +21,10 @@ SQLITE_EXTENSION_INIT3
 #define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
 #define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
 #define WISHES      (OPTIONS_OF_PLAN | OPTIONS_OF_BATCH)
+#define PLANNED     (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
+#define QUESTIONS   (OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL)
 #define PUBLISHING  OPTIONS_OF_PUBLISHING
-#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
+#define ALL         (OPTIONS_OF_AGGREGATE | PLANNED | SHARD)
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
@@ -37,63 +39,21 @@ static const struct option options[] = {
     {{"dim", 1, LAYOUT_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1, 0},
     {{"bins", 1, LAYOUT_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1, 0},
     {{"grid", 0, INFINITY, 1, 1}, NUMBER, IN(grid), ALL, P_GRID, 0, 0},
-    {{"diagnose", 0, 0, 0, 0},
-     FLAG,
-     IN(diagnose),
-     OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
-     P_DIAGNOSE,
-     0,
-     0},
+    {{"diagnose", 0, 0, 0, 0}, FLAG, IN(diagnose), ALL & ~SHARD, P_DIAGNOSE, 0, 0},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0, 0},
     {{"ways", 0, 0, 0, 0}, WAYS, IN(ways), ALL & ~OPTIONS_OF_AGGREGATE, P_WAYS, 0, 0},
-    {{"periods", 0, 0, 0, 0},
-     PERIODS,
-     IN(periods),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
-     P_PERIODS,
-     0,
-     0},
-    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
-     NUMBER,
-     IN(clip),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
-     P_SERIES,
-     0,
-     0},
-    {{"diagnose", 0, 0, 0, 0},
-     FLAG,
-     IN(diagnose),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN,
-     P_SERIES,
-     0,
-     0},
+    {{"periods", 0, 0, 0, 0}, PERIODS, IN(periods), PLANNED, P_PERIODS, 0, 0},
+    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0}, NUMBER, IN(clip), PLANNED, P_SERIES, 0, 0},
+    {{"diagnose", 0, 0, 0, 0}, FLAG, IN(diagnose), PLANNED, P_SERIES, 0, 0},
     {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1, 0},
     {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SHARE, 0, 0},
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1, 0},
     {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0, 0},
     {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0, 0},
-    {{"steps", 1000, 1e12, 0, 0},
-     WHOLE_NUMBER,
-     IN(steps),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL,
-     PARAMETERS,
-     0,
-     0},
-    {{"bytes", 1e6, 1e12, 0, 0},
-     WHOLE_NUMBER,
-     IN(bytes),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL,
-     PARAMETERS,
-     0,
-     0},
-    {{"seconds", 0, 1e6, 1, 0},
-     NUMBER,
-     IN(seconds),
-     OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL,
-     PARAMETERS,
-     0,
-     0},
+    {{"steps", 1000, 1e12, 0, 0}, WHOLE_NUMBER, IN(steps), QUESTIONS, PARAMETERS, 0, 0},
+    {{"bytes", 1e6, 1e12, 0, 0}, WHOLE_NUMBER, IN(bytes), QUESTIONS, PARAMETERS, 0, 0},
+    {{"seconds", 0, 1e6, 1, 0}, NUMBER, IN(seconds), QUESTIONS, PARAMETERS, 0, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), WISHES, PARAMETERS, 0, 0},
     {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), WISHES, PARAMETERS, 0, 0},
     {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), WISHES, PARAMETERS, 0, 0},
@@ -170,6 +130,13 @@ static int unknown_here(const struct parse *parse, const char *key, struct error
                                      : "unknown option%s (%sknown options: %s)");
 }
 
+/* Puts a text, which it takes over, in the place of another one. Null: out of memory. */
+static int replace_text(char **kept, char *text, struct error *error) {
+  sqlite3_free(*kept);
+  *kept = text;
+  return text ? 1 : error_set_memory(error);
+}
+
 /* Sets a name. Names such as 'release-1' are reserved for unnamed releases. */
 static int set_name(char **name, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
@@ -179,9 +146,7 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
       strspn(text + 8, "0123456789") == strlen(text + 8))
     return error_set(error,
                      "name must not be like 'release-1', which is kept for unnamed releases");
-  sqlite3_free(*name);
-  *name = sqlite3_mprintf("%s", text);
-  return *name ? 1 : error_set_memory(error);
+  return replace_text(name, sqlite3_mprintf("%s", text), error);
 }
 
 /*
@@ -192,22 +157,28 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
   const char *text = plain_text(value);
   if (!text || !*text)
     return error_set(error, "%s must be a text%s", key, not_a(value, SQLITE_TEXT));
-  sqlite3_free(*word);
-  *word = sqlite3_mprintf("%s", text);
-  return *word ? 1 : error_set_memory(error);
+  return replace_text(word, sqlite3_mprintf("%s", text), error);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 #define MOST_QUANTILES LAYOUT_MAX_QUANTILES
 
+/*
+** Returns whether a value is the text of a JSON array. An SQL argument has no JSON type that would
+** say so.
+*/
+static int is_array_text(sqlite3_value *value) {
+  const char *text = plain_text(value);
+  return text && text[strspn(text, " \t\r\n")] == '[';
+}
+
 /* Reads a number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
   double numbers[MOST_QUANTILES] = {0};
   int type = sqlite3_value_type(value), count = 0;
-  const char *text = type == SQLITE_TEXT ? plain_text(value) : 0;
-  int is_array = text && text[strspn(text, " \t\r\n")] == '[';
-  if (is_array) count = vector_text_list(text, numbers, MOST_QUANTILES);
+  int is_array = is_array_text(value);
+  if (is_array) count = vector_text_list(plain_text(value), numbers, MOST_QUANTILES);
   if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
     numbers[count++] = sqlite3_value_double(value);
   int sound = count > 0;
@@ -215,16 +186,14 @@ static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *e
   if (!sound)
     return error_set(error,
                      "q must be a number in [0, 1] or a JSON array of at most %d such numbers%s",
-                     MOST_QUANTILES, text ? "" : not_a(value, SQLITE_FLOAT));
+                     MOST_QUANTILES, plain_text(value) ? "" : not_a(value, SQLITE_FLOAT));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? "," : is_array ? "[" : "");
     json_append_number(json, numbers[i]);
   }
   if (is_array) sqlite3_str_appendall(json, "]");
-  sqlite3_free(*quantiles);
-  *quantiles = sqlite3_str_finish(json);
-  return *quantiles ? 1 : error_set_memory(error);
+  return replace_text(quantiles, sqlite3_str_finish(json), error);
 }
 
 /* Returns the word that error messages use for the keys of this kind. */
@@ -258,15 +227,6 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/*
-** Returns whether a value is the text of a JSON array. An SQL argument has no JSON type that would
-** say so.
-*/
-static int is_array_text(sqlite3_value *value) {
-  const char *text = plain_text(value);
-  return text && text[strspn(text, " \t\r\n")] == '[';
-}
-
 /* Reads public keys, sorts them, removes duplicates, and keeps them as JSON. */
 static int set_keys(struct parse *parse, const char *text, struct error *error) {
   struct request *request = parse->request;
@@ -291,13 +251,6 @@ static int set_keys(struct parse *parse, const char *text, struct error *error) 
 }
 
 /* ---- cross tables ---------------------------------------------------------------------------- */
-
-/* Keeps a text until all options are known. */
-static int keep_text(char **kept, sqlite3_value *value, struct error *error) {
-  sqlite3_free(*kept);
-  *kept = sqlite3_mprintf("%s", sqlite3_value_text(value));
-  return *kept ? 1 : error_set_memory(error);
-}
 
 /* Reads the labels of a series. */
 static int set_periods(struct parse *parse, const char *type, sqlite3_value *value) {
@@ -353,9 +306,7 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
   if (!name) return error_set(error, "mechanism must be a text%s", not_a(value, SQLITE_TEXT));
   if (!mechanism_find(request->aggregate, name))
     return unknown_mechanism(request->aggregate, name, error);
-  sqlite3_free(request->mechanism);
-  request->mechanism = sqlite3_mprintf("%s", name);
-  return request->mechanism ? 1 : error_set_memory(error);
+  return replace_text(&request->mechanism, sqlite3_mprintf("%s", name), error);
 }
 
 /*
@@ -409,22 +360,20 @@ static int set_option(struct parse *parse, const struct option *option, const ch
     return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
                    : set_quantiles(member, value, error);
   case READ: return option->read(parse->request, parse->json, value, error);
-  case KEY:
-    sqlite3_free(*(char **)member);
-    *(char **)member = key_text(value);
-    return *(char **)member ? 1 : error_set_memory(error);
+  case KEY: return replace_text(member, key_text(value), error);
   case KEYS:
     if (parse->form & OPTIONS_OF_PLAN && strcmp(type, "integer") == 0)
       return domain_check(value, &key_guess_domain, &parse->request->key_guess, error);
     if (strcmp(type, "object") == 0 && option->parameter == P_KEYS)
-      return keep_text(&parse->request->attributes, value, error);
+      return replace_text(&parse->request->attributes,
+                          sqlite3_mprintf("%s", sqlite3_value_text(value)), error);
     return strcmp(type, "array") == 0 || is_array_text(value)
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
                            not_a(value, SQLITE_TEXT));
   case WAYS:
     return strcmp(type, "integer") == 0 || strcmp(type, "array") == 0
-               ? keep_text(member, value, error)
+               ? replace_text(member, sqlite3_mprintf("%s", sqlite3_value_text(value)), error)
                : error_set(error,
                            "ways must be a whole number of attributes, or an array of tables");
   case PERIODS: return set_periods(parse, type, value);
@@ -432,7 +381,7 @@ static int set_option(struct parse *parse, const struct option *option, const ch
   case TABLES:
     if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)
       return error_set(error, "the state's %s is malformed", key);
-    return keep_text(member, value, error);
+    return replace_text(member, sqlite3_mprintf("%s", sqlite3_value_text(value)), error);
   default: return 1; /* an earlier step has read the option */
   }
 }
@@ -538,29 +487,19 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
                              const struct option *option, int form) {
   const char *name = option->domain.parameter;
   const void *member = member_of(request, option);
+  const char *text = 0; /* JSON */
   switch (option->type) {
   case NUMBER: append_number(json, name, *(const double *)member, form); break;
   case WHOLE_NUMBER:
     if (!isnan(*(const double *)member))
       sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)*(const double *)member);
     break;
-  case FLAG:
-    sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false");
-    break;
-  case PROTECTS:
-    sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
-    break;
+  case FLAG: text = *(const int *)member ? "true" : "false"; break;
+  case PROTECTS: text = request->rows ? "\"row\"" : "\"unit\""; break;
   case KEYS:
-    if (request->programme) {
-      sqlite3_str_appendf(json, ",\"%s\":%s", name, programme_keys_text(request->programme));
-    } else if (request->keys) {
-      sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
-    }
+    text = request->programme ? programme_keys_text(request->programme) : request->keys;
     break;
-  case WAYS:
-    if (request->programme)
-      sqlite3_str_appendf(json, ",\"%s\":%s", name, programme_ways_text(request->programme));
-    break;
+  case WAYS: text = request->programme ? programme_ways_text(request->programme) : 0; break;
   case MECHANISM:
     if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);
     break;
@@ -569,11 +508,10 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     sqlite3_str_appendf(json, ",\"%s\":", name);
     json_append_string(json, request->sql);
     break;
-  case TABLES:
-    if (request->tables) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->tables);
-    break;
+  case TABLES: text = request->tables; break;
   default: break; /* this option is not part of a state, or has been written earlier */
   }
+  if (text) sqlite3_str_appendf(json, ",\"%s\":%s", name, text);
 }
 
 char *request_parameters(const struct request *request, int form) {

@@ -78,15 +78,6 @@ static int open_rows(void *context, struct rows *rows, const struct secret *secr
   return shard_rows_start_shard(&shard->rows, &shard->description, &shard->request, error);
 }
 
-static int run_question(struct shard *shard, struct question *question, struct error *error) {
-  struct request *request = &shard->request;
-  struct rows_opener opener = {open_rows, shard, 0, ""};
-  struct question_limits limits = question_limits_of(request);
-  request->tables = question_tables(question);
-  return (request->tables || error_set_memory(error)) &&
-         question_run(question, &limits, &opener, &shard->rows, error);
-}
-
 /* Runs the question of a shard: evaluates it for each unit and adds its rows to the state (P6). */
 static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind,
                      sqlite3_value *sql, sqlite3_value *options, struct error *error) {
@@ -102,7 +93,12 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
   request->sql = query_trimmed(text);
   int asked = (request->sql || error_set_memory(error)) &&
               question_open(&question, &host->collector, ledger, request, error) &&
-              run_question(shard, question, error);
+              ((request->tables = question_tables(question)) || error_set_memory(error));
+  if (asked) {
+    struct rows_opener opener = {open_rows, shard, 0, ""};
+    struct question_limits limits = question_limits_of(request);
+    asked = question_run(question, &limits, &opener, &shard->rows, error);
+  }
   question_close(question);
   return asked;
 }
@@ -408,20 +404,14 @@ static int by_bytes(const void *a, const void *b) {
   return memcmp(a, b, STATE_SERIAL);
 }
 
-static int check_serials(struct merge *merge, struct error *error) {
-  qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
-  for (size_t i = 1; i < merge->count; i++) {
-    if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
-      return error_set(error, "one state is there twice (each shard once)");
-  }
-  return 1;
-}
-
 /* Charges, draws and sets the result, as the aggregate of that kind does. */
 static int merge_publish(sqlite3_context *context, struct merge *merge, struct error *error) {
   struct publication *publication = &merge->publication;
   struct session *session = &merge->host->session;
-  if (!check_serials(merge, error)) return 0;
+  qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
+  for (size_t i = 1; i < merge->count; i++)
+    if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
+      return error_set(error, "one state is there twice (each shard once)");
   merge->request.is_blind = site_is_blind(merge->site);
   if (!ledger_resume(session->ledger) || !publish_begin(publication, session, &merge->request))
     return 0;

@@ -74,18 +74,6 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
   append_noun(text, request);
 }
 
-static void append_repeats(sqlite3_str *text, const struct ledger_repeats *repeats,
-                           const char *noun) {
-  if (repeats->count == 0) {
-    sqlite3_str_appendf(text, "no more such %s fits into ", noun);
-  } else {
-    sqlite3_str_appendf(text, "%,lld more such %s%s into ", (long long)repeats->count, noun,
-                        repeats->count == 1     ? " fits"
-                        : strcmp(noun, "batch") ? "s fit"
-                                                : "es fit");
-  }
-}
-
 /*
 ** Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
 ** that would refuse first, unless the plan is one release at that tier.
@@ -98,7 +86,15 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
   if (ledger_tiers(ledger, &tiers, &count) &&
       ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
     const char *tier = tiers[repeats.tier].name;
-    append_repeats(text, &repeats, request ? "release" : "batch");
+    const char *noun = request ? "release" : "batch";
+    if (repeats.count == 0) {
+      sqlite3_str_appendf(text, "no more such %s fits into ", noun);
+    } else {
+      sqlite3_str_appendf(text, "%,lld more such %s%s into ", (long long)repeats.count, noun,
+                          repeats.count == 1 ? " fits"
+                          : request          ? "s fit"
+                                             : "es fit");
+    }
     if (ledger_audience(ledger)) {
       /* The members of a tier may not learn which tier limits their grant. */
       sqlite3_str_appendall(text, "the grant");

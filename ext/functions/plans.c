@@ -7,6 +7,7 @@
 ** therefore get the same charge and the same noise.
 ** Tests: tests/functions/test_plan.py
 */
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -232,27 +233,23 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
 }
 
 /* Plans the releases of an array one after the other, in one transaction. */
-static int plan_items(const struct batch_items *items, sqlite3_str *json) {
-  struct host *host = items->host;
-  struct ledger *ledger = host->session.ledger;
-  int64_t since = ledger_last_charge(ledger);
-  sqlite3_str_appendall(json, "{\"plans\":[");
-  for (int i = 0; i < items->count; i++) {
-    if (i) sqlite3_str_appendall(json, ",");
-    if (!plan(host, &items->list[i].request, json)) return batch_items_fail(items, i);
-  }
-  sqlite3_str_appendall(json, "]");
-  append_tiers(json, ledger, since);
-  plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
-  sqlite3_str_appendall(json, "}");
-  return 1;
-}
-
 static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   struct ledger *ledger = host->session.ledger;
   struct batch_items items = {host, 1, 0, 0};
-  int planned = batch_items_read(&items, array) && ledger_begin_copy(ledger) &&
-                ledger_enter_periods(ledger) && plan_items(&items, json);
+  int planned =
+      batch_items_read(&items, array) && ledger_begin_copy(ledger) && ledger_enter_periods(ledger);
+  int64_t since = planned ? ledger_last_charge(ledger) : 0;
+  sqlite3_str_appendall(json, "{\"plans\":[");
+  for (int i = 0; i < items.count && planned; i++) {
+    if (i) sqlite3_str_appendall(json, ",");
+    planned = plan(host, &items.list[i].request, json) || batch_items_fail(&items, i);
+  }
+  sqlite3_str_appendall(json, "]");
+  if (planned) {
+    append_tiers(json, ledger, since);
+    plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
+  }
+  sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);
   batch_items_clear(&items);
   return planned && !error_is_set(&host->session.error);
@@ -288,15 +285,8 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   sqlite3_str *json = sqlite3_str_new(0);
   struct error *error = &host->session.error;
   int planned = array ? plan_array(host, array, json) : plan_call(host, argc, argv, json, error);
-  char *text = sqlite3_str_finish(json);
-  if (!planned) {
-    fail_call(context, function_of(context)->name, error);
-    sqlite3_free(text);
-  } else if (text) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context);
-  }
+  assert(planned || error_is_set(error));
+  end_with_text(context, sqlite3_str_finish(json), error);
 }
 
 /* ---- dp_interval ----------------------------------------------------------------------------- */
@@ -424,16 +414,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     interval(host_of(context), &wanted, &low, &high);
     ledger_rollback(ledger);
   }
-  if (error_is_set(ledger_error(ledger))) {
-    function_error(context, "%s", error_text(ledger_error(ledger)));
-    return;
-  }
-  char *json = sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high));
-  if (json) {
-    sqlite3_result_text(context, json, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context);
-  }
+  end_with_text(context, sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high)),
+                ledger_error(ledger));
 }
 
 static const struct scalar functions[] = {

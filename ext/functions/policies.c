@@ -158,15 +158,11 @@ static int declare(struct host *host, const struct ledger_declaration *asked, in
                    struct error *error) {
   struct ledger *ledger = host->session.ledger;
   int going = 1;
-  if (!ledger_ready(ledger)) return 0;
-  if (!ledger_begin(ledger)) return 0;
+  if (!ledger_ready(ledger) || !ledger_begin(ledger)) return 0;
   for (int i = 0; i < count && going; i++) going = declare_one(host, asked[i], error);
-  if (!going) {
-    ledger_rollback(ledger);
-  } else if (!ledger_commit(ledger)) {
-    going = 0;
-  }
-  return going;
+  if (going) return ledger_commit(ledger);
+  ledger_rollback(ledger);
+  return 0;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -186,11 +182,7 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
   struct ledger_declaration asked = {(char *)texts[0], POLICY_PROTECTED, (char *)texts[1],
                                      (char *)texts[2]};
   struct error *error = &host_of(context)->session.error;
-  if (declare(host_of(context), &asked, 1, error)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+  end_with_value(context, declare(host_of(context), &asked, 1, error), argv[0], error);
 }
 
 #define MOST_TABLES 100
@@ -211,11 +203,7 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
     asked[i] = (struct ledger_declaration){(char *)table, POLICY_PUBLIC, 0, 0};
   }
   struct error *error = &host_of(context)->session.error;
-  if (declare(host_of(context), asked, argc, error)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+  end_with_value(context, declare(host_of(context), asked, argc, error), argv[0], error);
 }
 
 /*
@@ -232,11 +220,7 @@ static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **arg
     ledger_policy_undeclare(ledger, table);
     ledger_commit(ledger);
   }
-  if (error_is_set(error)) {
-    fail_call(context, function_of(context)->name, error);
-  } else {
-    sqlite3_result_value(context, argv[0]);
-  }
+  end_with_value(context, !error_is_set(error), argv[0], error);
 }
 
 /*

@@ -29,8 +29,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
-static int open_in_order(void *context, struct rows *rows, const struct secret *secret,
-                         struct error *error) {
+int release_open_rows(void *context, struct rows *rows, const struct secret *secret,
+                      struct error *error) {
   const struct publication *publication = context;
   return rows_open(rows, publication, columns_in_order(publication), secret, error);
 }
@@ -38,7 +38,7 @@ static int open_in_order(void *context, struct rows *rows, const struct secret *
 /* Collects the rows of the question and finishes the release. */
 static int run(struct publication *publication, const struct request *request,
                struct question *question, struct error *error) {
-  struct rows_opener opener = {open_in_order, publication, 1, " (the charge stays)"};
+  struct rows_opener opener = {release_open_rows, publication, 1, " (the charge stays)"};
   struct rows rows = {0};
   struct question_limits limits = question_limits_of(request);
   int finished = 0;
@@ -57,7 +57,7 @@ static int run(struct publication *publication, const struct request *request,
 */
 static int ask(struct question **question, struct request *request, struct host *host,
                struct error *error) {
-  struct collector *reader = host->guard ? tier_guard_reader(host->guard) : &host->collector;
+  struct collector *reader = host->guard ? host->guard->reader : &host->collector;
   if (!question_open(question, reader, host->session.ledger, request, error)) return 0;
   sqlite3_free(request->tables);
   sqlite3_free(request->unit_type);
@@ -77,7 +77,7 @@ static int limit_to(double *limit, const char *name, double most, struct error *
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error) {
   if (!host->guard) return 1;
-  const char *tier = tier_guard_tier(host->guard), *grant = tier_guard_grant(host->guard);
+  const char *tier = host->guard->tier, *grant = host->guard->grant;
   if (strcmp(request->tier, tier) != 0)
     return error_set(error, "tier must be '%s' (this connection asks under grant '%s')", tier,
                      grant);
@@ -86,12 +86,12 @@ int release_guarded(const struct host *host, struct request *request, int needs_
                      grant);
   if (request->refine)
     return error_set(error, "refine is the owner's (this connection asks under grant '%s')", grant);
-  const struct question_limits *limits = tier_guard_limits(host->guard);
+  const struct question_limits *limits = &host->guard->limits;
   if (!limit_to(&request->steps, "steps", limits->steps, error) ||
       !limit_to(&request->bytes, "bytes", limits->bytes, error) ||
       !limit_to(&request->seconds, "seconds", limits->seconds, error))
     return 0;
-  request->outward = tier_guard_outward(host->guard);
+  request->outward = (const char *const *)host->guard->outward;
   if (!request->name)
     return !needs_name ||
            error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
@@ -265,11 +265,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
     }
     ledger_commit(ledger);
   }
-  if (error_is_set(ledger_error(ledger))) {
-    function_error(context, "%s", error_text(ledger_error(ledger)));
-  } else {
-    sqlite3_result_value(context, argv[0]);
-  }
+  end_with_value(context, !error_is_set(ledger_error(ledger)), argv[0], ledger_error(ledger));
 }
 
 /* Returns the index of the tier with exactly this name, or -1. */
@@ -349,11 +345,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   }
   ledger_tiers_free(tiers, count);
   sqlite3_free(chosen);
-  if (json) {
-    sqlite3_result_text(context, json, -1, sqlite3_free);
-  } else {
-    function_error(context, "%s", error_text(ledger_error(ledger)));
-  }
+  end_with_text(context, json, ledger_error(ledger));
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */

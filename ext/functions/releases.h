@@ -9,6 +9,9 @@
 #include "release/publication.h"
 #include "release/parameters.h"
 
+struct rows;
+struct secret;
+
 struct release_arguments {
   sqlite3_value *tier, *kind, *sql, *options; /* options may be null */
   /* Whether the options must name the release; NAME_IF_REPEATED: see statement_calls_once(). */
@@ -29,6 +32,10 @@ int release_ask(struct publication *publication, struct request *request, struct
 */
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error);
+
+/* Opens the rows of a release; the context is its publication (struct rows_opener). */
+int release_open_rows(void *context, struct rows *rows, const struct secret *secret,
+                      struct error *error);
 
 /*
 ** Both functions serve dp_batch(). release_check() reads the request, checks the request and

@@ -160,11 +160,7 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
   if (facts && !tier) tier = ledger_audience(host->session.ledger);
   char *page = facts ? page_write(facts, tier, error) : 0;
   sqlite3_close(facts);
-  if (page) {
-    sqlite3_result_text(context, page, -1, sqlite3_free);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+  end_with_text(context, page, error);
 }
 
 static const struct scalar functions[] = {

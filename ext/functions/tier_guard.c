@@ -6,20 +6,10 @@
 #include "functions/public_tables.h"
 #include "ledger/ledger.h"
 #include "os/clock.h"
-#include "query/allowed_functions.h"
+
 #include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
-
-struct tier_guard {
-  char *tier, *grant;
-  char **outward;
-  int pad;
-  struct question_limits limits;
-  int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
-  struct collector *reader; /* the private connection to the file */
-  struct allowed_functions functions;
-};
 
 /* ---- what is allowed ------------------------------------------------------------------------- */
 
@@ -104,18 +94,14 @@ static int is_in(const char *const *list, int count, const char *name) {
 
 static int function_admitted(const struct tier_guard *guard, const char *name) {
   if (is_in(planning, COUNT(planning), name)) return 1;
+
   /*
-  ** may_use() checks these functions when they run, because the error of may_use() can say what is
+  ** tier_guard_enter() checks these functions when they run, because its error can say what is
   ** allowed.
   */
   for (int i = 0; i < COUNT(of_ledger); i++)
     if (sqlite3_stricmp(of_ledger[i].name, name) == 0) return 1;
   return function_is_allowed(&guard->functions, name);
-}
-
-/* main contains only public tables, so only some pragmas among the other tables are refused. */
-static int read_admitted(const char *table) {
-  return sqlite3_strnicmp(table, "pragma_", 7) != 0 || is_in(pragmas, COUNT(pragmas), table + 7);
 }
 
 /* The second line (tier_guard.h). What is secret is out of reach without it. */
@@ -134,7 +120,9 @@ static int authorize(void *context, int action, const char *first, const char *s
   } else if (action == SQLITE_FUNCTION) {
     admitted = second && function_admitted(guard, second);
   } else if (action == SQLITE_READ) {
-    admitted = first && read_admitted(first);
+    /* main contains only public tables, so only some pragmas are refused. */
+    admitted = first && (sqlite3_strnicmp(first, "pragma_", 7) != 0 ||
+                         is_in(pragmas, COUNT(pragmas), first + 7));
   } else if (action == SQLITE_PRAGMA) {
     admitted = first && is_in(pragmas, COUNT(pragmas), first) &&
                (!second || strcmp(first, "schema_version") != 0); /* a value would be written */
@@ -274,21 +262,6 @@ static sqlite3 *open_again(sqlite3 *db, int mutex, struct error *error) {
   return 0;
 }
 
-/*
-** Takes away from the connection what SQL could use to open the file again, and virtual tables.
-** SQLite would crash if a virtual table that has no entry in the schema was used before and after
-** its database is replaced. The two modules that stay make no such tables, and SQLite's functions
-** fts3_tokenizer() and fts5() use memory that their removal would free.
-*/
-static void disarm(sqlite3 *db, struct tier_guard *guard) {
-  const char *kept[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 0};
-  sqlite3_drop_modules(db, kept);
-  sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
-  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
-  /* Statements are then compiled again. */
-  sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, guard);
-}
-
 struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
                                   const struct tier_guard_terms *terms, struct error *error) {
   sqlite3 *file = 0;
@@ -305,51 +278,36 @@ struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
     tier_guard_free(guard);
     return 0;
   }
-  disarm(db, guard);
+  /*
+  ** Takes away from the connection what SQL could use to open the file again, and virtual tables.
+  ** SQLite would crash if a virtual table that has no entry in the schema was used before and after
+  ** its database is replaced. The two modules that stay make no such tables, and SQLite's functions
+  ** fts3_tokenizer() and fts5() use memory that their removal would free.
+  */
+  const char *kept[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 0};
+  sqlite3_drop_modules(db, kept);
+  sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
+  /* Statements are then compiled again. */
+  sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, guard);
   ledger_use_database(ledger, guard->reader->db);
   return guard;
 }
 
-struct collector *tier_guard_reader(const struct tier_guard *guard) {
-  return guard->reader;
-}
-
-const char *tier_guard_tier(const struct tier_guard *guard) {
-  return guard->tier;
-}
-
-const char *tier_guard_grant(const struct tier_guard *guard) {
-  return guard->grant;
-}
-
-const char *const *tier_guard_outward(const struct tier_guard *guard) {
-  return (const char *const *)guard->outward;
-}
-
-const struct question_limits *tier_guard_limits(const struct tier_guard *guard) {
-  return &guard->limits;
-}
-
 /* ---- running functions ----------------------------------------------------------------------- */
 
-static int may_use(const struct tier_guard *guard, const char *name, enum use *use,
-                   struct error *error) {
-  *use = name ? TO_OWNER : TO_ALL;
-  for (int i = 0; name && i < COUNT(of_ledger); i++)
-    if (strcmp(of_ledger[i].name, name) == 0) *use = of_ledger[i].use;
-  if (*use == TO_ALL || (*use == TO_ASK && guard->grant)) return 1;
-  /* Advice: [What an analyst may do](guard.md#the-guard). The owner uses another connection. */
-  return error_set(error,
-                   "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "
-                   "from public tables and from the tables of this extension, planning%s)",
-                   guard->tier,
-                   guard->grant ? ", and dp_release, dp_answer and dp_plan at this tier" : "");
-}
-
 int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *error) {
-  enum use use = TO_ALL;
   if (!guard) return 1;
-  if (!may_use(guard, name, &use, error)) return 0;
+  enum use use = name ? TO_OWNER : TO_ALL;
+  for (int i = 0; name && i < COUNT(of_ledger); i++)
+    if (strcmp(of_ledger[i].name, name) == 0) use = of_ledger[i].use;
+  /* Advice: [What an analyst may do](guard.md#the-guard). The owner uses another connection. */
+  if (use == TO_OWNER || (use == TO_ASK && !guard->grant))
+    return error_set(error,
+                     "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "
+                     "from public tables and from the tables of this extension, planning%s)",
+                     guard->tier,
+                     guard->grant ? ", and dp_release, dp_answer and dp_plan at this tier" : "");
   if (use == TO_ASK) guard->entered = clock_milliseconds();
   return 1;
 }

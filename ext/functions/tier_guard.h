@@ -16,19 +16,28 @@
 #define DIFFUSE_FUNCTIONS_TIER_GUARD_H
 
 #include "ledger/policy.h"
-#include "query/limits.h"
+#include "query/allowed_functions.h"
 #include "query/collector.h"
+#include "query/limits.h"
 
-struct tier_guard;
+/* The guard of a connection. Only tier_guard.c changes it. */
+struct tier_guard {
+  char *tier, *grant;            /* without a grant (null) the members may ask no question */
+  char **outward;                /* the tiers at which answers are also published, then null */
+  int pad;                       /* answers return after `pad` ms, or 2, 4, 8, ... times as many */
+  struct question_limits limits; /* the largest that a question may set, and the defaults */
+  int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
+  struct collector *reader; /* the private connection that reads the rows of questions */
+  struct allowed_functions functions;
+};
 
 /* The terms of a guard. The texts and the policy belong to the caller. */
 struct tier_guard_terms {
-  const char *tier;
-  const char *grant; /* the grant that pays for questions; null: the members may ask no question */
-  const char *const *outward; /* the tiers at which answers are also published */
+  const char *tier, *grant;
+  const char *const *outward;
   int outward_count;
-  int pad; /* answers return after `pad` milliseconds, or 2, 4, 8, ... times as many */
-  struct question_limits limits; /* of each question */
+  int pad;
+  struct question_limits limits;
   const struct ledger_policy *policy;
 };
 
@@ -41,18 +50,6 @@ struct tier_guard_terms {
 struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
                                   const struct tier_guard_terms *terms, struct error *error);
 void tier_guard_free(struct tier_guard *guard);
-
-/* The private connection that reads the rows of questions. */
-struct collector *tier_guard_reader(const struct tier_guard *guard);
-
-const char *tier_guard_tier(const struct tier_guard *guard);
-const char *tier_guard_grant(const struct tier_guard *guard); /* null: there is no grant */
-
-/* The tiers at which answers are also published; a null pointer ends the list. */
-const char *const *tier_guard_outward(const struct tier_guard *guard);
-
-/* The largest limits that a question may set, which are also the defaults. */
-const struct question_limits *tier_guard_limits(const struct tier_guard *guard);
 
 /*
 ** Call tier_guard_enter() with the name of a function of this extension (or of dp_answer) when the

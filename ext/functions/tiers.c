@@ -18,10 +18,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
-  function_error(context, "%s", error_text(ledger_error(ledger)));
-}
-
 /* ---- dp_init --------------------------------------------------------------------------------- */
 
 struct init {
@@ -82,7 +78,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   if (read && ledger_create(ledger, &terms)) {
     sqlite3_result_text(context, ledger_path(ledger), -1, SQLITE_TRANSIENT);
   } else {
-    ledger_result(context, ledger);
+    fail_call(context, function_of(context)->name, init.error);
   }
   sqlite3_free(init.path);
   sqlite3_free(init.unit);
@@ -192,12 +188,9 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
                              .error = ledger_error(ledger)};
   if (!name) return;
   error_clear(terms.error);
-  if (tier_read(&terms, ledger_json(ledger), argc, argv) && ledger_ready(ledger) &&
-      ledger_tier_create(ledger, &terms.tier)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    ledger_result(context, ledger);
-  }
+  int made = tier_read(&terms, ledger_json(ledger), argc, argv) && ledger_ready(ledger) &&
+             ledger_tier_create(ledger, &terms.tier);
+  end_with_value(context, made, argv[0], terms.error);
   sqlite3_free(terms.tier.period);
 }
 
@@ -212,28 +205,11 @@ static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **arg
   const char *name = argument_text(context, argv[0], "name");
   (void)argc;
   if (!name) return;
-  if (ledger_ready(ledger) && ledger_tier_drop(ledger, name)) {
-    sqlite3_result_value(context, argv[0]);
-  } else {
-    ledger_result(context, ledger);
-  }
+  end_with_value(context, ledger_ready(ledger) && ledger_tier_drop(ledger, name), argv[0],
+                 ledger_error(ledger));
 }
 
 /* ---- dp_verify, dp_certificate, dp_version --------------------------------------------------- */
-
-/*
-** Ends a transaction for reading. Sets the result to the text that was computed inside the
-** transaction, or to the ledger's error.
-*/
-static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
-  ledger_rollback(ledger);
-  if (text && !error_is_set(ledger_error(ledger))) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_free(text);
-    ledger_result(context, ledger);
-  }
-}
 
 /*
 ** dp_verify() -> TEXT
@@ -249,7 +225,8 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
   char *found = 0;
   if (ledger_ready(ledger) && ledger_begin_copy(ledger))
     found = session_verify(&host_of(context)->session);
-  give_text(context, ledger, found);
+  ledger_rollback(ledger);
+  end_with_text(context, found, ledger_error(ledger));
 }
 
 /*
@@ -269,7 +246,8 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   if (verified && (strcmp(verified, "ok") != 0 || ledger_enter_periods(ledger)))
     certificate = ledger_certificate(ledger, verified, mechanism_describe);
   sqlite3_free(verified);
-  give_text(context, ledger, certificate);
+  ledger_rollback(ledger);
+  end_with_text(context, certificate, ledger_error(ledger));
 }
 
 /* dp_version() -> TEXT */
