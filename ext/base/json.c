@@ -223,3 +223,13 @@ void json_append_string(sqlite3_str *json, const char *text) {
   }
   sqlite3_str_appendchar(json, 1, '"');
 }
+
+char *json_texts(char *const *texts, int count) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(json, i ? "," : "[");
+    json_append_string(json, texts[i]);
+  }
+  sqlite3_str_appendall(json, "]");
+  return sqlite3_str_finish(json);
+}

@@ -63,6 +63,9 @@ int json_table(struct json *json, const char *table, json_take *take, void *cont
 */
 void json_append_number(sqlite3_str *json, double x);
 
+/* Returns texts as a JSON array. The caller frees it. Null: out of memory. */
+char *json_texts(char *const *texts, int count);
+
 /* Appends text as a JSON string. */
 void json_append_string(sqlite3_str *json, const char *text);
 

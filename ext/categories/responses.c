@@ -37,7 +37,7 @@ int responses_kernel(struct request *request, struct json *json, sqlite3_value *
   if (going && options->kernel) going = error_set(error, "kernel is given twice");
   if (going) {
     options->kernel = sqlite3_mprintf("%s", channel.json);
-    request->keys = keys_json(channel.states, channel.state_count);
+    request->keys = json_texts(channel.states, channel.state_count);
     request->key_list = sqlite3_malloc64(sizeof(char *) * (sqlite3_uint64)channel.state_count);
     if (!options->kernel || !request->keys || !request->key_list) going = error_set_memory(error);
   }

@@ -123,7 +123,7 @@ static int is_published(struct ledger *ledger, sqlite3_value *const *arguments) 
 
 /* Reads a period. Returns its number, or -1 after setting the error. */
 static int period_of(const struct publication *publication, sqlite3_value *value) {
-  struct error *error = ledger_error(publication->session->ledger);
+  struct error *error = &publication->session->error;
   const struct periods *periods = publication->definition.periods;
   const char *label = plain_text(value);
   int period = label ? periods_find(periods, label) : -1;
@@ -160,7 +160,7 @@ static int add_span(struct row_list *rows, const struct publication *publication
 /* Adds the rows of the spans that the arguments name. */
 static int add_spans(struct row_list *rows, const struct publication *publication,
                      sqlite3_value *const *arguments, const int64_t *values) {
-  struct error *error = ledger_error(publication->session->ledger);
+  struct error *error = &publication->session->error;
   if (arguments[LAST]) {
     struct span span = {period_of(publication, arguments[FIRST]), 0};
     if (span.first < 0 || (span.last = period_of(publication, arguments[LAST])) < 0) return 0;

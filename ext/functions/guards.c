@@ -195,20 +195,6 @@ static int take_size(sqlite3_value *value, struct ledger_grant *grant, struct er
   return 1;
 }
 
-/* Sets *text to a JSON array of the tiers, or to null if there are none. */
-static int outward_text(const struct names *outward, char **text, struct error *error) {
-  *text = 0;
-  if (!outward->count) return 1;
-  sqlite3_str *json = sqlite3_str_new(0);
-  for (int i = 0; i < outward->count; i++) {
-    sqlite3_str_appendall(json, i ? "," : "[");
-    json_append_string(json, outward->list[i]);
-  }
-  sqlite3_str_appendall(json, "]");
-  *text = sqlite3_str_finish(json);
-  return *text ? 1 : error_set_memory(error);
-}
-
 /*
 ** dp_grant(name, tier, share [, options]) -> TEXT, the name
 ** Sets aside a part of what is left of the tier's budget, for connections to which dp_guard() has
@@ -232,8 +218,10 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   for (int i = 0; i < NUMBERS; i++) options.numbers[i] = grant_numbers[i].otherwise;
   int going = take_size(argv[2], &grant, error) &&
-              (!json || json_members(options.json, json, grant_option, &options)) &&
-              outward_text(&options.outward, &grant.diffuse, error);
+              (!json || json_members(options.json, json, grant_option, &options));
+  if (going && options.outward.count)
+    grant.diffuse = json_texts(options.outward.list, options.outward.count);
+  if (going && options.outward.count && !grant.diffuse) going = error_set_memory(error);
   grant.name = (char *)name;
   grant.tier = (char *)tier;
   grant.pad_ms = (int)options.numbers[0];

@@ -246,7 +246,7 @@ static int set_keys(struct parse *parse, const char *text, struct error *error) 
     }
   }
   request->key_count = kept;
-  request->keys = keys_json(request->key_list, kept);
+  request->keys = json_texts(request->key_list, kept);
   return request->keys ? 1 : error_set_memory(error);
 }
 

@@ -113,8 +113,7 @@ static int append_mechanism(sqlite3_str *json, const struct publication *planned
 /* Appends where the better noise changes. */
 static void append_crossing(sqlite3_str *json, const struct publication *planned,
                             const struct request *request, double rows) {
-  struct comparison comparison = {.tier = &planned->position.tiers[planned->position.at],
-                                  .rows = rows};
+  struct comparison comparison = {.tier = publication_tier(planned), .rows = rows};
   double from = NAN;
   if (with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
       with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism))
@@ -131,7 +130,7 @@ static void append_crossing(sqlite3_str *json, const struct publication *planned
 void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
                             const struct request *request, double rows) {
   const struct definition *definition = &planned->definition;
-  const struct ledger_tier *tier = &planned->position.tiers[planned->position.at];
+  const struct ledger_tier *tier = publication_tier(planned);
   double rate = definition->release.weight * tier->rate;
   int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
   int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;

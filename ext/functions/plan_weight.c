@@ -94,7 +94,7 @@ static char *advice(struct publication *publication, const struct request *reque
 static int refuse_half_width(struct publication *publication, const struct request *request,
                              const struct ledger_tier *tier, double least) {
   char *text = advice(publication, request, tier);
-  struct error *error = ledger_error(publication->session->ledger);
+  struct error *error = &publication->session->error;
   if (text) {
     error_set(error, "half_width must be at least %g, which is that of the rate %g of tier '%s'%s",
               least, tier->rate, tier->name, text);

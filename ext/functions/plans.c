@@ -75,7 +75,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 static double append_leaf(sqlite3_str *json, const struct publication *publication, double rows) {
   struct leaf_draw draw = definition_leaf_draw(publication);
   struct tilt tilt = leaf_tilt(publication);
-  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  const struct ledger_tier *tier = publication_tier(publication);
   double rate = publication->definition.release.weight * tier->rate;
   double half_width = leaf_half_width(publication, rows, rate);
   append_number(json, "epsilon", tilt.epsilon);

@@ -26,13 +26,6 @@ static const struct mechanism *curve_mechanism(const struct aggregate *aggregate
   return 0;
 }
 
-/* Returns the default among the mechanisms with noise, or null if the tier covers none of them. */
-static const struct mechanism *noisy_mechanism(const struct request *request,
-                                               const struct ledger_tier *tier) {
-  return tier->accountant->covers_rates ? mechanism_find(request->aggregate, 0)
-                                        : curve_mechanism(request->aggregate);
-}
-
 /*
 ** Returns the half-width that the request would have with a mechanism, in rows, or NaN after
 ** setting the ledger's error.
@@ -74,9 +67,12 @@ static int gets_draw(const struct request *request, const struct publication *pu
 
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found) {
-  struct error *error = ledger_error(publication->session->ledger);
-  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
-  const struct mechanism *mechanism = noisy_mechanism(request, tier);
+  struct error *error = &publication->session->error;
+  const struct ledger_tier *tier = publication_tier(publication);
+  /* The default among the mechanisms with noise; null if the tier covers none of them. */
+  const struct mechanism *mechanism = tier->accountant->covers_rates
+                                          ? mechanism_find(request->aggregate, 0)
+                                          : curve_mechanism(request->aggregate);
   if (request->mechanism || request->has_states || !mechanism || !mechanism->noise ||
       request->aggregate->family->statistic == STATISTIC_MODEL)
     return 1;

@@ -18,14 +18,6 @@ SQLITE_EXTENSION_INIT3
 
 _Static_assert(LEDGER_DIAGNOSES == DIAGNOSES, "the ledger stores the counts of the layout");
 
-/* Makes the details of a kind that has its own. Returns 0 if the release is impossible. */
-static int describe_details(struct publication *publication, const struct aggregate *aggregate) {
-  if (!aggregate->procedure || !aggregate->procedure->describe) return 1;
-  sqlite3_free(publication->definition.details);
-  publication->definition.details = aggregate->procedure->describe(publication);
-  return publication->definition.details != 0;
-}
-
 /*
 ** Reads the programme of a stored release of cross tables, or takes the one that the request has
 ** made. Returns 1, or 0 with the ledger's error set.
@@ -120,7 +112,13 @@ int definition_describe(struct publication *publication, int keys) {
                      release->name ? release->name : "");
   publication->definition.aggregate = aggregate;
   publication->definition.mechanism = mechanism;
-  if (!describe_details(publication, aggregate))
+  const struct procedure *procedure = aggregate->procedure;
+  int has_details = procedure && procedure->describe;
+  if (has_details) {
+    sqlite3_free(publication->definition.details);
+    publication->definition.details = procedure->describe(publication);
+  }
+  if (has_details && !publication->definition.details)
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
@@ -251,16 +249,6 @@ double definition_shrink(const struct publication *publication) {
   return estimate_shrink(&view, estimate_variance(&view));
 }
 
-/* Returns whether the points of a series have the periods that have been appended. */
-static int same_periods(const struct publication *publication) {
-  const struct ledger_grid *grid = &publication->grid;
-  char key[PERIOD_KEY];
-  int same = grid->cells == publication->definition.release.appended;
-  for (int i = 0; i < grid->cells && same; i++)
-    same = strcmp(grid->keys[i], definition_period_key(i, key)) == 0;
-  return same;
-}
-
 const char *definition_period_key(int period, char key[PERIOD_KEY]) {
   sqlite3_snprintf(PERIOD_KEY, key, "%04d", period + 1);
   return key;
@@ -269,9 +257,15 @@ const char *definition_period_key(int period, char key[PERIOD_KEY]) {
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
   const char *keys = publication->definition.release.keys;
-  if (publication->definition.periods) return same_periods(publication);
+  if (publication->definition.periods) { /* its points have the periods that were appended */
+    char key[PERIOD_KEY];
+    int same = grid->cells == publication->definition.release.appended;
+    for (int i = 0; i < grid->cells && same; i++)
+      same = strcmp(grid->keys[i], definition_period_key(i, key)) == 0;
+    return same;
+  }
   if (!keys || publication->definition.release.ways) return 1;
-  char *stored = keys_json(grid->keys, grid->cells);
+  char *stored = json_texts(grid->keys, grid->cells);
   int same = stored && strcmp(stored, keys) == 0;
   sqlite3_free(stored);
   return same;

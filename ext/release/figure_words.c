@@ -132,14 +132,6 @@ static void append_periods(sqlite3_str *text, enum share share, double clip, con
   }
 }
 
-/* Says which groups are left out. */
-static void append_groups(sqlite3_str *text, const struct ledger_release *release,
-                          const char *unit) {
-  if (release->max_groups > 0 && unit)
-    sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);
-  if (release->max_groups > 0) sqlite3_str_appendall(text, ", only groups that are large enough");
-}
-
 char *figure_words(const struct ledger_release *release, const char *unit) {
   sqlite3_str *text = sqlite3_str_new(0);
   int is_shrunk = strncmp(release->kind, "ou_", 3) == 0;
@@ -170,7 +162,10 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
                         place);
   if (release->periods) append_periods(text, share, release->clip, unit ? unit : "row");
   if (place && unit) sqlite3_str_appendf(text, " (one in many %ss counts less in each)", place);
-  if (is_grouped) append_groups(text, release, unit);
+  int is_private = is_grouped && release->max_groups > 0;
+  if (is_private && unit)
+    sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);
+  if (is_private) sqlite3_str_appendall(text, ", only groups that are large enough");
   if (words[i].draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");
   if (is_shrunk && release->theta != 0) {

@@ -15,7 +15,7 @@ int interval_read(struct publication *publication, const char *key, int componen
                   double confidence, double *low, double *high) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   struct numbers numbers = {0};
   struct ledger_path path;
   const struct ledger_point *point = 0;
@@ -51,7 +51,7 @@ int interval_read_span(struct publication *publication, const char *key, double 
                        double *low, double *high) {
   struct ledger *ledger = publication->session->ledger;
   struct definition *definition = &publication->definition;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   struct numbers numbers = {0};
   struct span span;
   int64_t *values = 0;

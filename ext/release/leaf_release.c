@@ -44,7 +44,7 @@ int leaf_costs_rate(const struct publication *publication) {
 ** epsilon of Laplace noise.
 */
 static struct tilt tilt_of(const struct publication *publication, int as_rate, double rate) {
-  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  const struct ledger_tier *tier = publication_tier(publication);
   struct leaf_draw draw = definition_leaf_draw(publication);
   double epsilon = as_rate                          ? bounded_range_gaussian_epsilon(rate)
                    : tier->accountant->covers_rates ? sqrt(8 * rate)
@@ -53,8 +53,7 @@ static struct tilt tilt_of(const struct publication *publication, int as_rate, d
 }
 
 static double rate_of(const struct publication *publication) {
-  return publication->definition.release.weight *
-         publication->position.tiers[publication->position.at].rate;
+  return publication->definition.release.weight * publication_tier(publication)->rate;
 }
 
 struct tilt leaf_tilt(const struct publication *publication) {
@@ -107,7 +106,7 @@ static int leaf_charge(struct publication *publication) {
 }
 
 static int leaf_draw(struct publication *publication, const int64_t *totals) {
-  struct error *error = ledger_error(publication->session->ledger);
+  struct error *error = &publication->session->error;
   struct leaf_draw draw = definition_leaf_draw(publication);
   struct tilt tilt = leaf_tilt(publication);
   size_t count = (size_t)leaf_draw_candidates(&draw);
@@ -120,7 +119,7 @@ static int leaf_draw(struct publication *publication, const int64_t *totals) {
 }
 
 static int leaf_keep(struct publication *publication) {
-  char *tier = publication->position.tiers[publication->position.at].name;
+  char *tier = publication_tier(publication)->name;
   int64_t leaf = (int64_t)publication->chosen;
   struct ledger_grid grid = {0, 1, 1, 0};
   struct ledger_point point = {tier, 0, &leaf};

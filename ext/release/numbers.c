@@ -187,7 +187,7 @@ int numbers_span(const struct publication *publication, struct span span, int to
   int done = figures_open(&figures, publication, confidence, values, 1, &quantiles) &&
              add_span(&figures, span, total) && give_figures(&figures, numbers);
   figures_close(&figures);
-  return done || error_set_memory(ledger_error(publication->session->ledger));
+  return done || error_set_memory(&publication->session->error);
 }
 
 /*
@@ -207,7 +207,7 @@ static int read_series(const struct publication *publication, double confidence,
   if (done) qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
   done = done && give_figures(&figures, numbers);
   figures_close(&figures);
-  return done || error_set_memory(ledger_error(publication->session->ledger));
+  return done || error_set_memory(&publication->session->error);
 }
 
 /*
@@ -256,8 +256,7 @@ int numbers_read(const struct publication *publication, double delta, double con
   if (numbers->count >= 0 && publication->definition.programme &&
       !name_cells(numbers, publication->definition.programme, reading.shape->ways))
     numbers->count = -1;
-  return numbers->count >= 0 ||
-         error_set(ledger_error(publication->session->ledger), "out of memory");
+  return numbers->count >= 0 || error_set_memory(&publication->session->error);
 }
 
 struct ledger_clipping numbers_clipping(const struct publication *publication,
@@ -285,9 +284,7 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
 double numbers_selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   double share = release->key_share * (1 - 0x1p-40); /* ten shares of 0.1 add up to at most 1 */
-  return release->max_groups
-             ? share * publication->position.tiers[publication->position.at].delta_keys
-             : 0;
+  return release->max_groups ? share * publication_tier(publication)->delta_keys : 0;
 }
 
 double numbers_threshold(const struct publication *publication) {
@@ -299,12 +296,6 @@ double numbers_threshold(const struct publication *publication) {
                      : estimate_threshold(&reading);
   return ldexp(steps, publication->definition.release.granularity) /
          publication->definition.layout.count_factor;
-}
-
-/* Returns the number of tables of a release of cross tables. */
-static int tables_of(const struct publication *publication) {
-  const struct ways *ways = publication->definition.contribution.ways;
-  return ways ? ways->count : 0;
 }
 
 int numbers_tables(const struct publication *publication, double rows, struct part_width *widths) {
@@ -328,7 +319,7 @@ int numbers_tables(const struct publication *publication, double rows, struct pa
 
 /* Returns the table with the widest interval. Its numbers are NaN if memory runs out. */
 static struct part_width widest_table(const struct publication *publication, double rows) {
-  int count = tables_of(publication);
+  int count = publication->definition.contribution.ways->count;
   struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
   struct part_width widest = {NAN, NAN, NAN};
   int done = widths && numbers_tables(publication, rows, widths);
@@ -371,24 +362,25 @@ int numbers_series(const struct publication *publication, double rows, struct pa
   return read;
 }
 
-/* Returns what the noisiest period of a series gets. The numbers are NaN if memory runs out. */
-static struct part_width widest_period(const struct publication *publication, double rows) {
+/*
+** Returns what each number of the release gets: for cross tables those of the widest table, for a
+** series those of the noisiest period. The numbers are NaN if memory runs out.
+*/
+static struct part_width widest_of(const struct publication *publication, double rows) {
   struct part_width period, none = {NAN, NAN, NAN};
-  return numbers_series(publication, rows, &period, 0) ? period : none;
+  if (publication->definition.contribution.ways) return widest_table(publication, rows);
+  if (publication->definition.periods)
+    return numbers_series(publication, rows, &period, 0) ? period : none;
+  struct quantiles quantiles;
+  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
+                             1};
 }
 
 double numbers_stddev(const struct publication *publication) {
-  if (tables_of(publication)) return widest_table(publication, NAN).stddev;
-  if (publication->definition.periods) return widest_period(publication, NAN).stddev;
-  struct quantiles quantiles;
-  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
-  return estimate_total_stddev(&reading);
+  return widest_of(publication, NAN).stddev;
 }
 
 double numbers_half_width(const struct publication *publication, double rows) {
-  if (tables_of(publication)) return widest_table(publication, rows).half_width;
-  if (publication->definition.periods) return widest_period(publication, rows).half_width;
-  struct quantiles quantiles;
-  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
-  return estimate_half_width(&reading, rows);
+  return widest_of(publication, rows).half_width;
 }

@@ -159,7 +159,7 @@ static int assume_keys(struct request *request, struct error *error) {
     if (!key) break;
     request->key_list[request->key_count++] = key;
   }
-  if (request->key_count == count) request->keys = keys_json(request->key_list, count);
+  if (request->key_count == count) request->keys = json_texts(request->key_list, count);
   return request->keys || error_set_memory(error);
 }
 

@@ -13,16 +13,6 @@ int request_takes(const struct request *request, enum parameter parameter) {
   return (request->aggregate->takes & 1u << parameter) != 0;
 }
 
-char *keys_json(char *const *keys, int count) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  for (int i = 0; i < count; i++) {
-    sqlite3_str_appendall(text, i ? "," : "[");
-    json_append_string(text, keys[i]);
-  }
-  sqlite3_str_appendall(text, "]");
-  return sqlite3_str_finish(text);
-}
-
 void request_clear(struct request *request) {
   if (request->details && request->aggregate->procedure->clear)
     request->aggregate->procedure->clear(request->details);

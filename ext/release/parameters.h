@@ -62,9 +62,6 @@ void request_clear(struct request *request);
 */
 struct ledger_release request_release(const struct request *request);
 
-/* Returns the keys as a JSON array. The caller frees the text. */
-char *keys_json(char *const *keys, int count);
-
 /* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
 char *request_options(const struct request *request);
 

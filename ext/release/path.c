@@ -34,10 +34,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-static int out_of_memory(struct ledger *ledger) {
-  return error_set_memory(ledger_error(ledger));
-}
-
 /* ---- the cost at a tier ---------------------------------------------------------------------- */
 
 static double tier_rate(const struct publication *publication, int tier) {
@@ -51,15 +47,13 @@ static struct terms terms_of(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   /* With the factor, ten shares of 0.1 add up to at most 1 despite rounding. */
   double share = release->key_share * (1 - 0x1p-40);
-  return (struct terms){
-      .shape = &publication->definition.layout,
-      .details = publication->definition.details,
-      .shift = release->shift,
-      .sensitivity = release->sensitivity,
-      .rate = tier_rate(publication, publication->position.at),
-      .delta = isnan(share)
-                   ? 0
-                   : share * publication->position.tiers[publication->position.at].delta_keys};
+  return (struct terms){.shape = &publication->definition.layout,
+                        .details = publication->definition.details,
+                        .shift = release->shift,
+                        .sensitivity = release->sensitivity,
+                        .rate = tier_rate(publication, publication->position.at),
+                        .delta =
+                            isnan(share) ? 0 : share * publication_tier(publication)->delta_keys};
 }
 
 /*
@@ -70,18 +64,8 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
   struct terms terms = terms_of(publication);
   struct cost cost;
   if (!mechanism->cost(mechanism, &terms, clock, &publication->cost.room, &cost))
-    out_of_memory(publication->session->ledger);
+    error_set_memory(&publication->session->error);
   return cost;
-}
-
-/*
-** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen so
-** that this holds; charge() checks the clock again before it charges the ledger.
-*/
-static int is_within_tier(const struct publication *publication, uint64_t clock) {
-  const struct mechanism *mechanism = publication->definition.mechanism;
-  struct terms terms = terms_of(publication);
-  return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
 }
 
 /*
@@ -92,7 +76,7 @@ static int ends_in_time(const struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   const struct periods *periods = publication->definition.periods;
   char day[PERIOD_DAY] = "", each[PERIOD_DAY], *tier = 0, *end = 0;
-  double rate = publication->position.tiers[publication->position.at].rate;
+  double rate = publication_tier(publication)->rate;
   int dated = 1;
   for (int i = 0; i < periods_count(periods) && dated; i++) {
     dated = periods_last_day(periods, i, each); /* a list may have any order */
@@ -120,8 +104,11 @@ static int ends_in_time(const struct publication *publication) {
 
 static int charge(struct publication *publication, uint64_t clock) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->position.tiers[publication->position.at].name;
-  if (!is_within_tier(publication, clock))
+  const char *tier = publication_tier(publication)->name;
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  struct terms terms = terms_of(publication);
+  /* Every clock is chosen so that its point costs at most the rate of the tier. */
+  if (!(mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40)))
     return error_set(ledger_error(ledger),
                      "the noise would cost more than tier '%s' has for a release", tier);
   struct cost cost = point_cost(publication, clock);
@@ -151,15 +138,11 @@ static int tier_index(const struct publication *publication, const char *name) {
   return i;
 }
 
-static size_t dimension_of(const struct publication *publication) {
-  return grid_size(&publication->grid);
-}
-
 /* Allocates room for two points. When out of memory, sets the ledger's error and returns null. */
 static int64_t *two_points(const struct publication *publication) {
-  size_t count = 2 * dimension_of(publication) + 1;
+  size_t count = 2 * grid_size(&publication->grid) + 1;
   int64_t *values = sqlite3_malloc64(sizeof *values * count);
-  if (!values) out_of_memory(publication->session->ledger);
+  if (!values) error_set_memory(&publication->session->error);
   return values;
 }
 
@@ -172,14 +155,14 @@ static int store_point(struct publication *publication, int tier, uint64_t clock
 /* Adds a drawn point to the publication; path_keep() stores the point later. */
 static int note_point(struct publication *publication, int tier, uint64_t clock,
                       const int64_t *values) {
-  size_t dimension = dimension_of(publication);
+  size_t dimension = grid_size(&publication->grid);
   int count = publication->drawn_count;
   struct drawn *grown =
       sqlite3_realloc64(publication->drawn, sizeof *grown * (sqlite3_uint64)(count + 1));
-  if (!grown) return out_of_memory(publication->session->ledger);
+  if (!grown) return error_set_memory(&publication->session->error);
   publication->drawn = grown;
   int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
-  if (!copy) return out_of_memory(publication->session->ledger);
+  if (!copy) return error_set_memory(&publication->session->error);
   if (dimension) memcpy(copy, values, sizeof *copy * dimension);
   grown[publication->drawn_count++] = (struct drawn){tier, clock, copy};
   return 1;
@@ -201,7 +184,7 @@ static int is_diffusible(const struct publication *publication, int from, uint64
 /* ---- walking outward ------------------------------------------------------------------------- */
 
 static int too_far(struct publication *publication, int tier) {
-  return error_set(ledger_error(publication->session->ledger),
+  return error_set(&publication->session->error,
                    "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
                    "(make a release of its own)",
                    publication->position.tiers[tier].name, publication->position.tiers[tier].rate,
@@ -238,10 +221,10 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
   int steps = publication->position.at - from;
-  size_t dimension = dimension_of(publication);
+  size_t dimension = grid_size(&publication->grid);
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
   int64_t *values = two_points(publication);
-  int going = (clocks && values) || out_of_memory(ledger);
+  int going = (clocks && values) || error_set_memory(ledger_error(ledger));
   if (going) {
     clocks[0] = outermost->clock;
     if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
@@ -271,13 +254,6 @@ static int never_refines(const struct publication *publication) {
   return procedure && procedure->never_refines;
 }
 
-/* Returns whether a refinement may add points to the release. */
-static int is_refinable(const struct publication *publication) {
-  const struct definition *definition = &publication->definition;
-  return !never_refines(publication) && !definition->periods && !definition->release.max_groups &&
-         definition->mechanism->noise->refines;
-}
-
 /*
 ** Returns whether a point is the first point or was drawn outward. Other points come from a
 ** refinement. They cost more than the first point, and their clocks are below the clock of the
@@ -287,7 +263,9 @@ static int is_drawn_outward(struct publication *publication, const struct ledger
   const struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
   double first, rate = noise->rate(release->sensitivity, point->clock);
-  if (!is_refinable(publication)) return 1;
+  if (never_refines(publication) || publication->definition.periods || release->max_groups ||
+      !noise->refines)
+    return 1;
   return ledger_first_rate(publication->session->ledger, release->id, &first) &&
          rate <= first * (1 + 0x1p-40);
 }
@@ -301,7 +279,7 @@ static int plan_between(struct publication *publication, const struct ledger_poi
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   double rate = tier_rate(publication, publication->position.at);
   *gap = (struct gap){inner->clock, noise->outward(release->sensitivity, rate, inner->clock),
                       outer->clock};
@@ -317,8 +295,7 @@ static int plan_between(struct publication *publication, const struct ledger_poi
     return error_set(ledger_error(ledger),
                      "tier '%s' has a rate %g too near that of a tier beside it for a point of "
                      "release '%s' (make a release of its own)",
-                     tier, publication->position.tiers[publication->position.at].rate,
-                     release->name);
+                     tier, publication_tier(publication)->rate, release->name);
   return 1;
 }
 
@@ -344,7 +321,7 @@ static int fill_between(struct publication *publication, const struct ledger_poi
   int going = values && ledger_release_slack(ledger, release->id, release->slack) &&
               charge(publication, gap.clock);
   if (going &&
-      !noise->between(&gap, inner->values, outer->values, values, dimension_of(publication)))
+      !noise->between(&gap, inner->values, outer->values, values, grid_size(&publication->grid)))
     going = error_set(ledger_error(ledger), "the system gave no random bytes");
   going = going && store_point(publication, at, gap.clock, values) &&
           store_values(publication, gap.clock, values);
@@ -372,7 +349,7 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
                        struct inward_step **steps) {
   int count = from - publication->position.at;
   *steps = sqlite3_malloc64(sizeof **steps * (sqlite3_uint64)count);
-  if (!*steps) return out_of_memory(publication->session->ledger);
+  if (!*steps) return error_set_memory(&publication->session->error);
   for (int i = 0; i < count; i++) {
     int tier = from - 1 - i;
     struct inward_step *step = &(*steps)[i];
@@ -405,17 +382,26 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   return going;
 }
 
-/* Draws a point for every tier inside tier `from`, down to the publication's tier. */
-static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
-                       int from, const int64_t *totals) {
+/* Draws a point for every tier inside the innermost point, down to the publication's tier. */
+static int walk_inward(struct publication *publication, const int64_t *totals) {
   struct ledger *ledger = publication->session->ledger;
+  struct ledger_path path;
+  struct inward_step *steps = 0;
+  int64_t *values = 0;
+  uint64_t outer = 0;
+  int from = 0;
+  size_t dimension = grid_size(&publication->grid);
+  int going = ledger_path_read(ledger, &publication->definition.release,
+                               publication->grid.components, &path);
+  if (going) {
+    const struct ledger_point *innermost = &path.points[0];
+    from = tier_index(publication, innermost->tier);
+    outer = innermost->clock;
+    values = two_points(publication);
+    going = values && plan_inward(publication, outer, from, &steps);
+    if (going) memcpy(values, innermost->values, sizeof *values * dimension);
+  }
   int count = from - publication->position.at;
-  size_t dimension = dimension_of(publication);
-  struct inward_step *steps;
-  int64_t *values = two_points(publication);
-  int going = plan_inward(publication, innermost->clock, from, &steps) && values;
-  if (going) memcpy(values, innermost->values, sizeof *values * dimension);
-  uint64_t outer = innermost->clock;
   for (int i = 0; i < count && going; i++) {
     int64_t *next = values + dimension;
     if (!release_refine(values, totals, dimension, steps[i].clock, outer, steps[i].fresh, next))
@@ -424,6 +410,7 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
     outer = steps[i].clock;
     going = going && note_point(publication, from - 1 - i, outer, values);
   }
+  ledger_path_free(&path);
   sqlite3_free(steps);
   sqlite3_free(values);
   return going;
@@ -433,7 +420,7 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
 
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   const char *name = publication->definition.release.name;
   const struct ledger_point *innermost = &path->points[0];
   const struct ledger_point *outermost = &path->points[path->count - 1];
@@ -490,7 +477,7 @@ int path_charge(struct publication *publication) {
     return too_far(publication, publication->position.at);
   if (release->id &&
       (release->granularity != design.granularity || release->sensitivity != design.sensitivity))
-    return error_set(ledger_error(publication->session->ledger),
+    return error_set(&publication->session->error,
                      "release '%s' was charged at another tier, or is not finished there",
                      release->name);
   release->dimension = definition->layout.coordinates;
@@ -506,7 +493,7 @@ int path_prepay(struct publication *publication, int tier) {
   struct position before = publication->position;
   double slack = release->slack;
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(before.count + 1));
-  if (!clocks) return out_of_memory(publication->session->ledger);
+  if (!clocks) return error_set_memory(&publication->session->error);
   clocks[0] = before.clock;
   publication->position.at = tier;
   int charged =
@@ -519,36 +506,20 @@ int path_prepay(struct publication *publication, int tier) {
 
 /* ---- the draw -------------------------------------------------------------------------------- */
 
-static int draw_new(struct publication *publication, const int64_t *totals) {
+int path_draw(struct publication *publication, const int64_t *totals) {
+  if (publication->position.refining) return walk_inward(publication, totals);
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   uint64_t clock = mechanism->draw_clock(&terms, publication->position.clock);
   int64_t *values = two_points(publication);
   if (!values) return 0;
   int drawn =
-      release_draw(mechanism->noise, totals, dimension_of(publication), clock, values) ||
-      error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
+      release_draw(mechanism->noise, totals, grid_size(&publication->grid), clock, values) ||
+      error_set(&publication->session->error, "the system gave no random bytes");
   drawn = drawn &&
           note_point(publication, publication->position.at, publication->position.clock, values);
   sqlite3_free(values);
   return drawn;
-}
-
-static int refine(struct publication *publication, const int64_t *totals) {
-  struct ledger *ledger = publication->session->ledger;
-  struct ledger_path path;
-  int done = 0;
-  if (ledger_path_read(ledger, &publication->definition.release, publication->grid.components,
-                       &path))
-    done = walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
-                       totals);
-  ledger_path_free(&path);
-  return done;
-}
-
-int path_draw(struct publication *publication, const int64_t *totals) {
-  return publication->position.refining ? refine(publication, totals)
-                                        : draw_new(publication, totals);
 }
 
 int path_keep(struct publication *publication) {

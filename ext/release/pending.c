@@ -54,22 +54,18 @@ void pending_settle(struct session *session) {
   }
 }
 
-/* Begins a transaction and stores in it all pending releases. */
-static int begin_with_pending(struct session *session) {
-  int shown = ledger_begin(session->ledger);
-  for (struct pending *pending = session->pending; pending; pending = pending->next) {
-    for (int i = 0; i < pending->count && shown; i++)
-      shown = publish_show(&pending->publications[i]);
-  }
-  return shown;
-}
-
 int pending_begin_reading(struct session *session) {
   int count = 0;
   for (const struct pending *pending = session->pending; pending; pending = pending->next)
     count += pending->count;
-  if (count && begin_with_pending(session) && ledger_enter_periods(session->ledger)) return 1;
-  /* Another connection may have discarded one of the pending releases. */
-  if (count && !ledger_resume(session->ledger)) return 0;
+  if (count) {
+    int shown = ledger_begin(session->ledger);
+    for (struct pending *pending = session->pending; pending; pending = pending->next)
+      for (int i = 0; i < pending->count && shown; i++)
+        shown = publish_store(&pending->publications[i]);
+    if (shown && ledger_enter_periods(session->ledger)) return 1;
+    /* Another connection may have discarded one of the pending releases. */
+    if (!ledger_resume(session->ledger)) return 0;
+  }
   return ledger_begin_reading(session->ledger);
 }

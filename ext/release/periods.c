@@ -232,17 +232,9 @@ static int sort_labels(struct periods *periods, struct error *error) {
 
 /* Writes the stored form: "first/last", or the labels as a JSON array. */
 static int write_text(struct periods *periods, int is_range, struct error *error) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  if (is_range) {
-    sqlite3_str_appendf(text, "%s/%s", periods->labels[0], periods->labels[periods->count - 1]);
-  } else {
-    for (int i = 0; i < periods->count; i++) {
-      sqlite3_str_appendall(text, i ? "," : "[");
-      json_append_string(text, periods->labels[i]);
-    }
-    sqlite3_str_appendall(text, "]");
-  }
-  periods->text = sqlite3_str_finish(text);
+  periods->text =
+      is_range ? sqlite3_mprintf("%s/%s", periods->labels[0], periods->labels[periods->count - 1])
+               : json_texts(periods->labels, periods->count);
   return periods->text || error_set_memory(error);
 }
 
@@ -297,26 +289,14 @@ int periods_find(const struct periods *periods, const char *label) {
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static void append_span(sqlite3_str *text, const struct periods *periods, struct span span,
-                        int total) {
-  sqlite3_str_appendall(text, periods->labels[span.first]);
-  if (total || span.last > span.first) sqlite3_str_appendf(text, "/%s", periods->labels[span.last]);
-}
-
 char *periods_key(const struct periods *periods, struct span span, int total, const char *group) {
-  sqlite3_str *key = sqlite3_str_new(0);
-  append_span(key, periods, span, total);
-  if (!group) return sqlite3_str_finish(key);
-  char *text = sqlite3_str_finish(key);
-  if (!text) return 0;
-  key = sqlite3_str_new(0);
-  sqlite3_str_appendall(key, "[");
-  json_append_string(key, text);
-  sqlite3_str_appendall(key, ",");
-  json_append_string(key, group);
-  sqlite3_str_appendall(key, "]");
+  int is_long = total || span.last > span.first;
+  char *text = sqlite3_mprintf("%s%s%s", periods->labels[span.first], is_long ? "/" : "",
+                               is_long ? periods->labels[span.last] : "");
+  if (!group || !text) return text;
+  char *key = json_texts((char *const[]){text, (char *)group}, 2);
   sqlite3_free(text);
-  return sqlite3_str_finish(key);
+  return key;
 }
 
 static int read_span(const struct periods *periods, const char *text, struct span *span) {

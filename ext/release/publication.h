@@ -102,6 +102,11 @@ static inline size_t grid_size(const struct ledger_grid *grid) {
   return (size_t)grid->cells * (size_t)grid->components + (size_t)grid->extra;
 }
 
+/* Returns the tier at which the release is published. */
+static inline const struct ledger_tier *publication_tier(const struct publication *publication) {
+  return &publication->position.tiers[publication->position.at];
+}
+
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 

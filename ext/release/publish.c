@@ -25,10 +25,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-static int out_of_memory(struct ledger *ledger) {
-  return error_set_memory(ledger_error(ledger));
-}
-
 /* ---- an existing release --------------------------------------------------------------------- */
 
 static int is_usable(struct publication *publication) {
@@ -52,7 +48,7 @@ static int is_usable(struct publication *publication) {
 static int publish_existing(struct publication *publication, int keys, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   publication->replayed = !may_refine;
   if (!definition_describe(publication, keys)) return 0;
   if (!definition_same_lattice(publication))
@@ -82,48 +78,30 @@ static int publish_existing(struct publication *publication, int keys, int may_r
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
-static int check_rate(struct publication *publication) {
-  const struct position *position = &publication->position;
-  double rate = publication->definition.release.weight * position->tiers[position->at].rate;
-  double most = mechanism_most_rate(publication->definition.mechanism);
-  return (rate >= DESIGN_MIN_RATE && rate <= most) ||
-         error_set(ledger_error(publication->session->ledger),
-                   "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
-                   most, publication->definition.release.mechanism);
-}
-
-/* Copies a text that the request owns. Leaves a null pointer as it is. */
-static int own(struct ledger *ledger, char **text) {
-  if (!*text) return 1;
-  *text = sqlite3_mprintf("%s", *text);
-  return *text || out_of_memory(ledger);
-}
-
 /* Makes the row of the new release from the request's parameters, and copies their texts. */
 static int make_release(struct publication *publication, const struct request *request) {
-  struct ledger *ledger = publication->session->ledger;
   struct ledger_release row = request_release(request);
   row.name = request->name;
   row.state = "charged";
   row.options = 0;
   struct ledger_release *release = &publication->definition.release;
   *release = row;
+  /* Every text is copied, or becomes null if memory runs out. */
   char **texts[] = {&release->name,      &release->kind,  &release->mechanism, &release->quantiles,
                     &release->keys,      &release->model, &release->state,     &release->sql,
                     &release->statement, &release->ways,  &release->periods};
-  int made = 1; /* after a failure, the remaining texts become null */
+  int made = 1;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (made) {
-      made = own(ledger, texts[i]);
-    } else {
-      *texts[i] = 0;
-    }
+    if (!*texts[i]) continue;
+    *texts[i] = sqlite3_mprintf("%s", *texts[i]);
+    made &= *texts[i] != 0;
   }
   publication->definition.programme = programme_retain(request->programme);
   publication->definition.periods = periods_retain(request->periods);
   release->options = request_options(request);
   release->fingerprint = ledger_fingerprint(&row);
-  return made && ((release->options && release->fingerprint) || out_of_memory(ledger));
+  return (made && release->options && release->fingerprint) ||
+         error_set_memory(&publication->session->error);
 }
 
 /* Takes over the request's list of keys. */
@@ -146,20 +124,11 @@ static int declare_series(struct publication *publication, const struct request 
   release->secret = series_secret();
   if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
   release->unit_type = sqlite3_mprintf("%s", request->unit_type ? request->unit_type : "");
-  if (!release->unit_type) return out_of_memory(ledger);
+  if (!release->unit_type) return error_set_memory(&publication->session->error);
   return procedure_of(&publication->definition)->charge(publication) &&
          ledger_release_state(ledger, release->id, "charged", "released") &&
          path_declare(publication) &&
          (!request->tables || ledger_policy_admit(ledger, release->id, request->tables));
-}
-
-static int publish_new(struct publication *publication, struct request *request) {
-  if (!make_release(publication, request) ||
-      !definition_describe(publication, request->key_count) || !check_rate(publication))
-    return 0;
-  if (publication->definition.periods) return declare_series(publication, request);
-  take_keys(publication, request);
-  return procedure_of(&publication->definition)->charge(publication);
 }
 
 /*
@@ -218,7 +187,7 @@ static int same_query(struct publication *publication, const struct request *req
      one (its charge stays). */
   return (same_text(release->sql, request->sql) &&
           same_text(release->statement, request->statement)) ||
-         error_set(ledger_error(publication->session->ledger),
+         error_set(&publication->session->error,
                    "release '%s' exists with another query: %s%s%s (choose another name)",
                    request->name, release->statement ? release->statement : "",
                    release->statement && release->sql ? " of " : "",
@@ -234,7 +203,7 @@ static int same_question(struct publication *publication, const struct request *
   /* Advice: Take a new name, or `dp_discard` the old one (its charge stays). Whether a median is
      drawn (`"exponential"`) must be [decided before](choosing.md#a-median-or-a-few-quantiles). */
   return same ||
-         error_set(ledger_error(publication->session->ledger),
+         error_set(&publication->session->error,
                    "release '%s' exists with other parameters: %s %s%s%s%s%s (choose another name)",
                    request->name, stored->kind, stored->options, stored->keys ? ", keys " : "",
                    stored->keys ? stored->keys : "", stored->periods ? ", periods " : "",
@@ -248,7 +217,7 @@ static int same_question(struct publication *publication, const struct request *
 */
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
-  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  const struct ledger_tier *tier = publication_tier(publication);
   struct publication asked = {.session = publication->session,
                               .definition = {.release = request_release(request)}};
   if (!definition_describe(&asked, request->key_count)) return 0;
@@ -256,7 +225,7 @@ static int settle_time(const struct publication *publication, struct request *re
       ldexp((double)asked.definition.layout.distance, asked.definition.layout.fine_exponent);
   double rate = ou_rate(distance, request->theta, request->rho, request->t);
   if (!(rate <= tier->rate * (1 + 0x1p-40)))
-    return error_set(ledger_error(publication->session->ledger),
+    return error_set(&publication->session->error,
                      "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
                      "least %g, or ask at an inner tier)",
                      request->t, rate, tier->rate, tier->name,
@@ -265,22 +234,17 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
-static int settle_own(struct publication *publication, struct request *request, int found) {
-  const struct procedure *procedure = procedure_of_kind(request->aggregate);
-  return !procedure->settle || procedure->settle(publication, request, found);
-}
-
 /* Repeats the answer of a release that this connection has drawn but not stored yet. */
 static int answer_pending(struct publication *publication) {
   const struct publication *pending =
       session_pending(publication->session, publication->definition.release.id,
-                      publication->position.tiers[publication->position.at].name);
+                      publication_tier(publication)->name);
   if (!pending) return 0;
   publication->answer.number = pending->answer.number;
   publication->answer.is_null = pending->answer.is_null;
   if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
   publication->answered = !pending->answer.json || publication->answer.json;
-  return publication->answered || out_of_memory(publication->session->ledger);
+  return publication->answered || error_set_memory(&publication->session->error);
 }
 
 static void publication_open(struct publication *publication, struct session *session) {
@@ -313,29 +277,6 @@ static int enter_outward(struct publication *publication, struct session *sessio
          publish_existing(publication, definition_keys(&publication->definition.release), 0);
 }
 
-/* Publishes an existing release of a batch at its tier and at the outer tiers of the request. */
-static int publish_again(struct publication *publication, struct request *request) {
-  int done = publish_existing(publication, request->key_count, 0);
-  for (int i = 0; done && request->outward && request->outward[i]; i++) {
-    struct publication outer;
-    done = enter_outward(&outer, publication->session, request->name, request->outward[i]);
-    publish_clear(&outer);
-  }
-  return done;
-}
-
-/* Continues or repeats an existing release of a batch, according to the state of the release. */
-static void begin_again(struct publication *publication, struct request *request) {
-  const char *state = publication->definition.release.state;
-  if (!same_query(publication, request)) return;
-  publication->failed = strcmp(state, "failed") == 0;
-  if (strcmp(state, "charged") == 0) {
-    publish_resume(publication, request);
-  } else if (!publication->failed) {
-    publish_again(publication, request);
-  }
-}
-
 /*
 ** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
 */
@@ -350,12 +291,27 @@ static int spread(struct publication *publication) {
   return done;
 }
 
+/* Continues or repeats an existing release of a batch, according to the state of the release. */
+static void begin_again(struct publication *publication, struct request *request) {
+  const char *state = publication->definition.release.state;
+  if (!same_query(publication, request)) return;
+  publication->failed = strcmp(state, "failed") == 0;
+  if (strcmp(state, "charged") == 0) {
+    publish_resume(publication, request);
+  } else if (!publication->failed && publish_existing(publication, request->key_count, 0)) {
+    spread(publication);
+  }
+}
+
 /* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
+  const struct procedure *procedure = procedure_of_kind(request->aggregate);
   int found = load(publication, request->tier, request->name);
+  publication->outward = request->outward;
   if (publication->position.at >= 0 &&
       (!request_default_mechanism(request, publication, found) ||
-       !settle_time(publication, request) || !settle_own(publication, request, found)))
+       !settle_time(publication, request) ||
+       (procedure->settle && !procedure->settle(publication, request, found))))
     return;
   if (found && request->resumes) {
     if (same_question(publication, request)) begin_again(publication, request);
@@ -364,17 +320,25 @@ static void begin(struct publication *publication, struct request *request) {
         !answer_pending(publication) && is_usable(publication))
       publish_existing(publication, request->key_count, request->refine);
   } else if (request->is_blind) {
-    error_set(ledger_error(publication->session->ledger),
+    error_set(&publication->session->error,
               "a statement that updates or deletes cannot release (nothing was charged; SELECT "
               "or INSERT the value first, or use dp_release)");
-  } else if (publication->position.at >= 0 &&
-             !error_is_set(ledger_error(publication->session->ledger))) {
-    if (!publish_new(publication, request)) return;
-    if (publication->definition.periods) {
-      publication->outward = request->outward;
-      spread(publication);
+  } else if (publication->position.at >= 0 && !error_is_set(&publication->session->error)) {
+    if (!make_release(publication, request) ||
+        !definition_describe(publication, request->key_count))
+      return;
+    const struct ledger_release *release = &publication->definition.release;
+    double rate = release->weight * publication_tier(publication)->rate;
+    double most = mechanism_most_rate(publication->definition.mechanism);
+    if (!(rate >= DESIGN_MIN_RATE && rate <= most)) {
+      error_set(&publication->session->error,
+                "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE, most,
+                release->mechanism);
+    } else if (publication->definition.periods) {
+      if (declare_series(publication, request)) spread(publication);
     } else {
-      prepay(publication, request);
+      take_keys(publication, request);
+      if (procedure_of(&publication->definition)->charge(publication)) prepay(publication, request);
     }
   }
 }
@@ -382,7 +346,6 @@ static void begin(struct publication *publication, struct request *request) {
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request) {
   publication_open(publication, session);
-  publication->outward = request->outward;
   begin(publication, request);
   if (!publication->answered && !publication->failed)
     ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
@@ -429,11 +392,11 @@ int publish_begin(struct publication *publication, struct session *session,
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
   if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
-  if (!keys) return out_of_memory(publication->session->ledger);
+  if (!keys) return error_set_memory(&publication->session->error);
   publication->grid = (struct ledger_grid){keys, 0, grid->components, grid->extra};
   for (int i = 0; i < grid->cells; i++) {
     keys[i] = sqlite3_mprintf("%s", grid->keys[i]);
-    if (!keys[i]) return out_of_memory(publication->session->ledger);
+    if (!keys[i]) return error_set_memory(&publication->session->error);
     publication->grid.cells++;
   }
   return 1;
@@ -448,7 +411,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
   if (!take_private_keys(publication, &totals->grid)) return 0;
   size_t dimension = grid_size(&publication->grid);
   int64_t *rounded = sqlite3_malloc64(sizeof *rounded * (dimension + 1));
-  if (!rounded) return out_of_memory(publication->session->ledger);
+  if (!rounded) return error_set_memory(&publication->session->error);
   for (size_t i = 0; i < dimension; i++)
     rounded[i] = totals->values ? lattice_round(totals->values[i], definition->release.shift) : 0;
   int drawn = procedure_of(definition)->draw(publication, rounded);
@@ -465,11 +428,7 @@ static int draw_early(struct publication *publication, const struct totals *tota
   return drawn;
 }
 
-/*
-** Stores the result of draw(), marks the release as released and sets the answer. Call keep()
-** inside a transaction.
-*/
-static int keep(struct publication *publication) {
+int publish_store(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
          procedure_of(&publication->definition)->keep(publication);
@@ -501,7 +460,7 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   int alone = 0;
   if (draw_early(publication, totals) && ledger_resume_patiently(ledger) &&
       ledger_begin_ending(ledger)) {
-    if (!is_finished(publication) && draw(publication, totals) && keep(publication)) {
+    if (!is_finished(publication) && draw(publication, totals) && publish_store(publication)) {
       publication->spread = spread(publication);
       alone = !publication->spread;
     }
@@ -527,7 +486,7 @@ int publish_draw(struct publication *publication, const struct totals *totals) {
   int few = grid_size(&totals->grid) <= FEW;
   if (draw_early(publication, totals) && ledger_resume(ledger) &&
       (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
-    if (draw(publication, totals)) keep(publication);
+    if (draw(publication, totals)) publish_store(publication);
     ledger_rollback(ledger);
     if (!error_is_set(ledger_error(ledger))) return 1;
   }
@@ -542,7 +501,7 @@ int publish_plan(struct publication *publication, struct session *session,
   if (!error_is_set(ledger_error(session->ledger)) && !publication->answered &&
       !publication->failed) {
     struct totals nothing = {definition_grid(publication), 0};
-    if (draw(publication, &nothing)) keep(publication);
+    if (draw(publication, &nothing)) publish_store(publication);
   }
   return !error_is_set(ledger_error(session->ledger));
 }
@@ -572,14 +531,10 @@ void publish_revoke(struct publication *publication) {
   change_state(publication->session, publication->definition.release.id, "charged", "failed");
 }
 
-int publish_show(struct publication *publication) {
-  return keep(publication);
-}
-
 int publish_keep_all(struct publication *publications, int count) {
   struct ledger *ledger = publications->session->ledger;
   if (!ledger_resume(ledger) || !ledger_begin_ending(ledger)) return 0;
-  for (int i = 0; i < count && keep(&publications[i]); i++) continue;
+  for (int i = 0; i < count && publish_store(&publications[i]); i++) continue;
   return ledger_commit(ledger);
 }
 
@@ -595,11 +550,6 @@ int publish_keep(struct publication *publication) {
   }
   ledger_rollback(ledger);
   return settled;
-}
-
-static int publish_mixed(struct publication *publication, const struct mixing *mixing) {
-  return definition_describe(publication, definition_keys(&publication->definition.release)) &&
-         mixing->mix(publication, mixing);
 }
 
 int publish_sent(struct publication *publication, const struct mixing *mixing) {
@@ -619,8 +569,9 @@ static void diffuse_once(struct publication *publication, struct session *sessio
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
     error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);
-  } else if (is_usable(publication)) {
-    publish_mixed(publication, mixing);
+  } else if (is_usable(publication) &&
+             definition_describe(publication, definition_keys(&publication->definition.release))) {
+    mixing->mix(publication, mixing);
   }
   ledger_commit(ledger);
 }

@@ -58,10 +58,10 @@ int publish_finish(struct publication *publication, const struct totals *totals)
 int publish_draw(struct publication *publication, const struct totals *totals);
 
 /*
-** Stores the result inside the caller's transaction, so that the caller can read the result from
-** the ledger. The caller must roll the transaction back.
+** Stores the drawn result inside the caller's transaction, and marks the release as released. The
+** caller may roll the transaction back to read the result from the ledger without storing it.
 */
-int publish_show(struct publication *publication);
+int publish_store(struct publication *publication);
 
 /*
 ** Stores the results of `count` publications of one session, at least one, with one commit. Returns

@@ -18,12 +18,8 @@ SQLITE_EXTENSION_INIT3
 /* The book of allowances is stored in parts of this many units. */
 #define PART_UNITS 32768
 
-static int out_of_memory(struct ledger *ledger) {
-  return error_set_memory(ledger_error(ledger));
-}
-
 static int damaged(const struct publication *publication) {
-  return error_set(ledger_error(publication->session->ledger),
+  return error_set(&publication->session->error,
                    "release '%s' has impossible sums or allowances (restore the ledger from a "
                    "backup)",
                    publication->definition.release.name);
@@ -170,7 +166,7 @@ static int load(struct publication *publication, struct append *append) {
   append->book = allowances_open(secret, series_reach(&definition->layout));
   append->sums = calloc(((size_t)append->period + 1) * count, sizeof *append->sums);
   entropy_wipe(secret, sizeof secret);
-  if (!append->book || !append->sums) return out_of_memory(ledger);
+  if (!append->book || !append->sums) return error_set_memory(ledger_error(ledger));
   struct reading_sums reading = {publication, append->sums, 0};
   if (!ledger_exacts(ledger, release->id, take_sum, &reading)) return 0;
   if (reading.count != (definition->series.factor ? appended * count : 0))
@@ -192,9 +188,9 @@ static int unknown_period(const struct publication *publication, const char *per
   const char *first = periods_label(periods, 0);
   const char *last = periods_label(periods, periods_count(periods) - 1);
   if (periods_is_later(periods, period))
-    return error_set(ledger_error(publication->session->ledger),
+    return error_set(&publication->session->error,
                      "'%s' ends with %s (declare a series for the next periods)", name, last);
-  return error_set(ledger_error(publication->session->ledger),
+  return error_set(&publication->session->error,
                    "'%s' has no such period (its periods are %s to %s)", name, first, last);
 }
 
@@ -216,14 +212,14 @@ static int are_over(const struct publication *publication) {
 static int answer(struct publication *publication, int period) {
   struct ledger *ledger = publication->session->ledger;
   const struct definition *definition = &publication->definition;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   sqlite3_str *json = sqlite3_str_new(0);
   double value = 0, stddev;
   int going = 1;
   for (int i = 0; i < definition->layout.cells && going; i++) {
     const char *group = definition->groups ? definition->groups[i] : 0;
     char *key = periods_key(definition->periods, (struct span){period, period}, 0, group);
-    going = (key || out_of_memory(ledger)) &&
+    going = (key || error_set_memory(ledger_error(ledger))) &&
             (ledger_value_find(ledger, definition->release.id, tier, key, 0, &value, &stddev) ||
              error_set(ledger_error(ledger), "release '%s' has lost its values",
                        definition->release.name));
@@ -235,7 +231,7 @@ static int answer(struct publication *publication, int period) {
   }
   sqlite3_str_appendall(json, "}");
   char *text = sqlite3_str_finish(json);
-  if (going && !text) going = out_of_memory(ledger);
+  if (going && !text) going = error_set_memory(ledger_error(ledger));
   if (!going || !definition->groups) {
     sqlite3_free(text);
     text = 0;
@@ -354,7 +350,7 @@ static int64_t *grow(const struct publication *publication, const struct ledger_
                      size_t before, size_t added) {
   int64_t *values = sqlite3_malloc64(sizeof *values * (before + added + 1));
   if (!values) {
-    out_of_memory(publication->session->ledger);
+    error_set_memory(&publication->session->error);
   } else if (before) {
     memcpy(values, point->values, sizeof *values * before);
   }
@@ -368,24 +364,15 @@ static int draw_first(const struct publication *publication, const struct append
   size_t coordinates = coordinates_of(publication);
   size_t added = (size_t)(append->period - publication->missing.first + 1) * coordinates;
   int64_t *totals = sqlite3_malloc64(sizeof *totals * (added + 1)), *total = totals;
-  if (!totals) return out_of_memory(publication->session->ledger);
+  if (!totals) return error_set_memory(&publication->session->error);
   for (int t = publication->missing.first; t <= append->period; t++)
     for (size_t i = 0; i < coordinates; i++)
       *total++ = series_coordinate(&definition->series, t, &append->sums[i], coordinates,
                                    definition->release.shift);
-  int drawn =
-      release_draw(definition->mechanism->noise, totals, added, clock, values) ||
-      error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
+  int drawn = release_draw(definition->mechanism->noise, totals, added, clock, values) ||
+              error_set(&publication->session->error, "the system gave no random bytes");
   sqlite3_free(totals);
   return drawn;
-}
-
-/* Draws the same points at the next tier outward, from those of the inner tier. */
-static int draw_outward(const struct publication *publication, const struct ledger_path *path,
-                        int to, const int64_t *inner, size_t count, int64_t *values) {
-  return release_diffuse(publication->definition.mechanism->noise, inner, count,
-                         path->points[to - 1].clock, path->points[to].clock, values) ||
-         error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
 }
 
 /* Publishes the figures of the missing periods at a tier, if the series is published there. */
@@ -407,17 +394,6 @@ static int publish(struct publication *publication, const char *tier, const int6
   return going;
 }
 
-/* The keys of the missing periods in the ledger. */
-static struct ledger_grid new_cells(const struct publication *publication, char **keys,
-                                    char (*texts)[PERIOD_KEY]) {
-  int count = publication->missing.last - publication->missing.first + 1;
-  for (int i = 0; i < count; i++) {
-    definition_period_key(publication->missing.first + i, texts[i]);
-    keys[i] = texts[i];
-  }
-  return (struct ledger_grid){keys, count, definition_grid(publication).components, 0};
-}
-
 /*
 ** Draws and publishes the missing periods, from the innermost tier outward through every tier that
 ** has a point.
@@ -434,9 +410,13 @@ static int draw(struct publication *publication, const struct append *append,
   for (int i = 0; i < path->count && going; i++) {
     const struct ledger_point *point = &path->points[i];
     int64_t *values = grow(publication, point, before, added);
-    going =
-        values && (i ? draw_outward(publication, path, i, inner + before, added, values + before)
-                     : draw_first(publication, append, point->clock, values + before));
+    if (i) {
+      going = values && (release_diffuse(publication->definition.mechanism->noise, inner + before,
+                                         added, point[-1].clock, point->clock, values + before) ||
+                         error_set(ledger_error(ledger), "the system gave no random bytes"));
+    } else {
+      going = values && draw_first(publication, append, point->clock, values + before);
+    }
     going = going &&
             ledger_point_extend(ledger, &publication->definition.release, point->tier, cells,
                                 values + before) &&
@@ -500,9 +480,13 @@ static int finish(struct publication *publication, struct append *append) {
   int count = publication->missing.last - publication->missing.first + 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)count);
   char(*texts)[PERIOD_KEY] = sqlite3_malloc64(sizeof *texts * (sqlite3_uint64)count);
-  int done = (keys && texts) || out_of_memory(publication->session->ledger);
+  int done = (keys && texts) || error_set_memory(&publication->session->error);
   if (done) {
-    struct ledger_grid cells = new_cells(publication, keys, texts);
+    for (int i = 0; i < count; i++) {
+      definition_period_key(publication->missing.first + i, texts[i]);
+      keys[i] = texts[i];
+    }
+    struct ledger_grid cells = {keys, count, definition_grid(publication).components, 0};
     done = read_path(publication, &path) && find_tier(publication, &path) &&
            draw(publication, append, &path, &cells) && store_memory(publication, append) &&
            answer(publication, append->period);
@@ -529,7 +513,7 @@ int series_finish(struct publication *publication, struct append *append) {
 int series_points(struct publication *publication, int64_t **values) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   struct ledger_path path = {0};
   *values = 0;
   int found =

@@ -9,7 +9,7 @@ const struct publication *session_pending(const struct session *session, int64_t
     for (int i = 0; i < pending->count; i++) {
       const struct publication *publication = &pending->publications[i];
       if (publication->definition.release.id == release_id &&
-          strcmp(publication->position.tiers[publication->position.at].name, tier) == 0)
+          strcmp(publication_tier(publication)->name, tier) == 0)
         return publication;
     }
   }

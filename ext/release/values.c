@@ -8,7 +8,7 @@ SQLITE_EXTENSION_INIT3
 
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *tier = publication_tier(publication)->name;
   const struct mixing *mixing = publication->position.mixing;
   struct numbers numbers;
   int stored =
@@ -58,14 +58,11 @@ static int render(void *context, const struct ledger_value *value) {
   return 1;
 }
 
-/* A series has a figure for each period, so the whole has no answer. */
-static int answer_nothing(struct publication *publication) {
-  publication->answer.is_null = publication->answered = 1;
-  return 1;
-}
-
 int values_read(struct publication *publication, const char *tier) {
-  if (publication->definition.release.periods) return answer_nothing(publication);
+  if (publication->definition.release.periods) { /* a figure for each period, none for the whole */
+    publication->answer.is_null = publication->answered = 1;
+    return 1;
+  }
   struct ledger *ledger = publication->session->ledger;
   struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
   int is_object = rendering.form == FORM_OBJECT || rendering.form == FORM_ARRAYS;
