@@ -25,6 +25,10 @@ const struct scalar *function_of(sqlite3_context *context) {
   return sqlite3_user_data(context);
 }
 
+static const char *name_of(sqlite3_context *context) {
+  return *(const char *const *)sqlite3_user_data(context);
+}
+
 void fail_call(sqlite3_context *context, const char *name, struct error *error) {
   char *full = error_is_memory(error) ? 0 : sqlite3_mprintf("%s: %s", name, error_text(error));
   if (full) {
@@ -36,13 +40,14 @@ void fail_call(sqlite3_context *context, const char *name, struct error *error) 
   error_clear(error);
 }
 
-void function_error(sqlite3_context *context, const char *format, ...) {
+int function_error(sqlite3_context *context, const char *format, ...) {
   struct error error = {0};
   va_list arguments;
   va_start(arguments, format);
   error_set_list(&error, format, arguments);
   va_end(arguments);
-  fail_call(context, function_of(context)->name, &error);
+  fail_call(context, name_of(context), &error);
+  return 0;
 }
 
 void end_with_text(sqlite3_context *context, char *text, struct error *error) {
@@ -51,7 +56,7 @@ void end_with_text(sqlite3_context *context, char *text, struct error *error) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {
     sqlite3_free(text);
-    fail_call(context, function_of(context)->name, error);
+    fail_call(context, name_of(context), error);
   }
 }
 
@@ -60,7 +65,7 @@ void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value
   if (is_given) {
     sqlite3_result_value(context, value);
   } else {
-    fail_call(context, function_of(context)->name, error);
+    fail_call(context, name_of(context), error);
   }
 }
 
@@ -68,7 +73,7 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
                     double *number) {
   struct error error = {0};
   if (domain_check(value, domain, number, &error)) return 1;
-  fail_call(context, function_of(context)->name, &error);
+  fail_call(context, name_of(context), &error);
   return 0;
 }
 

@@ -12,7 +12,8 @@
 
 /*
 ** The descriptor of a scalar function. The user data of every scalar begins with its descriptor, so
-** that `call` can get the descriptor from function_of().
+** that `call` can get the descriptor from function_of(). The user data of an aggregate that calls
+** the functions below begins with its name.
 */
 struct scalar {
   const char *name;
@@ -33,8 +34,8 @@ int pure_register(sqlite3 *db, const struct scalar *table, int count);
 /* Returns the descriptor of the scalar that is running. */
 const struct scalar *function_of(sqlite3_context *context);
 
-/* Fails the call with "name: message". The format is that of sqlite3_mprintf(). */
-void function_error(sqlite3_context *context, const char *format, ...);
+/* Fails the call with "name: message". The format is that of sqlite3_mprintf(). Returns 0. */
+int function_error(sqlite3_context *context, const char *format, ...);
 
 /* Fails the call of a function with the message "name: error", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);

@@ -243,16 +243,17 @@ const char *sql_token_end(const char *sql) {
   return sql;
 }
 
-static int is_word(const char *at, const char *end, const char *word) {
+int sql_is_word(const char *at, const char *end, const char *word) {
   return (size_t)(end - at) == strlen(word) && sqlite3_strnicmp(at, word, (int)(end - at)) == 0;
 }
 
 int sql_next_source(const char **sql, char **name) {
   const char *before = *sql, *before_end = *sql, *end;
   for (const char *at = sql_skip_space(*sql); *at; at = sql_skip_space(end)) {
-    int follows = is_word(before, before_end, "FROM") || is_word(before, before_end, "JOIN");
+    int follows =
+        sql_is_word(before, before_end, "FROM") || sql_is_word(before, before_end, "JOIN");
     end = sql_token_end(at);
-    if (follows && is_word(at, end, "main") && *sql_skip_space(end) == '.') {
+    if (follows && sql_is_word(at, end, "main") && *sql_skip_space(end) == '.') {
       at = sql_skip_space(sql_skip_space(end) + 1);
       if (!*at) return 0;
       end = sql_token_end(at);
@@ -264,7 +265,7 @@ int sql_next_source(const char **sql, char **name) {
       return 1;
     }
     /* In x IS DISTINCT FROM y, a value follows. */
-    before_end = is_word(before, before_end, "DISTINCT") ? at : end;
+    before_end = sql_is_word(before, before_end, "DISTINCT") ? at : end;
     before = at;
   }
   return 0;

@@ -66,6 +66,9 @@ char *query_trimmed(const char *sql);
 */
 const char *sql_token_end(const char *sql);
 
+/* Returns whether the text from `at` to `end` is a word. The comparison ignores case. */
+int sql_is_word(const char *at, const char *end, const char *word);
+
 /*
 ** Finds the next name that follows FROM or JOIN in a statement's text. Sets *name to it, without
 ** quotes and "main." before it, and moves *sql behind it. The caller calls sqlite3_free(*name),

@@ -5,9 +5,16 @@
 #ifndef DIFFUSE_FUNCTIONS_BATCH_ITEMS_H
 #define DIFFUSE_FUNCTIONS_BATCH_ITEMS_H
 
-#include "functions/batch_element.h"
 #include "functions/host.h"
 #include "release/parameters.h"
+
+/* {"tier", "kind", "sql", "options", "diffuse": ["tier", ...]} */
+struct batch_element {
+  sqlite3_value *tier, *kind, *sql, *options; /* copies; null: not given */
+  char **outer; /* the tiers of "diffuse", then a null pointer; null: not given or empty */
+  int outer_count;
+  int is_nested; /* the element has sql, options or diffuse, so all options are in "options" */
+};
 
 /* One release of the array. Its question has been compiled, unless only a plan has none. */
 struct batch_item {

@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/fixed_arguments.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "release/parameter_checks.h"
@@ -75,7 +74,7 @@ static int open_rows(void *context, struct rows *rows, const struct secret *secr
   sqlite3_free(shard->parameters);
   shard->parameters = request_parameters(&shard->request, OPTIONS_OF_STATE);
   if (!shard->parameters) return error_set_memory(error);
-  return shard_rows_start_shard(&shard->rows, &shard->description, &shard->request, error);
+  return shard_rows_start(&shard->rows, &shard->description, &shard->request, 1, error);
 }
 
 /* Runs the question of a shard: evaluates it for each unit and adds its rows to the state (P6). */
@@ -149,7 +148,7 @@ static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv)
 struct merge {
   struct host *host;
   struct site *site;
-  struct fixed_arguments constants;
+  sqlite3_value *constants[3]; /* copies of the tier and of the name, from the first row */
   struct request request;
   struct publication description; /* the definition of the states that are added up */
   struct publication publication; /* the release of the sum of all states */
@@ -169,7 +168,7 @@ static void merge_close(struct merge *merge) {
   if (!merge) return;
   rows_close(&merge->rows);
   publish_clear(&merge->publication);
-  fixed_arguments_free(&merge->constants);
+  for (int i = 0; i < 3; i++) sqlite3_value_free(merge->constants[i]);
   request_clear(&merge->request);
   site_release(merge->site);
   host_release(merge->host);
@@ -340,8 +339,10 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
     return error_set(error,
                      "the name stands for one release, but the statement evaluates it more than "
                      "once (leave the name out)");
-  return shard_rows_start_merge(&merge->rows, &merge->description, &merge->request, error) &&
-         (fixed_arguments_keep(&merge->constants, argc, argv, 1u << 1) || error_set_memory(error));
+  for (int i = 0; i < argc; i += 2)
+    if (!(merge->constants[i] = sqlite3_value_dup(argv[i]))) return error_set_memory(error);
+  return shard_rows_start(&merge->rows, &merge->description, &merge->request,
+                          !merge->request.whole_units, error);
 }
 
 static int note_serial(struct merge *merge, const struct shard_state *state) {
@@ -354,6 +355,22 @@ static int note_serial(struct merge *merge, const struct shard_state *state) {
   }
   memcpy(merge->serials[merge->count++], state->serial, STATE_SERIAL);
   return 1;
+}
+
+/* Returns whether two values have the same type and are the same. */
+static int same_value(sqlite3_value *a, sqlite3_value *b) {
+  int type = sqlite3_value_type(a);
+  if (type != sqlite3_value_type(b)) return 0;
+  if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
+  if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
+  if (type == SQLITE_NULL) return 1;
+  /* Compare texts as UTF-8, because SQLite may have converted one text to another encoding. */
+  int text = type == SQLITE_TEXT;
+  const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
+  const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
+  int size = sqlite3_value_bytes(a);
+  return size == sqlite3_value_bytes(b) &&
+         (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
 }
 
 static int add_state(sqlite3_context *context, struct merging *merging, int argc,
@@ -370,8 +387,9 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
     if (!merge) return error_set_memory(error);
     if (!merge_open(context, merge, &state, argc, argv, error)) return 0;
   }
-  if (!fixed_arguments_same(&merge->constants, argc, argv))
-    return error_set(error, "tier and name must be the same for every state");
+  for (int i = 0; i < argc; i += 2)
+    if (!same_value(merge->constants[i], argv[i]))
+      return error_set(error, "tier and name must be the same for every state");
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
     return other_parameters(merge, &state, error);

@@ -122,20 +122,13 @@ static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **ar
   sqlite3_result_double(context, fma(each, releases, -all) > 0 ? nextafter(each, 0) : each);
 }
 
-static void plan(sqlite3_context *context, int count, sqlite3_value **arguments);
 static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
 
-static const struct planning {
+struct planning {
   /* The first member, so that a pointer to the scalar is a pointer to the row. */
   struct scalar scalar;
   struct domain domains[2];
   double (*value)(double, double);
-} table[] = {
-    {{"dp_rate", 2, 2, PURE, plan}, {EPSILON, DELTA}, rate},
-    {{"dp_sigma", 2, 2, PURE, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
-    {{"dp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, epsilon},
-    {{"dp_delta", 2, 2, PURE, plan}, {RATE, EPSILON}, delta},
-    {{"dp_zcdp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, any_epsilon},
 };
 
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments) {
@@ -155,6 +148,14 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
   }
   sqlite3_result_double(context, value);
 }
+
+static const struct planning table[] = {
+    {{"dp_rate", 2, 2, PURE, plan}, {EPSILON, DELTA}, rate},
+    {{"dp_sigma", 2, 2, PURE, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
+    {{"dp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, epsilon},
+    {{"dp_delta", 2, 2, PURE, plan}, {RATE, EPSILON}, delta},
+    {{"dp_zcdp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, any_epsilon},
+};
 
 int planning_register(sqlite3 *db) {
   int rc = pure_register(db, &rate_of_many, 1);

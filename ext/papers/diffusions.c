@@ -12,7 +12,7 @@
 #include "papers/papers.h"
 
 #include <math.h>
-#include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define NAME "dp_diffusion_rate"
+static const char *const name = "dp_diffusion_rate";
 
 static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
 static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
@@ -40,31 +40,14 @@ struct grid {
   int failed; /* an error has been reported */
 };
 
-static int fail(sqlite3_context *context, const char *format, ...) {
-  struct error error = {0};
-  va_list arguments;
-  va_start(arguments, format);
-  error_set_list(&error, format, arguments);
-  va_end(arguments);
-  fail_call(context, NAME, &error);
-  return 0;
-}
-
-static int read_number(sqlite3_context *context, const struct domain *domain, sqlite3_value *value,
-                       double *number) {
-  struct error error = {0};
-  if (domain_check(value, domain, number, &error)) return 1;
-  fail_call(context, NAME, &error);
-  return 0;
-}
-
 /* Returns the index of the method, or -1 after an error. */
 static int read_method(sqlite3_context *context, sqlite3_value *value) {
   const char *asked = plain_text(value);
   for (int i = 0; asked && i < METHODS; i++) {
     if (strcmp(methods[i], asked) == 0) return i;
   }
-  fail(context, "method must be 'steps', 'convex' or 'log-convex'%s", not_a(value, SQLITE_TEXT));
+  function_error(context, "method must be 'steps', 'convex' or 'log-convex'%s",
+                 not_a(value, SQLITE_TEXT));
   return -1;
 }
 
@@ -73,9 +56,9 @@ static int read_parameters(sqlite3_context *context, struct grid *grid, int coun
                            sqlite3_value **arguments) {
   double tail;
   int method = count > 3 ? read_method(context, arguments[3]) : 0;
-  if (method < 0 || !read_number(context, &tail_domain, arguments[2], &tail)) return 0;
+  if (method < 0 || !argument_number(context, arguments[2], &tail_domain, &tail)) return 0;
   if (grid->count && (tail != grid->tail || method != grid->method))
-    return fail(context, "tail and method must be the same in every row");
+    return function_error(context, "tail and method must be the same in every row");
   grid->tail = tail;
   grid->method = method;
   return 1;
@@ -103,8 +86,8 @@ static void rate_step(sqlite3_context *context, int count, sqlite3_value **argum
     sqlite3_result_error_nomem(context);
   } else if (!grid->failed) {
     grid->failed = !read_parameters(context, grid, count, arguments) ||
-                   !read_number(context, &s_domain, arguments[0], &point.s) ||
-                   !read_number(context, &kappa_domain, arguments[1], &point.kappa) ||
+                   !argument_number(context, arguments[0], &s_domain, &point.s) ||
+                   !argument_number(context, arguments[1], &kappa_domain, &point.kappa) ||
                    !add_point(context, grid, point);
   }
 }
@@ -112,18 +95,6 @@ static void rate_step(sqlite3_context *context, int count, sqlite3_value **argum
 static int by_time(const void *a, const void *b) {
   const struct rate_point *p = a, *q = b;
   return p->s != q->s ? (p->s < q->s ? -1 : 1) : (p->kappa < q->kappa) - (p->kappa > q->kappa);
-}
-
-/* Sorts the points by time and keeps the largest kappa of each time. */
-static void put_in_order(struct grid *grid) {
-  size_t kept = 0;
-  if (!grid->count) return;
-  qsort(grid->points, grid->count, sizeof *grid->points, by_time);
-  for (size_t i = 0; i < grid->count; i++) {
-    if (!kept || grid->points[kept - 1].s != grid->points[i].s)
-      grid->points[kept++] = grid->points[i];
-  }
-  grid->count = kept;
 }
 
 /*
@@ -140,11 +111,18 @@ static int is_below(const struct rate_point *point, int method) {
 static void rate_final(sqlite3_context *context) {
   struct grid *grid = sqlite3_aggregate_context(context, 0);
   if (!grid) return; /* without a row, the result is NULL */
-  put_in_order(grid);
+  /* Sort the points by time, and keep the largest kappa of each time. */
+  size_t kept = 0;
+  if (grid->count) qsort(grid->points, grid->count, sizeof *grid->points, by_time);
+  for (size_t i = 0; i < grid->count; i++) {
+    if (!kept || grid->points[kept - 1].s != grid->points[i].s)
+      grid->points[kept++] = grid->points[i];
+  }
+  grid->count = kept;
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;
     grid->failed = 1;
-    fail(context, "kappa is not %s (with 'steps' it need not be)", methods[grid->method]);
+    function_error(context, "kappa is not %s (with 'steps' it need not be)", methods[grid->method]);
   }
   if (!grid->failed && grid->count)
     sqlite3_result_double(context, diffusion_rate(grid->points, grid->count, grid->tail,
@@ -153,9 +131,9 @@ static void rate_final(sqlite3_context *context) {
 }
 
 int diffusions_register(sqlite3 *db) {
-  const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-  int rc = sqlite3_create_function_v2(db, NAME, 3, flags, 0, 0, rate_step, rate_final, 0);
-  return rc == SQLITE_OK
-             ? sqlite3_create_function_v2(db, NAME, 4, flags, 0, 0, rate_step, rate_final, 0)
-             : rc;
+  int rc = SQLITE_OK;
+  for (int arity = 3; arity <= 4 && rc == SQLITE_OK; arity++)
+    rc = sqlite3_create_function_v2(db, name, arity, PURE, (void *)(uintptr_t)&name, 0, rate_step,
+                                    rate_final, 0);
+  return rc;
 }

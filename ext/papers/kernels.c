@@ -127,47 +127,9 @@ static double renyi(const struct given *given, const double *parameter) {
   return coupled_rdp(&given->kernel, given->coupling, given->nu, parameter[0]);
 }
 
-static char *power(const struct given *given, const double *parameter);
-
-#define MOST_PAIRED  40  /* the most x of two kernels; a loop visits all groups of four x */
-#define MOST_POWERED 256 /* the most x of a kernel whose power is computed */
-
-static const struct aggregate aggregates[] = {
-    {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
-    {"dp_kernel_dobrushin_epsilon", CELLS, 1, {&epsilon}, dobrushin_epsilon, 0, 0, 0},
-    {"dp_kernel_doeblin", CELLS, 0, {0}, doeblin, 0, 0, 0},
-    {"dp_kernel_ultra", CELLS, 0, {0}, ultra, 0, 0, 0},
-    {"dp_kernel_delta", CELLS, 2, {&epsilon, &delta}, same_epsilon, 0, 0, 0},
-    {"dp_kernel_delta", CELLS, 3, {&epsilon, &delta, &epsilon_out}, other_epsilon, 0, 0, 0},
-    {"dp_kernel_epsilon", CELLS, 3, {&epsilon, &delta, &delta_out}, least_epsilon, 0, 0, 0},
-    {"dp_kernel_power", CELLS, 1, {&steps}, 0, power, MOST_POWERED, 1},
-    {"dp_kernel_pair", PAIRS, 1, {&epsilon}, same_input, 0, 0, 0},
-    {"dp_kernel_pair",
-     PAIRS,
-     3,
-     {&epsilon, &epsilon_in, &delta_in},
-     other_input,
-     0,
-     MOST_PAIRED,
-     0},
-    {"dp_kernel_coupling", PARTS, 1, {&alpha}, bound_coupling, 0, 0, 0},
-    {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
-};
-
 /* Returns the number of arguments before the parameters. */
 static int first_parameter(const struct aggregate *aggregate) {
   return aggregate->form == CELLS ? 3 : 4;
-}
-
-/* Fails the call with "name: message". */
-static void fail(sqlite3_context *context, const char *format, ...) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
-  va_list arguments;
-  va_start(arguments, format);
-  struct error error = {0};
-  error_set_list(&error, format, arguments);
-  va_end(arguments);
-  fail_call(context, aggregate->name, &error);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -236,6 +198,17 @@ static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
   int size = sqlite3_value_bytes(value);
   if (!bytes && size > 0) return -2;
   return number_of(dictionary, type, bytes, size);
+}
+
+/* Returns the number of the state that equals this one, or -1. */
+static int number_of_equal(const struct dictionary *dictionary, const struct kernel_state *state) {
+  for (int i = 0; i < dictionary->count; i++) {
+    const struct kernel_state *known = dictionary->state[i];
+    if (known->type == state->type && known->size == state->size &&
+        memcmp(known->bytes, state->bytes, (size_t)state->size) == 0)
+      return i;
+  }
+  return -1;
 }
 
 static void dictionary_free(struct dictionary *dictionary) {
@@ -315,7 +288,8 @@ static int check_rows(sqlite3_context *context, const struct kernel *kernel, con
       sum += kernel->probability[i * kernel->columns + j];
     }
     if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
-    fail(context, "the probabilities%s of one x do not add up to 1 (give the whole row)", called);
+    function_error(context, "the probabilities%s of one x do not add up to 1 (give the whole row)",
+                   called);
     return 0;
   }
   return 1;
@@ -327,22 +301,14 @@ static int check_total(sqlite3_context *context, const double *probability, size
   double sum = 0.0;
   for (size_t i = 0; i < count; i++) sum += probability[i];
   if (fabs(sum - 1.0) <= ROW_TOLERANCE) return 1;
-  fail(context, "the probabilities of part '%s' do not add up to 1", called);
-  return 0;
+  return function_error(context, "the probabilities of part '%s' do not add up to 1", called);
 }
 
 /* Checks that each y is also an x. Returns 0 after an error. */
 static int check_square(sqlite3_context *context, const struct collected *collected) {
   for (int i = 0; i < collected->y.count; i++) {
-    const struct kernel_state *y = collected->y.state[i];
-    int found = 0;
-    for (int j = 0; j < collected->x.count && !found; j++) {
-      const struct kernel_state *x = collected->x.state[j];
-      found = x->type == y->type && x->size == y->size &&
-              memcmp(x->bytes, y->bytes, (size_t)x->size) == 0;
-    }
-    if (found) continue;
-    fail(context, "a y has no row of its own, as a transition matrix needs");
+    if (number_of_equal(&collected->x, collected->y.state[i]) >= 0) continue;
+    function_error(context, "a y has no row of its own, as a transition matrix needs");
     return 0;
   }
   return 1;
@@ -354,14 +320,9 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
   struct matrix *matrix = collected->matrix;
   size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
   int most = aggregate->most_states;
-  if (most && (int)rows > most) {
-    fail(context, "more than %d different values of x", most);
-    return 0;
-  }
-  if (columns == 0) {
-    fail(context, "there are no rows of part 'kernel'");
-    return 0;
-  }
+  if (most && (int)rows > most)
+    return function_error(context, "more than %d different values of x", most);
+  if (columns == 0) return function_error(context, "there are no rows of part 'kernel'");
   int is_parts = aggregate->form == PARTS, is_pairs = aggregate->form == PAIRS;
   *given = (struct given){.states = collected};
   given->kernel = (struct kernel){compact(&matrix[KERNEL], rows, columns), rows, columns};
@@ -413,15 +374,8 @@ static char *power(const struct given *given, const double *parameter) {
   struct kernel square = {sqlite3_malloc64(3 * sizeof(double) * rows * rows), rows, rows};
   double *cells = (double *)(uintptr_t)square.probability, *result = cells + rows * rows;
   int *column = (int *)(result + rows * rows); /* for each x, the number of the equal y, or -1 */
-  for (size_t j = 0; j < rows && cells; j++) {
-    column[j] = -1;
-    for (int y = 0; y < states->y.count; y++) {
-      const struct kernel_state *a = states->x.state[j], *b = states->y.state[y];
-      if (a->type == b->type && a->size == b->size &&
-          memcmp(a->bytes, b->bytes, (size_t)a->size) == 0)
-        column[j] = y;
-    }
-  }
+  for (size_t j = 0; j < rows && cells; j++)
+    column[j] = number_of_equal(&states->y, states->x.state[j]);
   for (size_t i = 0; i < rows * rows && cells; i++) {
     int y = column[i % rows];
     cells[i] = y < 0 ? 0 : given->kernel.probability[i / rows * given->kernel.columns + (size_t)y];
@@ -454,19 +408,11 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
   const struct aggregate *aggregate = sqlite3_user_data(context);
   const struct domain *parameter = aggregate->parameter[k];
   double number;
-  struct error error = {0};
-  if (!domain_check(value, parameter, &number, &error)) {
-    fail_call(context, aggregate->name, &error);
-    return 0;
-  }
-  if (parameter == &steps && number != floor(number)) {
-    fail(context, "steps must be a whole number");
-    return 0;
-  }
-  if (collected->started && number != collected->parameter[k]) {
-    fail(context, "%s must be the same in every row", parameter->parameter);
-    return 0;
-  }
+  if (!argument_number(context, value, parameter, &number)) return 0;
+  if (parameter == &steps && number != floor(number))
+    return function_error(context, "steps must be a whole number");
+  if (collected->started && number != collected->parameter[k])
+    return function_error(context, "%s must be the same in every row", parameter->parameter);
   collected->parameter[k] = number;
   return 1;
 }
@@ -475,12 +421,13 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
 static int read_state(sqlite3_context *context, struct dictionary *dictionary, const char *name,
                       sqlite3_value *value) {
   if (sqlite3_value_type(value) == SQLITE_NULL) {
-    fail(context, "%s is NULL (a state needs a value)", name);
+    function_error(context, "%s is NULL (a state needs a value)", name);
     return -1;
   }
   int number = state_number(dictionary, value);
   if (number == -2) sqlite3_result_error_nomem(context);
-  if (number == -1) fail(context, "more than %d different values of %s", MAX_STATES, name);
+  if (number == -1)
+    function_error(context, "more than %d different values of %s", MAX_STATES, name);
   return number < 0 ? -1 : number;
 }
 
@@ -491,8 +438,7 @@ static int read_probability(sqlite3_context *context, const char *name, sqlite3_
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   *p = sqlite3_value_double(value);
   if (numeric && *p >= 0.0 && *p <= 1.0 + ROW_TOLERANCE) return 1;
-  fail(context, "%s must be a probability%s", name, not_a(value, SQLITE_FLOAT));
-  return 0;
+  return function_error(context, "%s must be a probability%s", name, not_a(value, SQLITE_FLOAT));
 }
 
 static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j, double p) {
@@ -530,24 +476,15 @@ static int add_part(sqlite3_context *context, struct collected *collected,
   double p;
   if (part && strcmp(part, "kernel") == 0) return add_cell(context, collected, arguments + 1, 0);
   int is_coupling = part && strcmp(part, "coupling") == 0;
-  if (!is_coupling && !(part && strcmp(part, "nu") == 0)) {
-    fail(context, "part must be 'kernel', 'coupling' or 'nu'%s", not_a(arguments[0], SQLITE_TEXT));
-    return 0;
-  }
+  if (!is_coupling && !(part && strcmp(part, "nu") == 0))
+    return function_error(context, "part must be 'kernel', 'coupling' or 'nu'%s",
+                          not_a(arguments[0], SQLITE_TEXT));
   if (!read_probability(context, "p", arguments[3], &p)) return 0;
   int i = read_state(context, &collected->x, "x", arguments[1]);
   int j = i < 0 || !is_coupling ? i : read_state(context, &collected->x, "y", arguments[2]);
   if (j < 0) return 0;
   return is_coupling ? add_to(context, &collected->matrix[COUPLING], i, j, p)
                      : add_to(context, &collected->matrix[NU], i, 0, p);
-}
-
-static int add_row(sqlite3_context *context, struct collected *collected,
-                   sqlite3_value **arguments) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
-  return aggregate->form == PARTS
-             ? add_part(context, collected, arguments)
-             : add_cell(context, collected, arguments, aggregate->form == PAIRS);
 }
 
 static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
@@ -562,7 +499,10 @@ static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arg
     collected->failed = !read_parameter(context, collected, k - first, arguments[k]);
   }
   collected->started = 1;
-  if (!collected->failed) collected->failed = !add_row(context, collected, arguments);
+  if (collected->failed) return;
+  collected->failed = aggregate->form == PARTS
+                          ? !add_part(context, collected, arguments)
+                          : !add_cell(context, collected, arguments, aggregate->form == PAIRS);
 }
 
 static void give_result(sqlite3_context *context, const struct given *given) {
@@ -577,8 +517,8 @@ static void give_result(sqlite3_context *context, const struct given *given) {
   double result = aggregate->compute(given, parameter);
   if (isnan(result) && aggregate->compute != ultra) {
     sqlite3_result_error_nomem(context);
-  } else if (!isnan(result)) {
-    sqlite3_result_double(context, result);
+  } else {
+    sqlite3_result_double(context, result); /* NaN becomes NULL */
   }
 }
 
@@ -593,14 +533,40 @@ static void kernel_final(sqlite3_context *context) {
   for (int i = 0; i < PART_COUNT; i++) sqlite3_free(collected->matrix[i].cell);
 }
 
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define MOST_PAIRED  40  /* the most x of two kernels; a loop visits all groups of four x */
+#define MOST_POWERED 256 /* the most x of a kernel whose power is computed */
+
+static const struct aggregate aggregates[] = {
+    {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
+    {"dp_kernel_dobrushin_epsilon", CELLS, 1, {&epsilon}, dobrushin_epsilon, 0, 0, 0},
+    {"dp_kernel_doeblin", CELLS, 0, {0}, doeblin, 0, 0, 0},
+    {"dp_kernel_ultra", CELLS, 0, {0}, ultra, 0, 0, 0},
+    {"dp_kernel_delta", CELLS, 2, {&epsilon, &delta}, same_epsilon, 0, 0, 0},
+    {"dp_kernel_delta", CELLS, 3, {&epsilon, &delta, &epsilon_out}, other_epsilon, 0, 0, 0},
+    {"dp_kernel_epsilon", CELLS, 3, {&epsilon, &delta, &delta_out}, least_epsilon, 0, 0, 0},
+    {"dp_kernel_power", CELLS, 1, {&steps}, 0, power, MOST_POWERED, 1},
+    {"dp_kernel_pair", PAIRS, 1, {&epsilon}, same_input, 0, 0, 0},
+    {"dp_kernel_pair",
+     PAIRS,
+     3,
+     {&epsilon, &epsilon_in, &delta_in},
+     other_input,
+     0,
+     MOST_PAIRED,
+     0},
+    {"dp_kernel_coupling", PARTS, 1, {&alpha}, bound_coupling, 0, 0, 0},
+    {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
+};
+
 int kernels_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
     const struct aggregate *row = &aggregates[k];
     /* The data is constant, and SQLite never writes through this pointer. */
     void *data = (void *)(uintptr_t)row;
-    int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters,
-                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
-                                        0, kernel_step, kernel_final, 0);
+    int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters, PURE,
+                                        data, 0, kernel_step, kernel_final, 0);
     if (rc != SQLITE_OK) return rc;
   }
   return SQLITE_OK;

@@ -176,9 +176,7 @@ static double of_sgd_delta_random_stop_printed(const double *a) {
   return sgd_delta_random_stop_printed(&sgd, a[0]);
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
-
-static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments);
+/* ---- the call -------------------------------------------------------------------------------- */
 
 struct method {
   const char *name;
@@ -192,6 +190,58 @@ struct paper {
   /* The first method is the default. A function without a choice has one method without a name. */
   struct method method[3];
 };
+
+/* Returns the function of the requested method, or null after an error. */
+static double (*method_of(sqlite3_context *context, const struct paper *paper,
+                          sqlite3_value *value))(const double *) {
+  const struct method *method = paper->method;
+  const char *asked = plain_text(value);
+  for (int k = 0; asked && k < 3 && method[k].name; k++) {
+    if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
+  }
+  const char *third = method[2].name;
+  function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
+                 third ? method[1].name : "", third ? third : method[1].name,
+                 not_a(value, SQLITE_TEXT));
+  return 0;
+}
+
+/* Reads an argument and checks the domain of the parameter. */
+static int read_parameter(sqlite3_context *context, const struct parameter *parameter,
+                          sqlite3_value *value, double *number) {
+  if (!argument_number(context, value, &parameter->domain, number)) return 0;
+  if (!parameter->whole || *number == floor(*number)) return 1;
+  return function_error(context, "%s must be a whole number", parameter->domain.parameter);
+}
+
+static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  const struct paper *paper = (const struct paper *)function_of(context);
+  double (*evaluate)(const double *) = paper->method[0].evaluate;
+  double number[MAX_PARAMETERS] = {0.0}, index = NAN, length = NAN;
+  number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
+  for (int k = 0; k < count; k++) {
+    int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
+                    plain_text(arguments[k]);
+    if (k < MAX_PARAMETERS && paper->parameter[k] && !is_method) {
+      if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
+      if (paper->parameter[k] == &index_i) index = number[k];
+      if (paper->parameter[k] == &length_n) length = number[k];
+    } else {
+      evaluate = method_of(context, paper, arguments[k]);
+      if (!evaluate) return;
+    }
+  }
+  if (index > length) { /* i is one of the n steps */
+    function_error(context, "i must be at most n");
+  } else if (evaluate == of_printed_iteration_rdp && number[3] > 1) {
+    /* The printed theorem composes with L^2, which is a bound only if L is at most 1. */
+    function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
+  } else {
+    sqlite3_result_double(context, evaluate(number)); /* NaN becomes NULL */
+  }
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define FUNCTION(name, least, most)                                                                \
   { name, least, most, PURE, paper_call }
@@ -257,79 +307,6 @@ static const struct paper papers[] = {
      {&epsilon, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho, &diameter, &index_i},
      {{"sum", of_sgd_delta_random_stop}, {"paper", of_sgd_delta_random_stop_printed}}},
 };
-
-/* ---- the call -------------------------------------------------------------------------------- */
-
-/* Returns the function of the requested method, or null after an error. */
-static double (*method_of(sqlite3_context *context, const struct paper *paper,
-                          sqlite3_value *value))(const double *) {
-  const struct method *method = paper->method;
-  const char *asked = plain_text(value);
-  for (int k = 0; asked && k < 3 && method[k].name; k++) {
-    if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
-  }
-  const char *third = method[2].name;
-  function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
-                 third ? method[1].name : "", third ? third : method[1].name,
-                 not_a(value, SQLITE_TEXT));
-  return 0;
-}
-
-/* Reads an argument and checks the domain of the parameter. */
-static int read_parameter(sqlite3_context *context, const struct parameter *parameter,
-                          sqlite3_value *value, double *number) {
-  if (!argument_number(context, value, &parameter->domain, number)) return 0;
-  if (!parameter->whole || *number == floor(*number)) return 1;
-  function_error(context, "%s must be a whole number", parameter->domain.parameter);
-  return 0;
-}
-
-/*
-** Checks that the Lipschitz constant L is at most 1 for the method 'paper'. The printed theorem
-** composes with the constant L^2, which is a bound only in this case.
-*/
-static int check_printed(sqlite3_context *context, double (*evaluate)(const double *),
-                         const double *number) {
-  if (evaluate != of_printed_iteration_rdp || number[3] <= 1) return 1;
-  function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
-  return 0;
-}
-
-/* Checks that i is one of the n steps. */
-static int check_index(sqlite3_context *context, const struct paper *paper, const double *number) {
-  double index = NAN, length = NAN;
-  for (int k = 0; k < MAX_PARAMETERS && paper->parameter[k]; k++) {
-    if (paper->parameter[k] == &index_i) index = number[k];
-    if (paper->parameter[k] == &length_n) length = number[k];
-  }
-  if (!(index > length)) return 1;
-  function_error(context, "i must be at most n");
-  return 0;
-}
-
-static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  const struct paper *paper = (const struct paper *)function_of(context);
-  double (*evaluate)(const double *) = paper->method[0].evaluate;
-  double number[MAX_PARAMETERS] = {0.0};
-  number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
-  for (int k = 0; k < count; k++) {
-    int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
-                    plain_text(arguments[k]);
-    if (k < MAX_PARAMETERS && paper->parameter[k] && !is_method) {
-      if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
-    } else {
-      evaluate = method_of(context, paper, arguments[k]);
-      if (!evaluate) return;
-    }
-  }
-  if (!check_index(context, paper, number) || !check_printed(context, evaluate, number)) return;
-  double result = evaluate(number);
-  if (isnan(result)) {
-    sqlite3_result_null(context);
-  } else {
-    sqlite3_result_double(context, result);
-  }
-}
 
 int papers_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof papers / sizeof *papers; k++) {

@@ -13,7 +13,7 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdarg.h>
+
 #include <string.h>
 
 #include "base/scalar.h"
@@ -45,29 +45,6 @@ struct collected {
   long room, last, count;
 };
 
-/* Fails the call and always returns 0. */
-static int fail(sqlite3_context *context, struct collected *collected, const char *format, ...) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
-  struct error error = {0};
-  va_list arguments;
-  va_start(arguments, format);
-  error_set_list(&error, format, arguments);
-  va_end(arguments);
-  collected->failed = 1;
-  fail_call(context, aggregate->name, &error);
-  return 0;
-}
-
-/* Reads a number in a domain. Returns 0 after an error. */
-static int number(sqlite3_context *context, struct collected *collected, sqlite3_value *value,
-                  struct domain domain, double *x) {
-  struct error error = {0};
-  if (domain_check(value, &domain, x, &error)) return 1;
-  fail(context, collected, "%s", error_text(&error));
-  error_clear(&error);
-  return 0;
-}
-
 /* Makes room for step `last`. New steps have sigma 0. */
 static int make_room(sqlite3_context *context, struct collected *collected, long last) {
   if (last <= collected->room) return 1;
@@ -75,7 +52,10 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
   while (room < last) room *= 2;
   struct path_step *grown =
       sqlite3_realloc64(collected->steps, sizeof *grown * (sqlite3_uint64)room);
-  if (!grown) return fail(context, collected, "out of memory");
+  if (!grown) {
+    sqlite3_result_error_nomem(context);
+    return 0;
+  }
   memset(grown + collected->room, 0, sizeof *grown * (size_t)(room - collected->room));
   collected->steps = grown;
   collected->room = room;
@@ -86,47 +66,45 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
 static int same(sqlite3_context *context, struct collected *collected, const char *name,
                 double *first, double now) {
   if (!collected->started) *first = now;
-  return now == *first || fail(context, collected, "%s must be the same in every row", name);
+  return now == *first || function_error(context, "%s must be the same in every row", name);
+}
+
+/* Adds the step that a row gives. */
+static int add_step(sqlite3_context *context, struct collected *collected,
+                    sqlite3_value **arguments) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const double infinity = (double)INFINITY;
+  const struct domain domains[] = {{"alpha", 1, infinity, 0, 0},
+                                   {"i", 1, MAX_STEPS, 0, 0},
+                                   {"sigma", 0, infinity, 1, 1},
+                                   {"lipschitz", 0, infinity, 0, 1},
+                                   {aggregate->last, 0, infinity, 0, 1}};
+  double number[5];
+  for (int k = 0; k < 5; k++)
+    if (!argument_number(context, arguments[k], &domains[k], &number[k])) return 0;
+  long i = (long)number[1];
+  if (!same(context, collected, "alpha", &collected->alpha, number[0]) ||
+      (!aggregate->is_given &&
+       !same(context, collected, "distance", &collected->distance, number[4])))
+    return 0;
+  collected->started = 1;
+  if ((double)i != number[1]) return function_error(context, "i must be a whole number");
+  if (!make_room(context, collected, i)) return 0;
+  struct path_step *place = &collected->steps[i - 1];
+  if (place->sigma > 0) return function_error(context, "step %d comes twice", (int)i);
+  *place = (struct path_step){number[2], number[3], aggregate->is_given ? number[4] : 0};
+  collected->count++;
+  if (i > collected->last) collected->last = i;
+  return 1;
 }
 
 static void step(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
-  const double infinity = (double)INFINITY;
-  struct path_step row = {0, 0, 0};
-  double alpha, index, last;
   (void)count;
   if (!collected) {
     sqlite3_result_error_nomem(context);
-    return;
-  }
-  if (collected->failed ||
-      !number(context, collected, arguments[0], (struct domain){"alpha", 1, infinity, 0, 0},
-              &alpha) ||
-      !number(context, collected, arguments[1], (struct domain){"i", 1, MAX_STEPS, 0, 0}, &index) ||
-      !number(context, collected, arguments[2], (struct domain){"sigma", 0, infinity, 1, 1},
-              &row.sigma) ||
-      !number(context, collected, arguments[3], (struct domain){"lipschitz", 0, infinity, 0, 1},
-              &row.lipschitz) ||
-      !number(context, collected, arguments[4], (struct domain){aggregate->last, 0, infinity, 0, 1},
-              &last) ||
-      !same(context, collected, "alpha", &collected->alpha, alpha) ||
-      (!aggregate->is_given && !same(context, collected, "distance", &collected->distance, last)))
-    return;
-  collected->started = 1;
-  row.shift = aggregate->is_given ? last : 0;
-  long i = (long)index;
-  if ((double)i != index) {
-    fail(context, collected, "i must be a whole number");
-  } else if (make_room(context, collected, i)) {
-    struct path_step *place = &collected->steps[i - 1];
-    if (place->sigma > 0) {
-      fail(context, collected, "step %d comes twice", (int)i);
-      return;
-    }
-    *place = row;
-    collected->count++;
-    if (i > collected->last) collected->last = i;
+  } else if (!collected->failed) {
+    collected->failed = !add_step(context, collected, arguments);
   }
 }
 
@@ -143,8 +121,8 @@ static void final(sqlite3_context *context) {
   if (collected->failed) {
     /* an error was reported earlier */
   } else if (count < collected->last) {
-    fail(context, collected, "step %d is missing (the steps are 1 to the largest i)",
-         (int)missing + 1);
+    function_error(context, "step %d is missing (the steps are 1 to the largest i)",
+                   (int)missing + 1);
   } else {
     sqlite3_result_double(context, aggregate->is_given
                                        ? given_path_rdp(collected->alpha, collected->steps, count)
@@ -158,9 +136,7 @@ int paths_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
     /* The data is constant, and SQLite never writes through this pointer. */
     void *data = (void *)(uintptr_t)&aggregates[k];
-    int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5,
-                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
-                                        0, step, final, 0);
+    int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5, PURE, data, 0, step, final, 0);
     if (rc != SQLITE_OK) return rc;
   }
   return SQLITE_OK;

@@ -13,17 +13,6 @@ char *statement_with_values(sqlite3_stmt *statement) {
   return sqlite3_mprintf("%s", sqlite3_sql(statement));
 }
 
-/* Returns the aggregate that is called at `sql`, or null. */
-static const struct aggregate *called_at(const char *sql, const char *end) {
-  const struct aggregate *aggregate;
-  if (*sql_skip_space(end) != '(') return 0;
-  for (int i = 0; (aggregate = kind_at(i)) != 0; i++)
-    if (strlen(aggregate->name) == (size_t)(end - sql) &&
-        sqlite3_strnicmp(aggregate->name, sql, (int)(end - sql)) == 0)
-      return aggregate;
-  return 0;
-}
-
 /* ---- the name in options --------------------------------------------------------------------- */
 
 static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -33,20 +22,15 @@ static int take_name(void *context, const char *key, const char *type, sqlite3_v
   return 1;
 }
 
-/* Returns the text between two single quotes. Returns null when out of memory. */
-static char *unquoted(const char *sql, const char *end) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  for (sql++; sql < end - 1; sql += 1 + (*sql == '\'')) sqlite3_str_append(text, sql, 1);
-  return sqlite3_str_finish(text);
-}
-
 /*
 ** Returns the name in the text from `sql` to `end`, which is in single quotes and holds JSON
 ** options. Returns null if there is none: the caller of the aggregate then has an error, or makes a
 ** release without a name.
 */
 static char *name_in_options(const char *sql, const char *end, struct json *json) {
-  char *options = unquoted(sql, end), *name = 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (sql++; sql < end - 1; sql += 1 + (*sql == '\'')) sqlite3_str_append(text, sql, 1);
+  char *options = sqlite3_str_finish(text), *name = 0;
   int is_object = options && options[strspn(options, " \t\r\n")] == '{';
   if (is_object && !json_members(json, options, take_name, &name)) {
     error_clear(json->error);
@@ -138,7 +122,9 @@ char *asked_statement(const char *sql, struct json *json) {
   int has_blank = 0;
   for (sql = sql_skip_space(sql); *sql;) {
     const char *end = sql_token_end(sql), *next = sql_skip_space(end);
-    if (!call.aggregate) call = (struct call){called_at(sql, end), 0, 0, 0};
+    int is_called = !call.aggregate && *next == '(';
+    if (!call.aggregate) call = (struct call){0, 0, 0, 0};
+    if (is_called) call.aggregate = aggregate_called(sql, (size_t)(end - sql));
     if (call.aggregate && (call.depth || *sql == '(')) { /* after its name */
       write_of_call(&writer, &call, sql, end, has_blank, json);
     } else {

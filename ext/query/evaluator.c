@@ -55,10 +55,6 @@ struct evaluator {
   struct error error;
 };
 
-static int out_of_memory(struct error *error) {
-  return error_set_memory(error);
-}
-
 /* ---- tables and functions that a question may use (Q3) --------------------------------------- */
 
 static int table_named(const struct evaluator *evaluator, const char *name) {
@@ -184,18 +180,17 @@ static int is_empty(sqlite3 *db) {
 #define FP_DIGITS 1023
 
 /*
-** A name in double quotes is the name of a column, never a text: SQLite would take a misspelt
-** column for a text. The number of digits in the text of a real is the host's.
+** SQLite calls this function after every TICK steps. The count of steps starts at the same number
+** in every run.
 */
-static void set_settings(struct evaluator *evaluator) {
-  int digits = 0;
-  sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
-  sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
-  if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
-    sqlite3_db_config(evaluator->db, FP_DIGITS, digits, (int *)0);
+static int look_at_limits(void *context) {
+  struct evaluator *evaluator = context;
+  evaluator->ticks += 1;
+  evaluator->exceeded = evaluator->ticks >= evaluator->most_ticks;
+  if ((uint64_t)evaluator->ticks % TICKS_PER_LOOK == 0 && evaluator->is_interrupted)
+    evaluator->interrupted = evaluator->is_interrupted(evaluator->context);
+  return evaluator->exceeded || evaluator->interrupted;
 }
-
-static int look_at_limits(void *context);
 
 static int set_up(struct evaluator *evaluator, struct error *error) {
   static const char *const kept[] = {"json_each", "json_tree", 0};
@@ -208,11 +203,21 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   int going = set_encoding(evaluator, error);
   if (!going) return 0;
   set_limits(db);
-  set_settings(evaluator);
+  /*
+  ** A name in double quotes is the name of a column, never a text: SQLite would take a misspelt
+  ** column for a text. The number of digits in the text of a real is the host's.
+  */
+  int digits = 0;
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
+  if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
   sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA main.cache_size = -2000", 0, 0, 0);
-  if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory(error);
+  if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK)
+    return error_set_memory(error);
   sqlite3_drop_modules(db, (const char **)kept);
-  if (evaluator_tables_register(db, &evaluator->tables) != SQLITE_OK) return out_of_memory(error);
+  if (evaluator_tables_register(db, &evaluator->tables) != SQLITE_OK)
+    return error_set_memory(error);
   /*
   ** SQLite before 3.41 asks the authorizer for more than a read when a connection first uses
   ** json_each or json_tree. So use both here, before the authorizer is set.
@@ -259,7 +264,7 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   table->used = calloc((size_t)facts->count + 1, 1);
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
   if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
-    return out_of_memory(error);
+    return error_set_memory(error);
   char *sql = sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " EVALUATOR_MODULE "(%d)",
                               facts->name, number);
   int rc = run_own(evaluator, sql);
@@ -291,7 +296,7 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
     if (evaluator->view_count == MOST_OBJECTS) {
       added = error_set(error, "the question leads to more than %d views", MOST_OBJECTS);
     } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
-      added = out_of_memory(error);
+      added = error_set_memory(error);
     } else if (evaluator_tables_note_text(&evaluator->tables, sql),
                run_own(evaluator, sql) != SQLITE_OK) {
       added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
@@ -324,7 +329,7 @@ static int add_named(struct evaluator *evaluator, const char *sql, struct error 
   char *name = 0;
   int added = 1, is_there;
   while (added && !has_word("WITH", sql) && sql_next_source(&sql, &name)) {
-    added = name ? add_known(evaluator, name, &is_there, error) : out_of_memory(error);
+    added = name ? add_known(evaluator, name, &is_there, error) : error_set_memory(error);
     sqlite3_free(name);
   }
   return added;
@@ -396,14 +401,6 @@ static int cannot_compile(const struct evaluator *evaluator, const char *message
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
 
-static int compile_error(struct evaluator *evaluator, struct error *error) {
-  if (evaluator->denied) return error_set(error, "%s", evaluator->denied);
-  if (is_too_long(evaluator))
-    return error_set(error, "sql compiles to more than %d instructions (ask a shorter question)",
-                     MOST_INSTRUCTIONS);
-  return cannot_compile(evaluator, sqlite3_errmsg(evaluator->db), error);
-}
-
 static int compile(struct evaluator *evaluator, const char *sql, const char **tail,
                    struct error *error) {
   for (;;) {
@@ -414,21 +411,20 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
       return 1;
     char *message = sqlite3_mprintf("%s", sqlite3_errmsg(evaluator->db));
     const char *missing = message && !evaluator->denied ? missing_table(message) : 0;
-    int going = missing ? add_missing(evaluator, missing, error) : compile_error(evaluator, error);
+    int going = 0;
+    if (missing) {
+      going = add_missing(evaluator, missing, error);
+    } else if (evaluator->denied) {
+      error_set(error, "%s", evaluator->denied);
+    } else if (is_too_long(evaluator)) {
+      error_set(error, "sql compiles to more than %d instructions (ask a shorter question)",
+                MOST_INSTRUCTIONS);
+    } else {
+      cannot_compile(evaluator, sqlite3_errmsg(evaluator->db), error);
+    }
     sqlite3_free(message);
     if (!going) return 0;
   }
-}
-
-/* Notes which columns the program reads. Returns 0 with the error set. */
-static int note_program(struct evaluator *evaluator, const char *sql, struct error *error) {
-  struct program program;
-  program_read(&program, evaluator->db, sql);
-  int read = program.count > 0;
-  evaluator->instructions = program.count;
-  evaluator_tables_note_program(&evaluator->tables, &program);
-  program_clear(&program);
-  return read || error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
 }
 
 static int check_statement(struct evaluator *evaluator, const char *tail, int columns,
@@ -455,12 +451,12 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   char word[8];
   const char *tail = 0;
   first_word(sql, word);
-  if (!evaluator) return out_of_memory(error);
+  if (!evaluator) return error_set_memory(error);
   evaluator->host = host;
   evaluator->policy = policy;
   evaluator->sql = sql;
   evaluator->tables.list = calloc(MOST_TABLES, sizeof *evaluator->tables.list);
-  if (!evaluator->tables.list) return out_of_memory(error);
+  if (!evaluator->tables.list) return error_set_memory(error);
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
@@ -473,8 +469,14 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
     evaluator->length = (int)(tail - evaluator->sql);
     if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
   }
-  if (going) going = note_program(evaluator, sql, error);
-  return going;
+  if (!going) return 0;
+  struct program program;
+  program_read(&program, evaluator->db, sql);
+  evaluator->instructions = program.count;
+  evaluator_tables_note_program(&evaluator->tables, &program);
+  program_clear(&program);
+  return evaluator->instructions > 0 ||
+         error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -522,19 +524,6 @@ struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i) {
 void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context) {
   evaluator->is_interrupted = is_interrupted;
   evaluator->context = context;
-}
-
-/*
-** SQLite calls this function after every TICK steps. The count of steps starts at the same number
-** in every run.
-*/
-static int look_at_limits(void *context) {
-  struct evaluator *evaluator = context;
-  evaluator->ticks += 1;
-  evaluator->exceeded = evaluator->ticks >= evaluator->most_ticks;
-  if ((uint64_t)evaluator->ticks % TICKS_PER_LOOK == 0 && evaluator->is_interrupted)
-    evaluator->interrupted = evaluator->is_interrupted(evaluator->context);
-  return evaluator->exceeded || evaluator->interrupted;
 }
 
 void evaluator_limit_memory(struct evaluator *evaluator, double bytes) {

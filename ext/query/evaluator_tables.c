@@ -189,16 +189,6 @@ static int next_of_stream(struct evaluator_tables *all) {
   return all->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
 }
 
-/*
-** Begins to read the streamed table. Fails if the run has begun to read another table before,
-** because the loop over the streamed table must be the outermost loop.
-*/
-static int begin_stream(struct evaluator_tables *all, struct cursor *cursor) {
-  cursor->column = ALL_ROWS;
-  cursor->row = 0;
-  return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
-}
-
 static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
   cursor->row = row == NO_ROW ? rows->count : row;
 }
@@ -211,7 +201,12 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   struct evaluator_tables *all = ((struct vtab *)base->pVtab)->all;
   int failed = 0;
   all->filters++;
-  if (is_streamed((struct vtab *)base->pVtab)) return begin_stream(all, cursor);
+  if (is_streamed((struct vtab *)base->pVtab)) {
+    cursor->column = ALL_ROWS;
+    cursor->row = 0;
+    /* The loop over the streamed table must be the outermost loop, which begins first. */
+    return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
+  }
   cursor->column = number;
   cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
   if (!argc) return SQLITE_OK;

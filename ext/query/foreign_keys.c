@@ -21,30 +21,18 @@ struct foreign_keys {
   int count;
 };
 
-static void key_clear(struct foreign_key *key) {
-  sqlite3_free(key->column);
-  sqlite3_free(key->table);
-  sqlite3_free(key->key);
-  *key = (struct foreign_key){0};
-}
-
 static void keys_clear(struct foreign_keys *keys) {
-  for (int i = 0; i < keys->count; i++) key_clear(&keys->list[i]);
+  for (int i = 0; i < keys->count; i++) {
+    sqlite3_free(keys->list[i].column);
+    sqlite3_free(keys->list[i].table);
+    sqlite3_free(keys->list[i].key);
+  }
   keys->count = 0;
 }
 
 static char *copy_of(sqlite3_stmt *row, int column) {
   const char *text = (const char *)sqlite3_column_text(row, column);
   return text ? sqlite3_mprintf("%s", text) : 0;
-}
-
-/* Returns whether the number is that of the last key, of which the row has a further column. */
-static int continues(struct foreign_keys *keys, int number) {
-  struct foreign_key *last = keys->count ? &keys->list[keys->count - 1] : 0;
-  if (!last || last->number != number) return 0;
-  sqlite3_free(last->column);
-  last->column = 0;
-  return 1;
 }
 
 /* Reads the foreign keys of a table, except for those that refer to the table itself. */
@@ -59,9 +47,13 @@ static int keys_read(struct foreign_keys *keys, sqlite3 *db, const char *table,
     rc = SQLITE_OK;
     int number = sqlite3_column_int(row, 0);
     const char *other = (const char *)sqlite3_column_text(row, 2);
-    if (continues(keys, number) || keys->count == MOST_KEYS || !other ||
-        sqlite3_stricmp(other, table) == 0)
+    struct foreign_key *last = keys->count ? &keys->list[keys->count - 1] : 0;
+    if (last && last->number == number) { /* the row has a further column of the last key */
+      sqlite3_free(last->column);
+      last->column = 0;
       continue;
+    }
+    if (keys->count == MOST_KEYS || !other || sqlite3_stricmp(other, table) == 0) continue;
     struct foreign_key *key = &keys->list[keys->count++];
     *key = (struct foreign_key){copy_of(row, 3), copy_of(row, 2), copy_of(row, 4), number};
     if (!key->column || !key->table) rc = SQLITE_NOMEM;
@@ -290,12 +282,6 @@ struct planned {
   int count;
 };
 
-static void planned_clear(struct planned *planned) {
-  for (int i = 0; i < planned->count; i++) table_facts_clear(&planned->tables[i]);
-  sqlite3_free(planned->tables);
-  sqlite3_free(planned->distances);
-}
-
 /* Reads all tables that can be declared. */
 static int planned_read(struct planned *planned, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row = 0;
@@ -442,7 +428,9 @@ int foreign_keys_plan(struct row_list *rows, sqlite3 *db, const char *table, str
   int going = table_facts_read(&facts, db, table, error) && planned_read(&planned, db, error);
   int unit = going ? planned_find(&planned, facts.name) : -1;
   if (unit >= 0) going = plan_from(rows, &planned, db, unit, error);
-  planned_clear(&planned);
+  for (int i = 0; i < planned.count; i++) table_facts_clear(&planned.tables[i]);
+  sqlite3_free(planned.tables);
+  sqlite3_free(planned.distances);
   table_facts_clear(&facts);
   return going;
 }

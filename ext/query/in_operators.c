@@ -38,11 +38,6 @@ static enum token next_token(const char **start, const char **end) {
                       : TOKEN_OTHER;
 }
 
-static int is_word(const char *word, const char *start, const char *end) {
-  size_t length = strlen(word);
-  return (size_t)(end - start) == length && sqlite3_strnicmp(start, word, (int)length) == 0;
-}
-
 /*
 ** Parentheses may hold a row value if they do not follow the name of a function, and have a comma
 ** or a SELECT directly inside, or parentheses of this kind. The function looks for them before IN
@@ -68,9 +63,9 @@ int has_row_value_in(const char *sql) {
     } else if (token == TOKEN_COMMA) {
       levels[depth].is_row = 1;
     } else if (token == TOKEN_WORD) {
-      if (is_word("SELECT", start, end)) levels[depth].is_row = 1;
-      if (was_row && is_word("IN", start, end)) return 1;
-      is_row = was_row && is_word("NOT", start, end);
+      if (sql_is_word(start, end, "SELECT")) levels[depth].is_row = 1;
+      if (was_row && sql_is_word(start, end, "IN")) return 1;
+      is_row = was_row && sql_is_word(start, end, "NOT");
     }
     last = token;
   }
@@ -81,8 +76,8 @@ int has_in(const char *sql) {
   const char *start, *end = sql;
   enum token token;
   while ((token = next_token(&start, &end)) != TOKEN_END)
-    if (token == TOKEN_WORD &&
-        (is_word("IN", start, end) || is_word("OR", start, end) || is_word("EXISTS", start, end)))
+    if (token == TOKEN_WORD && (sql_is_word(start, end, "IN") || sql_is_word(start, end, "OR") ||
+                                sql_is_word(start, end, "EXISTS")))
       return 1;
   return 0;
 }

@@ -13,6 +13,8 @@
 #ifndef DIFFUSE_QUERY_LIMITS_H
 #define DIFFUSE_QUERY_LIMITS_H
 
+#include <math.h>
+
 #include "release/parameters.h"
 
 struct question_limits {
@@ -24,6 +26,10 @@ struct question_limits {
 #define DEFAULT_BYTES (1 << 30)
 
 /* The limits that a request sets, and the defaults of an owner. */
-struct question_limits question_limits_of(const struct request *request);
+static inline struct question_limits question_limits_of(const struct request *request) {
+  return (struct question_limits){isnan(request->steps) ? DEFAULT_STEPS : request->steps,
+                                  isnan(request->bytes) ? DEFAULT_BYTES : request->bytes,
+                                  isnan(request->seconds) ? (double)INFINITY : request->seconds};
+}
 
 #endif

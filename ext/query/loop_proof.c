@@ -13,22 +13,13 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** Returns the aggregate of this extension that a call names, for example for "dp_sum(4)". Returns
-** null if the call is of another aggregate.
-*/
-static const struct aggregate *aggregate_called(const struct program_call *call) {
-  size_t length = strcspn(call->name, "(");
-  const struct aggregate *aggregate;
-  for (int i = 0; (aggregate = kind_at(i)) != 0; i++)
-    if (strlen(aggregate->name) == length &&
-        sqlite3_strnicmp(aggregate->name, call->name, (int)length) == 0)
-      return aggregate;
-  return 0;
+/* Returns the aggregate of this extension that a call such as "dp_sum(4)" names, or null. */
+static const struct aggregate *aggregate_of(const struct program_call *call) {
+  return aggregate_called(call->name, strcspn(call->name, "("));
 }
 
 static int is_known(const struct program_call *call) {
-  return aggregate_called(call) != 0;
+  return aggregate_of(call) != 0;
 }
 
 /* ---- the arguments --------------------------------------------------------------------------- */
@@ -41,7 +32,7 @@ static int units_are(const struct program *program, const struct table_loop *loo
                      const struct program_instruction *control) {
   struct program_call call;
   for (int i = 0; program_call(&call, program, i); i = call.at + 1) {
-    int place = aggregate_called(&call)->places.unit;
+    int place = aggregate_of(&call)->places.unit;
     if (!place || place >= call.arguments ||
         !table_loop_holds(loop, program, call.first + place, call.at, control))
       return 0;
@@ -58,7 +49,7 @@ static unsigned arguments_of_row(const struct program *program, const struct tab
   struct program_call call;
   unsigned of_row = 0;
   for (int i = 0; program_call(&call, program, i); i = call.at + 1)
-    for (int place = 0; aggregate_called(&call) == aggregate && place < call.arguments; place++)
+    for (int place = 0; aggregate_of(&call) == aggregate && place < call.arguments; place++)
       if (!table_loop_fixes(loop, program, call.first + place, call.at)) of_row |= 1u << place;
   return of_row;
 }
@@ -109,22 +100,18 @@ static int find_route(struct route *route, sqlite3 *db, const struct ledger_poli
   return found;
 }
 
-/* Returns a constant text that an aggregate gets as its unit, or null if no aggregate gets one. */
-static char *text_instead(const struct program *program) {
-  struct program_call call;
-  const char *text = 0;
-  for (int i = 0; !text && program_call(&call, program, i); i = call.at + 1)
-    text = program_text(program, call.first + aggregate_called(&call)->places.unit);
-  return text ? sqlite3_mprintf("%s", text) : 0;
-}
-
 /* Checks that the unit of every aggregate is the unit column, or link, of the loop's table. */
 static void check_units(struct loop_proof *proof, sqlite3 *db, const struct program *program,
                         const struct table_loop *loop) {
   struct program_instruction control;
   if (table_loop_control(&control, db, &proof->route.tables[0], loop_proof_column(proof)))
     proof->result = units_are(program, loop, &control) ? PROOF_HOLDS : PROOF_OTHER_UNIT;
-  if (proof->result == PROOF_OTHER_UNIT) proof->instead = text_instead(program);
+  if (proof->result != PROOF_OTHER_UNIT) return;
+  struct program_call call;
+  const char *text = 0; /* a constant that an aggregate gets as its unit */
+  for (int i = 0; !text && program_call(&call, program, i); i = call.at + 1)
+    text = program_text(program, call.first + aggregate_of(&call)->places.unit);
+  if (text) proof->instead = sqlite3_mprintf("%s", text);
 }
 
 /* The tables that a program reads, and how many of them are public. */

@@ -34,7 +34,7 @@ struct loop_proof {
   char *tables;    /* PROOF_HOLDS: the tables that the loop reads, as JSON (ledger/policy.h) */
   unsigned of_row; /* the arguments that may differ from row to row, as bits 1 << place */
   char *sql; /* PROOF_HOLDS: the text of the statement with its bound values; null: not readable */
-  char *obstacle;  /* PROOF_FAILED: the part of the statement that is the cause, or null */
+  char *obstacle; /* PROOF_FAILED: the part of the statement that is the cause, or null */
   /*
   ** PROOF_FAILED: what to write instead (table_loop_obstacle()), or null. PROOF_OTHER_UNIT: a
   ** constant text that an aggregate gets as its unit, or null.

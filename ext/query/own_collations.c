@@ -12,11 +12,21 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const char *const others[][2] = {
-    {"\xc3\xa4", "\xc3\x84"}, {"\xc3\xa9", "e"}, {"\xc3\x9f", "ss"}, {"\xc4\xb1", "I"},
-    {"\xef\xbd\x81", "a"},    {"a", "a "},       {"a", "a\t"},       {"a", " a"},
-    {"a", "a\xe2\x80\x8b"},   {"9", "10"},       {"a-b", "ab"},      {"Z", "a"},
-    {"a", "B"},               {"", " "},         {"a", "aa"}};
+static const char *const others[][2] = {{"\xc3\xa4", "\xc3\x84"},
+                                        {"\xc3\xa9", "e"},
+                                        {"\xc3\x9f", "ss"},
+                                        {"\xc4\xb1", "I"},
+                                        {"\xef\xbd\x81", "a"},
+                                        {"a", "a "},
+                                        {"a", "a\t"},
+                                        {"a", " a"},
+                                        {"a", "a\xe2\x80\x8b"},
+                                        {"9", "10"},
+                                        {"a-b", "ab"},
+                                        {"Z", "a"},
+                                        {"a", "B"},
+                                        {"", " "},
+                                        {"a", "aa"}};
 
 static char folded(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;

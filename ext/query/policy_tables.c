@@ -22,10 +22,6 @@ const char *collation_name(enum collation collation) {
   return collation_names[collation];
 }
 
-static int out_of_memory(struct error *error) {
-  return error_set_memory(error);
-}
-
 /* ---- affinities and collations --------------------------------------------------------------- */
 
 /* Applies SQLite's rules in the order of the documentation ("Determination Of Column Affinity"). */
@@ -62,7 +58,7 @@ static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const cha
   char *sql = sqlite3_mprintf(format, name);
   int going = 1;
   *row = 0;
-  if (!sql) return out_of_memory(error);
+  if (!sql) return error_set_memory(error);
   if (sqlite3_prepare_v2(db, sql, -1, row, 0) != SQLITE_OK) {
     going = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   } else if (sqlite3_column_count(*row) < columns) {
@@ -99,7 +95,7 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
     facts->name = sqlite3_mprintf("%s", name);
     facts->root = sqlite3_column_int(row, 2);
     type = strcmp(is, "view") == 0 ? "a view" : facts->root ? 0 : "a virtual table";
-    if (!facts->name) going = out_of_memory(error);
+    if (!facts->name) going = error_set_memory(error);
   }
   going = finish(db, row, going, error);
   if (!going) return 0;
@@ -118,12 +114,12 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
                       struct error *error) {
   struct table_column *grown =
       sqlite3_realloc64(facts->columns, sizeof *grown * (sqlite3_uint64)(facts->count + 1));
-  if (!grown) return out_of_memory(error);
+  if (!grown) return error_set_memory(error);
   facts->columns = grown;
   struct table_column *column = &grown[facts->count++];
   *column = (struct table_column){.name = sqlite3_mprintf("%s", text_of(row, 1)),
                                   .type = sqlite3_mprintf("%s", text_of(row, 2))};
-  if (!column->name || !column->type) return out_of_memory(error);
+  if (!column->name || !column->type) return error_set_memory(error);
   column->affinity = affinity_of(column->type, facts->is_strict);
   column->is_virtual = sqlite3_column_int(row, 6) == 2;
   const char *collation = 0;
@@ -141,7 +137,7 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
   int place = sqlite3_column_int(row, 5);
   if (!place) return 1;
   int *key = sqlite3_realloc64(facts->key, sizeof *key * (sqlite3_uint64)(facts->count + place));
-  if (!key) return out_of_memory(error);
+  if (!key) return error_set_memory(error);
   facts->key = key;
   key[place - 1] = facts->count - 1;
   if (place > facts->key_count) facts->key_count = place;
@@ -249,19 +245,15 @@ int table_column_find(const struct table_facts *facts, const char *column) {
   return -1;
 }
 
-static void name_rowid(struct table_facts *facts) {
-  static const char *const names[] = {"rowid", "_rowid_", "oid"};
-  for (int i = 0; i < 3 && !facts->rowid && !facts->without_rowid; i++)
-    if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
-}
-
 int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error) {
   *facts = (struct table_facts){.unique = -1, .rowid_alias = -1};
   int going = read_entry(facts, db, table, error);
   if (going) going = read_columns(facts, db, error);
   if (going) going = read_indices(facts, db, error);
-  if (going) name_rowid(facts);
+  static const char *const names[] = {"rowid", "_rowid_", "oid"};
+  for (int i = 0; going && i < 3 && !facts->rowid && !facts->without_rowid; i++)
+    if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
   if (going && !facts->without_rowid && !facts->rowid)
     going = error_set(error, "table '%s' has columns named rowid, _rowid_ and oid (rename one)",
                       facts->name);

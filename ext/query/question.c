@@ -37,12 +37,8 @@ struct question {
   sqlite3_stmt *begun;       /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;       /* a statement that shows whether the host is interrupted */
   struct stream_facts facts;
-  int limits[8]; /* the limits of the host's connection: see lift_limits() */
+  int limits[8]; /* the limits of the host's connection: see `lifted` */
 };
-
-static int out_of_memory(struct error *error) {
-  return error_set_memory(error);
-}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -57,16 +53,6 @@ static const int lifted[] = {SQLITE_LIMIT_LENGTH,          SQLITE_LIMIT_SQL_LENG
                              SQLITE_LIMIT_COMPOUND_SELECT, SQLITE_LIMIT_VDBE_OP,
                              SQLITE_LIMIT_FUNCTION_ARG,    SQLITE_LIMIT_VARIABLE_NUMBER};
 #define LIFTED ((int)(sizeof lifted / sizeof *lifted))
-
-static void lift_limits(struct question *question) {
-  for (int i = 0; i < LIFTED; i++)
-    question->limits[i] = sqlite3_limit(question->collector->db, lifted[i], INT_MAX);
-}
-
-static void restore_limits(const struct question *question) {
-  for (int i = 0; i < LIFTED; i++)
-    sqlite3_limit(question->collector->db, lifted[i], question->limits[i]);
-}
 
 static int read_policy(struct question *question) {
   struct ledger *ledger = question->ledger;
@@ -104,7 +90,7 @@ static int lock_tables(const struct question *question, struct evaluator *evalua
     for (int j = 0; j < route->count; j++) {
       char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
       sqlite3_stmt *row = 0;
-      int going = sql ? unit_loop_prepare(db, sql, 1, "", &row, error) : out_of_memory(error);
+      int going = sql ? unit_loop_prepare(db, sql, 1, "", &row, error) : error_set_memory(error);
       sqlite3_free(sql);
       if (going) sqlite3_step(row);
       if (sqlite3_finalize(row) != SQLITE_OK)
@@ -145,7 +131,7 @@ static int check_units(struct question *question, struct error *error) {
 static int find_streams(struct question *question, struct error *error) {
   struct unit_loop *loop = &question->loop;
   loop->evaluator = question->evaluator;
-  if (!unit_loop_open(loop)) return out_of_memory(error);
+  if (!unit_loop_open(loop)) return error_set_memory(error);
   if (!loop->count)
     return error_set(error,
                      "the query names no protected table, so it is about nobody (compute it in a "
@@ -259,28 +245,25 @@ static int open_publics(struct question *question, const char *sql, const char *
   return going;
 }
 
-/* Returns how many public rows follow the rows of the question. */
-static double public_rows(const struct request *request) {
-  const struct procedure *procedure = request->aggregate->procedure;
-  return procedure && procedure->publics ? procedure->publics(request) : 0;
-}
-
 int question_open(struct question **out, struct collector *collector, struct ledger *ledger,
                   const struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
+  const struct procedure *procedure = aggregate->procedure;
+  int has_publics = procedure && procedure->publics && procedure->publics(request) > 0;
   *out = 0;
   static const char probe[] =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
       " SELECT count(*) FROM n";
   struct question *question = calloc(1, sizeof *question);
-  if (!question) return out_of_memory(error);
+  if (!question) return error_set_memory(error);
   question->collector = collector;
   question->ledger = ledger;
   question->loop.db = collector->db;
   question->loop.after = "";
   question->loop.by_row = ledger_protects(ledger) == LEDGER_ROWS;
   *out = question;
-  lift_limits(question);
+  for (int i = 0; i < LIFTED; i++)
+    question->limits[i] = sqlite3_limit(collector->db, lifted[i], INT_MAX);
   int going = read_policy(question);
   const char *names, *rest = 0;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
@@ -299,7 +282,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going)
     going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
                            question->loop.columns ? question->loop.columns : -1, names,
-                           public_rows(request) > 0 ? &rest : 0, error);
+                           has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
@@ -322,7 +305,8 @@ void question_close(struct question *question) {
   sqlite3_finalize(question->begun);
   evaluator_close(question->evaluator);
   evaluator_close(question->publics);
-  restore_limits(question);
+  for (int i = 0; i < LIFTED; i++)
+    sqlite3_limit(question->collector->db, lifted[i], question->limits[i]);
   ledger_policy_free(&question->policy);
   free(question);
 }
@@ -359,26 +343,20 @@ char *question_unit_type(const struct question *question) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads all rows of a public table. */
-static int load_public(struct question *question, struct evaluator_table *table,
-                       struct error *error) {
-  const struct unit_loop *loop = &question->loop;
-  struct unit_stream stream = {.table = table};
-  int going = unit_loop_prepare_stream(loop, &stream, UNIT_ORDER_UNITS, error);
-  if (going) going = unit_loop_advance(loop, &stream, error);
-  while (going && stream.has_row)
-    going = unit_loop_take(loop, &stream, error) && unit_loop_advance(loop, &stream, error);
-  sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
-  return going;
-}
-
 /* Reads all public tables of an evaluator. */
 static int load_publics(struct question *question, struct evaluator *evaluator,
                         struct error *error) {
+  const struct unit_loop *loop = &question->loop;
   int going = 1;
   for (int i = 0; i < evaluator_table_count(evaluator) && going; i++) {
     struct evaluator_table *table = evaluator_table(evaluator, i);
-    if (table->declaration->role == POLICY_PUBLIC) going = load_public(question, table, error);
+    struct unit_stream stream = {.table = table};
+    if (table->declaration->role != POLICY_PUBLIC) continue;
+    going = unit_loop_prepare_stream(loop, &stream, UNIT_ORDER_UNITS, error) &&
+            unit_loop_advance(loop, &stream, error);
+    while (going && stream.has_row)
+      going = unit_loop_take(loop, &stream, error) && unit_loop_advance(loop, &stream, error);
+    sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
   }
   return going;
 }
@@ -428,16 +406,6 @@ static double rows_joined(const struct question *question) {
     if (table->declaration->role == POLICY_PUBLIC) product *= 1 + (double)table->rows.count;
   }
   return product;
-}
-
-/*
-** Returns whether the question can be evaluated for all units at once. The results must be the same
-** as for each unit separately, and no unit may be able to reach the limit of steps. A SQLite that
-** cannot count steps has no such limit.
-*/
-static int can_stream(struct question *question, double steps) {
-  return is_one_loop(question) && (question->facts.length * rows_joined(question) * 2 <= steps ||
-                                   !evaluator_counts_steps(question->evaluator));
 }
 
 static int run_stream(struct question *question, int *done, struct error *error) {
@@ -514,7 +482,7 @@ static int add_publics(struct question *question, struct rows *rows, struct erro
                      question->loop.after);
   int going = 1;
   for (size_t i = 0; i < evaluator_count(publics) && going; i++)
-    going = rows_add(rows, evaluator_row(publics, i)) || out_of_memory(error);
+    going = rows_add(rows, evaluator_row(publics, i)) || error_set_memory(error);
   return going;
 }
 
@@ -525,13 +493,19 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
       !load_publics(question, question->evaluator, error))
     return 0;
   evaluator_watch(question->evaluator, must_stop, question);
-  if (can_stream(question, question->loop.limits.steps)) {
+  /*
+  ** All units are evaluated at once if this gives the same results as each unit by itself, and if
+  ** no unit can reach the limit of steps. A SQLite that cannot count steps has no such limit.
+  */
+  int counts = evaluator_counts_steps(question->evaluator);
+  if (is_one_loop(question) && (!counts || question->facts.length * rows_joined(question) * 2 <=
+                                               question->loop.limits.steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
     if (!opener->open(opener->context, rows, 0, error)) return 0;
   }
-  if (!evaluator_counts_steps(question->evaluator)) return cannot_count(opener->after, error);
+  if (!counts) return cannot_count(opener->after, error);
   return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error) &&
          (!question->publics || add_publics(question, rows, error));
 }

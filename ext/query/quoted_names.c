@@ -49,19 +49,14 @@ static int check_name(sqlite3 *db, const char *sql, const char *at, const char *
   return 0;
 }
 
-static int check_names(sqlite3 *db, const char *sql, struct error *error) {
-  int sound = 1;
-  for (const char *at = sql; at && *at && sound;) {
-    const char *end = sql_token_end(at);
-    if (*at == '"') sound = check_name(db, sql, at, end, error);
-    at = end;
-  }
-  return sound;
-}
-
 int quoted_names_check(sqlite3 *db, struct error *error) {
   int sound = 1;
-  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && sound; s = sqlite3_next_stmt(db, s))
-    if (statement_is_executing(s)) sound = check_names(db, sqlite3_sql(s), error);
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
+    const char *sql = statement_is_executing(s) ? sqlite3_sql(s) : "", *end;
+    for (const char *at = sql; *at && sound; at = end) {
+      end = sql_token_end(at);
+      if (*at == '"') sound = check_name(db, sql, at, end, error);
+    }
+  }
   return sound;
 }

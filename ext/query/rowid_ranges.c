@@ -39,13 +39,6 @@ static uint64_t span_of(const struct part *part) {
   return (uint64_t)part->last - (uint64_t)part->first;
 }
 
-static struct part *widest_of(struct part *parts, unsigned count) {
-  struct part *widest = parts;
-  for (struct part *part = parts; part < parts + count; part++)
-    if (span_of(part) > span_of(widest)) widest = part;
-  return widest;
-}
-
 /* Finds the row next to a rowid. Returns 0 if there is none. */
 static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
   sqlite3_bind_int64(statement, 1, from);
@@ -84,7 +77,10 @@ static unsigned halve(const struct place *place, struct part *parts, unsigned mo
   sqlite3_stmt *after = prepare_seek(place, ">=", "");
   unsigned count = 1;
   while (before && after && count < most) {
-    struct part *widest = widest_of(parts, count), lower = *widest, upper = *widest;
+    struct part *widest = parts;
+    for (struct part *part = parts; part < parts + count; part++)
+      if (span_of(part) > span_of(widest)) widest = part;
+    struct part lower = *widest, upper = *widest;
     if (span_of(widest) < 2 * (uint64_t)least) break;
     int64_t middle = (int64_t)((uint64_t)widest->first + span_of(widest) / 2 + 1);
     if (!seek(before, middle, &lower.last) || !seek(after, middle, &upper.first) ||

@@ -20,8 +20,7 @@ static int check_program(sqlite3 *db, const char *select, int is_generated, cons
     going = error_set(error, "cannot read table '%s': %s", table, sqlite3_errmsg(db));
   } else if (!is_generated && program_makes_null(&program, 0)) {
     going = error_set(
-        error,
-        "an authorizer of the host hides a column of table '%s' (let the extension read it)",
+        error, "an authorizer of the host hides a column of table '%s' (let the extension read it)",
         table);
   } else if (is_generated && (unsafe = program_unsafe(&program, &functions)) != 0) {
     going = error_set(error,

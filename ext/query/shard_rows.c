@@ -14,8 +14,8 @@ SQLITE_EXTENSION_INIT3
 ** Starts the rows with a layout for adjacency by added or removed units. The lattice is the same
 ** under both adjacencies (layout.h), and the ledger of the merge decides which adjacency holds.
 */
-static int start(struct rows *rows, struct publication *description, const struct request *request,
-                 int by_unit, struct error *error) {
+int shard_rows_start(struct rows *rows, struct publication *description,
+                     const struct request *request, int by_unit, struct error *error) {
   *description = (struct publication){
       .definition = {.aggregate = request->aggregate,
                      .mechanism = mechanism_find(request->aggregate, request->mechanism),
@@ -29,20 +29,6 @@ static int start(struct rows *rows, struct publication *description, const struc
   rows->for_state = !request->whole_units;
   error_clear(&of_release);
   return opened || error_set(error, "out of memory or random bytes");
-}
-
-int shard_rows_start_shard(struct rows *rows, struct publication *description,
-                           const struct request *request, struct error *error) {
-  return start(rows, description, request, 1, error);
-}
-
-/*
-** With whole_units, dp_partial() has already bounded the sums of each unit. The merge then adds up
-** totals without units.
-*/
-int shard_rows_start_merge(struct rows *rows, struct publication *description,
-                           const struct request *request, struct error *error) {
-  return start(rows, description, request, !request->whole_units, error);
 }
 
 /* ---- shapes of states ------------------------------------------------------------------------ */
@@ -150,19 +136,6 @@ static int add_key(struct rows *rows, struct shard_state *state) {
 }
 
 /*
-** Adds all private keys of a state and sets `cells` to their cells. Returns null, or an error
-** message.
-*/
-static const char *add_keys(struct rows *rows, struct shard_state *state, int *cells) {
-  for (uint32_t i = 0; i < state->keys; i++) {
-    cells[i] = add_key(rows, state);
-    if (cells[i] == CELL_NONE) return "the state is malformed";
-    if (cells[i] == CELL_FAILED) return "out of memory";
-  }
-  return 0;
-}
-
-/*
 ** Adds one entry of a state. `cells` holds the cells of private keys, or is null. Returns null, or
 ** an error message.
 */
@@ -209,7 +182,11 @@ int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *e
   if (!sound) return error_set(error, "the state is malformed");
   int *cells = is_private(rows) ? calloc((size_t)state->keys + 1, sizeof *cells) : 0;
   const char *wrong = is_private(rows) && !cells ? "out of memory" : 0;
-  if (!wrong && cells) wrong = add_keys(rows, state, cells);
+  for (uint32_t i = 0; cells && i < state->keys && !wrong; i++) {
+    cells[i] = add_key(rows, state);
+    if (cells[i] == CELL_NONE) wrong = "the state is malformed";
+    if (cells[i] == CELL_FAILED) wrong = "out of memory";
+  }
   if (!wrong) wrong = add_entries(rows, state, cells);
   free(cells);
   return !wrong || error_set(error, "%s", wrong);

@@ -14,14 +14,13 @@
 #include "sums/shard_state.h"
 
 /*
-** Start the rows of a request after request_finish(), for a shard or for a merge. Both functions
-** fill `description`. The request and `description` must outlive the rows. They return 1, or 0 with
-** the error set.
+** Starts the rows of a request after request_finish(), for a shard or for a merge. A shard's rows
+** have units (`by_unit`), and so do those of a merge, unless dp_partial() has bounded the sums of
+** each unit already (whole_units). Fills `description`, which must outlive the rows, as must the
+** request. Returns 1, or 0 with the error set.
 */
-int shard_rows_start_shard(struct rows *rows, struct publication *description,
-                           const struct request *request, struct error *error);
-int shard_rows_start_merge(struct rows *rows, struct publication *description,
-                           const struct request *request, struct error *error);
+int shard_rows_start(struct rows *rows, struct publication *description,
+                     const struct request *request, int by_unit, struct error *error);
 
 /*
 ** Writes the sums of the rows as a state. The caller owns writer->bytes. Returns 1, or 0 with the

@@ -39,14 +39,6 @@ void unit_loop_close(struct unit_loop *loop) {
   *loop = (struct unit_loop){0};
 }
 
-/* Gives each column that the question reads its place in the statement that reads the table. */
-static int place_columns(struct evaluator_table *table) {
-  int place = 0;
-  for (int i = 0; i < table->route.tables[0].count; i++)
-    table->places[i] = table->used[i] ? place++ : -1;
-  return place;
-}
-
 /* Returns whether the statement on a table reads no value that is too long. */
 static int is_cut(const struct unit_loop *loop, const struct evaluator_table *table,
                   enum unit_order order) {
@@ -80,13 +72,6 @@ static void append_columns(sqlite3_str *sql, const struct evaluator_table *table
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
 }
 
-/* Appends the rowid or the primary key as the last terms of ORDER BY. */
-static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
-  if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
-  for (int i = 0; !facts->rowid && i < facts->key_count; i++)
-    sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
-}
-
 /*
 ** Returns the statement that reads a table, or null when out of memory. The caller frees the text
 ** with sqlite3_free().
@@ -117,7 +102,11 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
     } else {
       sqlite3_str_appendall(sql, "1");
     }
-    append_order(sql, &route->tables[0]);
+    /* The last terms are the rowid or the primary key. */
+    const struct table_facts *facts = &route->tables[0];
+    if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
+    for (int i = 0; !facts->rowid && i < facts->key_count; i++)
+      sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
   }
   return sqlite3_str_finish(sql);
 }
@@ -133,7 +122,10 @@ int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, const char *aft
 
 int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
                              enum unit_order order, struct error *error) {
-  int columns = place_columns(stream->table);
+  struct evaluator_table *table = stream->table;
+  int columns = 0; /* that the question reads: each has a place in the statement */
+  for (int i = 0; i < table->route.tables[0].count; i++)
+    table->places[i] = table->used[i] ? columns++ : -1;
   char *sql = text_of(loop, stream->table, order);
   sqlite3_finalize(stream->row); /* a statement of before, which has not run */
   stream->row = 0;
@@ -144,24 +136,20 @@ int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *s
   return going;
 }
 
-static int make_nothing(struct unit_loop *loop, struct error *error) {
-  sqlite3_stmt *row = 0;
-  if (!unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1, loop->after, &row,
-                         error))
-    return 0;
-  if (sqlite3_step(row) == SQLITE_ROW)
-    loop->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
-  sqlite3_finalize(row); /* if the step failed, `nothing` stays null */
-  return loop->nothing || error_set_memory(error);
-}
-
 int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
   const char *collation = collation_name(loop->collation);
   char *sql =
       sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
   int going = unit_loop_prepare(loop->db, sql, 1, loop->after, &loop->compare, error);
   sqlite3_free(sql);
-  return going && make_nothing(loop, error);
+  sqlite3_stmt *row = 0;
+  if (!going || !unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1,
+                                   loop->after, &row, error))
+    return 0;
+  if (sqlite3_step(row) == SQLITE_ROW)
+    loop->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
+  sqlite3_finalize(row); /* if the step failed, `nothing` stays null */
+  return loop->nothing || error_set_memory(error);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -287,20 +275,15 @@ static int add(const struct unit_loop *loop, sqlite3_value **row, struct error *
 }
 
 /*
-** Adds exactly one row for the current unit: the question's first result, or NULLs if there is no
-** result. Models and local randomisations need this.
+** Adds the results of the current unit. Models and local randomisations take exactly one row: the
+** first result, or NULLs if there is none.
 */
-static int deliver_one(const struct unit_loop *loop, struct error *error) {
-  sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
-  int count = evaluator_count(loop->evaluator) > 0;
-  return unit_loop_give(loop, error) &&
-         add(loop, count ? evaluator_row(loop->evaluator, 0) : nothing, error);
-}
-
-/* Adds the results of the current unit. */
 static int deliver(const struct unit_loop *loop, struct error *error) {
+  sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
   size_t count = evaluator_count(loop->evaluator);
-  if (loop->takes_one) return deliver_one(loop, error);
+  if (loop->takes_one)
+    return unit_loop_give(loop, error) &&
+           add(loop, count ? evaluator_row(loop->evaluator, 0) : nothing, error);
   if (!count) return 1;
   if (!loop->columns) count = 1; /* a question without columns counts a unit once */
   int added = unit_loop_give(loop, error);

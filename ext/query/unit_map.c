@@ -139,25 +139,17 @@ static int prepare_parents(struct unit_map *map, const struct route *route, stru
   return compile(map, sql, 2, &map->parents, error);
 }
 
-/*
-** Compiles the query that finds the unit to which a link leads. The query compares columns in the
-** same way as the FROM clause of route_append_from().
-*/
-static int prepare_lookup(struct unit_map *map, const struct route *route, struct error *error) {
-  sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendall(sql, "SELECT ");
-  route_append_unit(sql, route);
-  route_append_lookup(sql, route);
-  return compile(map, sql, 1, &map->lookup, error);
-}
-
 int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
                   struct error *error) {
   const struct table_facts *last = &route->tables[route->count - 1];
   *map = (struct unit_map){.db = db, .by_row = route->unit < 0};
   if (route->unit >= 0) map->collation = last->columns[route->unit].collation;
-  return route->count == 1 ||
-         (prepare_lookup(map, route, error) && prepare_parents(map, route, error));
+  if (route->count == 1) return 1;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  route_append_unit(sql, route);
+  route_append_lookup(sql, route);
+  return compile(map, sql, 1, &map->lookup, error) && prepare_parents(map, route, error);
 }
 
 void unit_map_close(struct unit_map *map) {

@@ -292,14 +292,13 @@ static void append_table(sqlite3_str *json, const struct programme *programme, u
 
 static int write_texts(struct programme *programme, struct error *error) {
   sqlite3_str *json = sqlite3_str_new(0);
+  int failed = 0;
   for (int i = 0; i < programme->count; i++) {
     sqlite3_str_appendall(json, i ? "," : "{");
     json_append_string(json, programme->attributes[i].name);
-    for (int k = 0; k < programme->attributes[i].count; k++) {
-      sqlite3_str_appendall(json, k ? "," : ":[");
-      json_append_string(json, programme->attributes[i].keys[k]);
-    }
-    sqlite3_str_appendall(json, "]");
+    char *keys = json_texts(programme->attributes[i].keys, programme->attributes[i].count);
+    if (!keys) failed = 1;
+    sqlite3_str_appendf(json, ":%z", keys);
   }
   sqlite3_str_appendall(json, "}");
   programme->keys_text = sqlite3_str_finish(json);
@@ -317,7 +316,7 @@ static int write_texts(struct programme *programme, struct error *error) {
   }
   sqlite3_str_appendall(json, "]");
   programme->ways_text = sqlite3_str_finish(json);
-  return (programme->keys_text && programme->ways_text) || error_set_memory(error);
+  return (programme->keys_text && programme->ways_text && !failed) || error_set_memory(error);
 }
 
 const char *programme_keys_text(const struct programme *programme) {

@@ -236,9 +236,13 @@ static int settle_time(const struct publication *publication, struct request *re
 
 /* Repeats the answer of a release that this connection has drawn but not stored yet. */
 static int answer_pending(struct publication *publication) {
-  const struct publication *pending =
-      session_pending(publication->session, publication->definition.release.id,
-                      publication_tier(publication)->name);
+  const struct publication *pending = 0;
+  for (const struct pending *at = publication->session->pending; at; at = at->next)
+    for (int i = 0; i < at->count; i++)
+      if (at->publications[i].definition.release.id == publication->definition.release.id &&
+          strcmp(publication_tier(&at->publications[i])->name,
+                 publication_tier(publication)->name) == 0)
+        pending = &at->publications[i];
   if (!pending) return 0;
   publication->answer.number = pending->answer.number;
   publication->answer.is_null = pending->answer.is_null;

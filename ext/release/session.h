@@ -30,11 +30,4 @@ struct session {
   struct deferred deferred;
 };
 
-/*
-** Returns the publication of this release at this tier if it is drawn but not stored. Otherwise
-** returns null.
-*/
-const struct publication *session_pending(const struct session *session, int64_t release_id,
-                                          const char *tier);
-
 #endif
