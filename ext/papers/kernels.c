@@ -20,7 +20,6 @@
 #include "papers/papers.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/vector_text.h"
-#include "release/parameters.h"
 #include "release/procedure.h"
 #include "release/session.h"
 

@@ -2,8 +2,6 @@
 #ifndef DIFFUSE_RELEASE_SESSION_H
 #define DIFFUSE_RELEASE_SESSION_H
 
-#include <stdint.h>
-
 #include "base/error.h"
 #include "release/publication.h"
 
