@@ -343,6 +343,18 @@ static char *published_key(struct publication *publication, const char *key) {
   return published ? published : sqlite3_mprintf("%s", key);
 }
 
+/* Reports that the release has no such value. */
+static int fail_value(struct ledger *ledger, const struct wanted *wanted,
+                      const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  int has_keys = !aggregate || (aggregate->form != FORM_NUMBER && aggregate->form != FORM_ARRAY);
+  return error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'%s", wanted->name,
+                   *wanted->key ? "for this key " : "", wanted->tier,
+                   *wanted->key && !has_keys ? " (the key of one number is NULL; in an array, it is"
+                                               " the index from 0, a number and not a text)"
+                                             : "");
+}
+
 static int interval_of(struct host *host, const struct wanted *wanted,
                        struct publication *publication, double *low, double *high) {
   struct ledger *ledger = host->session.ledger;
@@ -354,8 +366,7 @@ static int interval_of(struct host *host, const struct wanted *wanted,
   char *key = published_key(publication, wanted->key);
   int found = key ? ledger_value_find(ledger, release->id, wanted->tier, key, wanted->component,
                                       &value, &stddev) ||
-                        error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'",
-                                  wanted->name, *wanted->key ? "for this key " : "", wanted->tier)
+                        fail_value(ledger, wanted, release)
                   : error_set_memory(ledger_error(ledger));
   if (found)
     found = interval_read(publication, key, wanted->component, wanted->confidence, low, high);

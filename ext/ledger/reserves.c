@@ -121,8 +121,9 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct 
 
 static int fail_used_up(struct ledger *ledger) {
   return ledger_fail(ledger,
-                     "grant '%s' has too little left for this (nothing was charged or read; "
-                     "dp_plan tells what a question costs, and dp_reserve what is left)",
+                     "grant '%s' has too little left for this (nothing was charged or read; the "
+                     "table dp_reserve says what is left, a smaller weight costs less, and the "
+                     "owner can give another grant)",
                      ledger->grant);
 }
 

@@ -100,7 +100,7 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   if (share->low > MUCH) {
     sqlite3_str_appendf(text, ": %s would lower the bias", cause.remedy);
   } else if (share->high < LITTLE && cause.saving) {
-    sqlite3_str_appendf(text, ": %s would lower the noise", cause.saving);
+    sqlite3_str_appendf(text, ": %s would lower the noise, but cut off more", cause.saving);
   }
   return sqlite3_str_finish(text);
 }
@@ -113,6 +113,8 @@ char *clipping_sentence(const struct clipped_share *share, const struct clipping
   if (!strchr(rest, ':')) /* no advice */
     sqlite3_str_appendf(text, " (%d%% to %d%%)", clipping_percent(share->low),
                         clipping_percent(share->high));
+  if (share->low <= MUCH)
+    sqlite3_str_appendall(text, "; a few with very large contributions can matter, too");
   sqlite3_free(rest);
   return sqlite3_str_finish(text);
 }

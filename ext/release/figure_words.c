@@ -71,7 +71,7 @@ static void append_quantiles(sqlite3_str *text, const char *quantiles) {
     double q = strtod(at, &end);
     if (end == at) return;
     append_number(text, q);
-    if (*end == ',') sqlite3_str_appendall(text, ", ");
+    if (*end == ',') sqlite3_str_appendall(text, strchr(end + 1, ',') ? ", " : " and ");
   }
 }
 
@@ -88,14 +88,23 @@ static void append_what(sqlite3_str *text, const char *what, const struct ledger
   }
 }
 
-static void append_range(sqlite3_str *text, const struct ledger_release *release) {
+/* Says what becomes of values outside the range. */
+static void append_range(sqlite3_str *text, const struct ledger_release *release, int has_bins) {
   if (isnan(release->lo)) return;
-  sqlite3_str_appendall(text, " of values from ");
+  sqlite3_str_appendall(text, ", values outside ");
   append_number(text, release->lo);
   sqlite3_str_appendall(text, " to ");
   append_number(text, release->hi);
+  if (has_bins) {
+    sqlite3_str_appendall(text, " count in the first or last bin");
+    return;
+  }
+  sqlite3_str_appendall(text, " count as ");
+  append_number(text, release->lo);
+  sqlite3_str_appendall(text, " or ");
+  append_number(text, release->hi);
   if (!(release->grid > 0)) return;
-  sqlite3_str_appendall(text, " in steps of ");
+  sqlite3_str_appendall(text, ", in steps of ");
   append_number(text, release->grid);
 }
 
@@ -120,15 +129,15 @@ static void append_share(sqlite3_str *text, enum share share, double clip, const
 }
 
 /* Says that the bound of a series is for all of its periods. */
-static void append_periods(sqlite3_str *text, enum share share, double clip, const char *unit) {
+static void append_periods(sqlite3_str *text, enum share share, double clip) {
   if (share != NO_SHARE) {
     sqlite3_str_appendall(text, " in all periods together");
   } else if (clip == 1) {
-    sqlite3_str_appendf(text, ", each %s in one period", unit);
+    sqlite3_str_appendall(text, ", each in their first period only");
   } else {
-    sqlite3_str_appendf(text, ", each %s in at most ", unit);
+    sqlite3_str_appendall(text, ", each in their first ");
     append_number(text, clip);
-    sqlite3_str_appendall(text, " periods");
+    sqlite3_str_appendall(text, " periods only");
   }
 }
 
@@ -145,23 +154,27 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
     return sqlite3_str_finish(text);
   }
   append_what(text, words[i].what, release, unit);
-  append_range(text, release);
   enum share share = words[i].share;
   const char *place = words[i].place;
+  if (is_grouped)
+    sqlite3_str_appendall(text, place           ? " of each group"
+                                : release->ways ? " in each cell"
+                                                : " in each group");
+  append_range(text, release, place != 0);
   if (!place && is_grouped) place = release->ways ? "cell" : "group";
-  if (is_grouped) sqlite3_str_appendall(text, release->ways ? " in each cell" : " in each group");
   append_share(text, share, release->clip, unit);
   /* Where Laplace noise bounds a sum over all places, other noise bounds the sum of squares. */
   int is_sum = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
   if (place && unit && (share == ROWS || share == TOTAL))
     sqlite3_str_appendf(text,
-                        release->ways ? is_sum ? " in all %ss of a table on average"
-                                               : " in one %s of a table on average"
+                        release->ways ? is_sum ? " in all %ss of a table, averaged over the tables"
+                                               : " in one %s, averaged over the tables"
                         : is_sum      ? " in all %ss together"
                                       : " in one %s",
                         place);
-  if (release->periods) append_periods(text, share, release->clip, unit ? unit : "row");
-  if (place && unit) sqlite3_str_appendf(text, " (one in many %ss counts less in each)", place);
+  if (release->periods) append_periods(text, share, release->clip);
+  if (place && unit)
+    sqlite3_str_appendf(text, " (a %s in several %ss counts less in each)", unit, place);
   int is_private = is_grouped && release->max_groups > 0;
   if (is_private && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);

@@ -460,8 +460,8 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      name, publication->definition.mechanism->noise->name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
   return error_set(ledger_error(ledger),
-                   "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
-                   "data and the option \"refine\":true, to pay the difference)",
+                   "release '%s' is not at tier '%s' or inside it (ask for it again, with the "
+                   "same rows and the option \"refine\":true, to pay the difference)",
                    name, tier);
 }
 

@@ -32,10 +32,17 @@ SQLITE_EXTENSION_INIT3
 /* SQL for an edge between the bins of a histogram. */
 #define EDGE(index) \
   OPTION("lo") " + (" OPTION("hi") " - " OPTION("lo") ") * (" index ") / " OPTION("bins")
-/* SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. */
+/*
+** SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. The outer
+** bins also have the values outside the range.
+*/
 #define COMPONENT \
   "CASE WHEN d.kind LIKE '%histogram'" \
-  "  THEN printf('%.6g to %.6g', " EDGE("f.component") ", " EDGE("f.component + 1") ")" \
+  "  THEN CASE WHEN " OPTION("bins") " = 1 THEN 'all values'" \
+  "   WHEN f.component = 0 THEN printf('below %.6g', " EDGE("1") ")" \
+  "   WHEN f.component + 1 = " OPTION("bins") \
+  "    THEN printf('%.6g and more', " EDGE("f.component") ")" \
+  "   ELSE printf('%.6g to %.6g', " EDGE("f.component") ", " EDGE("f.component + 1") ") END" \
   " WHEN json_type(options, '$.q') = 'array'" \
   "  THEN printf('%.6g', json_extract(options, '$.q[' || f.component || ']'))" \
   " WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')" \

@@ -216,7 +216,7 @@ CALLS = [
                    "dp_ou_sum('region', x, 2.0, 5, unit, 'r')", "dp_sum('public', x, 2.000000000000001, unit, 'r')",
                    "dp_sum('region', x, 2.0, unit, '{\"name\":\"r\",\"weight\":0.5}')",
                    "dp_sum('clinic', x, 1.0, unit, '{\"name\":\"r\",\"refine\":true}')"]],
-    *[(call, "release 'r' is not at tier 'clinic' or inside it (ask for it again, with its data and the option"
+    *[(call, "release 'r' is not at tier 'clinic' or inside it (ask for it again, with the same rows and the option"
        " \"refine\":true, to pay the difference)")
       for call in ["dp_sum('clinic', x, 2.0, unit, 'r') FROM t", "dp_diffuse('r', 'clinic')"]],
     # releases that exist

@@ -475,7 +475,8 @@ def test_interval_ends_are_rounded_outward():
     (("x", "clinic", None, 0.5), "unknown release (dp_release lists them)"),
     (("a", "x", None, 0.5), "unknown tier (known tiers: clinic, region, public)"),
     (("a", "public", None, 0.5), "release 'a' has no value at tier 'public'"),
-    (("a", "clinic", "k", 0.5), "release 'a' has no value for this key at tier 'clinic'"),
+    (("a", "clinic", "k", 0.5), "release 'a' has no value for this key at tier 'clinic' (the key of one number is NULL; in an array,"
+     " it is the index from 0, a number and not a text)"),
     (("gone", "clinic", None, 0.5), "unknown release (dp_release lists them)"),
     (("failed", "clinic", None, 0.5), "release 'failed' is failed"),
     (("a", "clinic", None, 0), "confidence must be a number in (0, 1)"),

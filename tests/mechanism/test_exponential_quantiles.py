@@ -278,7 +278,7 @@ def test_what_is_published():
     row = record(db, "SELECT * FROM dp_value")
     assert (row["value"], row["stddev"], row["low"], row["high"]) == (value, None, None, None)
     assert row["display"] == str(int(value))
-    assert row["figure"] == "median of values from 0 to 7 in steps of 1, each patient counts once; drawn at random near it"
+    assert row["figure"] == "median, values outside 0 to 7 count as 0 or 7, in steps of 1, each patient counts once; drawn at random near it"
     one(db, ASK, "t", "median", json.dumps({"lo": 0, "hi": 1000, "name": "b", "bins": 512, **DRAW}))
     drawn = record(db, "SELECT value, display FROM dp_value WHERE release = 'b'")
     assert abs(float(drawn["display"].replace(",", "")) - drawn["value"]) <= 0.5 + 1e-9  # a leaf has the width 1.95

@@ -104,21 +104,22 @@ def test_rows_of_groups_may_be_counted():
 
 # ---- the words ------------------------------------------------------------------------------------------------------
 
-IN_GROUPS = " (one in many groups counts less in each)"
+IN_GROUPS = " (a patient in several groups counts less in each)"
 WORDS = [
     ("count", "SELECT 1", {"clip": 2}, "rows, at most 2 of each patient"),
     ("count", "SELECT 1", {"clip": 1500}, "rows, at most 1,500 of each patient"),
     ("count_distinct", "SELECT 1", {}, "patients"),
     ("sum", "SELECT minutes", {"clip": 240}, "sum, from -240 to 240 of each patient"),
-    ("avg", "SELECT minutes", {"lo": 0, "hi": 60}, "average of values from 0 to 60, each patient counts once"),
-    ("avg", "SELECT minutes", {"lo": 0, "hi": 60, "clip": 2.5}, "average of values from 0 to 60, each patient counts as at most 2.5 rows"),
-    ("var", "SELECT minutes", {"lo": 0, "hi": 60}, "variance of values from 0 to 60, each patient counts once"),
-    ("stddev", "SELECT minutes", {"lo": 0, "hi": 60}, "standard deviation of values from 0 to 60, each patient counts once"),
-    ("median", "SELECT minutes", {"lo": 0, "hi": 60, "grid": 0.5}, "median of values from 0 to 60 in steps of 0.5, each patient counts once"),
-    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.9]}, "quantiles 0.1, 0.9 of values from 0 to 60, each patient counts once"),
-    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9 of values from 0 to 60, each patient counts once"),
-    ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin of values from 0 to 60, at most 3 of each patient in one bin"
-     " (one in many bins counts less in each)"),
+    ("avg", "SELECT minutes", {"lo": 0, "hi": 60}, "average, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("avg", "SELECT minutes", {"lo": 0, "hi": 60, "clip": 2.5}, "average, values outside 0 to 60 count as 0 or 60, each patient counts as at most 2.5 rows"),
+    ("var", "SELECT minutes", {"lo": 0, "hi": 60}, "variance, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("stddev", "SELECT minutes", {"lo": 0, "hi": 60}, "standard deviation, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("median", "SELECT minutes", {"lo": 0, "hi": 60, "grid": 0.5}, "median, values outside 0 to 60 count as 0 or 60, in steps of 0.5, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.9]}, "quantiles 0.1 and 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.5, 0.9]}, "quantiles 0.1, 0.5 and 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
+    ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin"
+     " (a patient in several bins counts less in each)"),
     ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once"),
     ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
     ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, up to length 60 of each patient"),
@@ -126,20 +127,20 @@ WORDS = [
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS
      + ", at most 4 groups of each patient, only groups that are large enough"),
-    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell of a table on average"
-     " (one in many cells counts less in each)"),
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell, averaged over the tables"
+     " (a patient in several cells counts less in each)"),
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"], "mechanism": "laplace"}, "rows in each group, at most 3 of each patient in all groups together"
      + IN_GROUPS),
     ("group_histogram", "SELECT ward, minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3, "keys": ["a"]},
-     "rows in each bin of values from 0 to 60 in each group, at most 3 of each patient in one bin (one in many bins counts less in each)"),
+     "rows in each bin of each group, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin (a patient in several bins counts less in each)"),
     ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}, "mechanism": "laplace"},
-     "rows in each cell, at most 3 of each patient in all cells of a table on average (one in many cells counts less in each)"),
+     "rows in each cell, at most 3 of each patient in all cells of a table, averaged over the tables (a patient in several cells counts less in each)"),
     ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient in one group" + IN_GROUPS),
     ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
-     "average of values from 0 to 60 in each group, each patient counts once" + IN_GROUPS),
+     "average in each group, values outside 0 to 60 count as 0 or 60, each patient counts once" + IN_GROUPS),
     ("group_count_distinct", "SELECT ward", {"keys": ["a"]}, "patients in each group" + IN_GROUPS),
     ("ou_count", "SELECT 1", {"clip": 2, "radius": 50, "centre": 100}, "rows, at most 2 of each patient, shrunk towards 100"),
-    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average of values from 0 to 60, each patient counts once, shrunk towards 30"),
+    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average, values outside 0 to 60 count as 0 or 60, each patient counts once, shrunk towards 30"),
     ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, "sum, from -9 to 9 of each patient"),
 ]
 

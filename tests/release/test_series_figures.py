@@ -596,8 +596,8 @@ def test_certificate_and_answers():
 @pytest.mark.parametrize("kind, clip, words", [
     ("count", 5, "rows, at most 5 of each unit in all periods together"),
     ("sum", 5, "sum, from -5 to 5 of each unit in all periods together"),
-    ("count_distinct", 1, "units, each unit in one period"), ("count_distinct", 3, "units, each unit in at most 3 periods"),
-    ("group_avg", 2, "average of values from 0 to 10 in each group, each unit counts as at most 2 rows in all periods together (one in many groups counts less in each)")])
+    ("count_distinct", 1, "units, each in their first period only"), ("count_distinct", 3, "units, each in their first 3 periods only"),
+    ("group_avg", 2, "average in each group, values outside 0 to 10 count as 0 or 10, each unit counts as at most 2 rows in all periods together (a unit in several groups counts less in each)")])
 def test_figures_in_words(kind, clip, words):
     db = start()
     declare(db, "inner", kind, clip=clip)

@@ -119,12 +119,12 @@ def test_an_outer_page_shows_nothing_of_inner_months(path):
 @pytest.mark.parametrize("kind,sql,options,said", [
     ("count", "SELECT 1 FROM visit", {"clip": 1500}, "rows, at most 1,500 of each patient · "),
     ("sum", "SELECT days FROM visit", {"clip": 2.5}, "sum, from -2.5 to 2.5 of each patient · "),
-    ("avg", "SELECT days FROM visit", {"lo": -1, "hi": 9}, "average of values from -1 to 9, each patient counts once · "),
-    ("median", "SELECT days FROM visit", {"lo": 0, "hi": 9, "grid": 0.5}, "median of values from 0 to 9 in steps of 0.5, each patient counts once · "),
+    ("avg", "SELECT days FROM visit", {"lo": -1, "hi": 9}, "average, values outside -1 to 9 count as -1 or 9, each patient counts once · "),
+    ("median", "SELECT days FROM visit", {"lo": 0, "hi": 9, "grid": 0.5}, "median, values outside 0 to 9 count as 0 or 9, in steps of 0.5, each patient counts once · "),
     ("group_sum", "SELECT ward, days FROM visit", {"clip": 9, "keys": ["A", "B"]},
-     "sum in each group, from -9 to 9 of each patient in one group (one in many groups counts less in each) · "),
+     "sum in each group, from -9 to 9 of each patient in one group (a patient in several groups counts less in each) · "),
     ("group_count_distinct", "SELECT ward FROM visit", {"keys": ["A", "B"]},
-     "patients in each group (one in many groups counts less in each) · "),
+     "patients in each group (a patient in several groups counts less in each) · "),
     ("count_distinct", "SELECT 1 FROM visit", {}, "patients · ")])
 def test_what_a_figure_is(path, kind, sql, options, said):
     db = visits(path)
@@ -136,7 +136,7 @@ def test_private_groups_and_rows(tmp_path):
     db = visits(tmp_path / "a.db", tiers=())
     one(db, "SELECT dp_tier('clinic', 1e4, 1e9, 1e-2, 'rdp', 1e-3)")
     release(db, "r", "group_count", "SELECT ward FROM visit", (), clip=1, max_groups=2)
-    assert ("rows in each group, at most 1 of each patient in one group (one in many groups counts less in each), at most 2 groups of each patient,"
+    assert ("rows in each group, at most 1 of each patient in one group (a patient in several groups counts less in each), at most 2 groups of each patient,"
             " only groups that are large enough · ") in words(db)
     rows = connect(tmp_path / "b.db")
     rows.execute("CREATE TABLE t AS SELECT 1 AS x")
@@ -144,7 +144,7 @@ def test_private_groups_and_rows(tmp_path):
     one(rows, "SELECT dp_protect('t')")
     one(rows, "SELECT dp_tier('clinic', 1, 1e9, 1e-6)")
     release(rows, "r", "avg", "SELECT x FROM t", (), lo=0, hi=2)
-    assert "average of values from 0 to 2 · " in words(rows)
+    assert "average, values outside 0 to 2 count as 0 or 2 · " in words(rows)
 
 
 def test_clipping_is_said_once_for_a_question(path):
@@ -160,7 +160,7 @@ def test_clipping_is_said_once_for_a_question(path):
     assert low < high and lines == [
         f"days (12 releases): about {low}% to {high}% of patients were cut down to the bound, because their total was beyond clip: a larger clip"
         " would lower the bias",
-        "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise"]
+        "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise, but cut off more"]
     assert "a few with very large contributions can matter, too" in words(db)
 
 

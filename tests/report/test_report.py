@@ -277,8 +277,8 @@ def test_the_history_starts_anew_in_each_period_and_the_clock_changes_no_page(tm
 
 def test_kinds_have_words(clinic):
     said = words(connect(clinic))
-    for word in ("rows, at most ", "average of values from ", "median of values from ", "rows in each bin of values from ",
-                 "rows in each group, at most ", " in each group, each ", "sum, from "):
+    for word in ("rows, at most ", "average, values outside ", "median, values outside ", " count in the first or last bin, at most ",
+                 "rows in each group, at most ", " in each group, values outside ", "sum, from "):
         assert word in said
     for ward in WARDS:
         assert ward in said
