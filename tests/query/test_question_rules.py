@@ -9,7 +9,7 @@ import _sqlite3
 
 import pytest
 
-from conftest import EXTENSION, connect, one, refused
+from conftest import EXTENSION, connect, one, refused, run
 
 LIBRARY = ctypes.CDLL(_sqlite3.__file__)  # finds the functions of the libsqlite3 that Python uses
 
@@ -99,18 +99,21 @@ def test_a_type_that_does_not_fit_drops_its_unit():
 
 def test_too_little_memory_ends_the_question():
     """It is no property of a unit how much memory is free, so the unit that needs the most must not be dropped."""
-    db = clinic(rows=[(1, 1, ""), (2, 60, "")])
-    large = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT n FROM visit))"
-             " SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(400000)) || i FROM n)")
-    assert abs(ask(db, large, '{"clip":100}') - 61) < 0.9
-    LIBRARY.sqlite3_memory_used.restype = ctypes.c_int64
-    LIBRARY.sqlite3_hard_heap_limit64(ctypes.c_int64(LIBRARY.sqlite3_memory_used() + (16 << 20)))
-    try:
-        message = refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":100,\"name\":\"x\"}')", large)
-    finally:
-        LIBRARY.sqlite3_hard_heap_limit64(ctypes.c_int64(0))
-    assert "out of memory" in message
-    assert one(db, "SELECT state FROM dp_release WHERE name = 'x'") == "failed"
+    run("""
+        db = connect()
+        db.executescript("CREATE TABLE visit(patient INT, n INT); INSERT INTO visit VALUES (1, 1), (2, 60)")
+        make_ledger(db, "{}", "visit, patient")
+        one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+        large = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT n FROM visit))"
+                 " SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(400000)) || i FROM n)")
+        ask = "SELECT dp_release('t', 'sum', ?, json_object('clip', 100, 'name', ?))"
+        assert abs(one(db, ask, large, "enough") - 61) < 0.9
+        one(db, "PRAGMA hard_heap_limit = 18000000")
+        message = refused(db, ask, large, "x")
+        one(db, "PRAGMA hard_heap_limit = 0")
+        assert "out of memory" in message, message
+        assert one(db, "SELECT state FROM dp_release WHERE name = 'x'") == "failed"
+        """)
 
 
 @pytest.mark.parametrize("limit", ["", " LIMIT -1"])
