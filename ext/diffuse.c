@@ -67,23 +67,24 @@ static int fail_load(char **message, int rc, const char *format, const char *det
 }
 
 static int register_all(sqlite3 *db, struct host *host) {
+  static const struct scalar *const scalars[] = {
+      tier_functions,      policy_functions,  guard_functions,  batch_functions,
+      plan_functions,      release_functions, append_functions, partial_functions,
+      reporting_functions, clipping_functions};
+  static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
+                                                   &span_table, &policy_plan_table};
   int rc = planning_register(db);
+  if (rc == SQLITE_OK) rc = pure_register(db, &version_function, 1);
   if (rc == SQLITE_OK) rc = papers_register(db);
-  if (rc == SQLITE_OK) rc = tiers_register(db, host);
-  if (rc == SQLITE_OK) rc = policies_register(db, host);
-  if (rc == SQLITE_OK) rc = guards_register(db, host);
-  if (rc == SQLITE_OK) rc = reporting_register(db, host);
-  if (rc == SQLITE_OK) rc = clippings_register(db, host);
-  if (rc == SQLITE_OK) rc = batches_register(db, host);
-  if (rc == SQLITE_OK) rc = plans_register(db, host);
+  for (size_t i = 0; i < sizeof scalars / sizeof *scalars && rc == SQLITE_OK; i++)
+    for (const struct scalar *scalar = scalars[i]; scalar->name && rc == SQLITE_OK; scalar++)
+      rc = scalars_register(db, host, scalar, 1);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
+    rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = releases_register(db, host);
-  if (rc == SQLITE_OK) rc = answers_register(db, host);
-  if (rc == SQLITE_OK) rc = cross_tables_register(db, host);
-  if (rc == SQLITE_OK) rc = appends_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);
-  if (rc == SQLITE_OK) rc = columns_register(db, host);
   for (int i = 0; rooms[i] && rc == SQLITE_OK; i++) rc = rooms[i]->functions(db, host);
   return rc;
 }

@@ -69,9 +69,8 @@ static const char *read_exponent(const char *text, struct decimal *decimal) {
   int negative = *text == '-', exponent = 0;
   if (*text == '-' || *text == '+') text++;
   if (!is_digit(*text)) return 0;
-  for (; is_digit(*text); text++) {
+  for (; is_digit(*text); text++)
     if (exponent < MANY_DIGITS) exponent = exponent * 10 + (*text - '0');
-  }
   decimal->exponent += negative ? -exponent : exponent;
   return text;
 }

@@ -154,19 +154,6 @@ struct asked {
   char *statement; /* its text (query/asked_statement.h) */
 };
 
-/* Takes over from a proof that holds what the release keeps. */
-static int take_asked(struct asked *asked, struct loop_proof *proof, struct json *json,
-                      struct error *error) {
-  if (!proof->tables) return error_set_memory(error);
-  if (!proof->sql)
-    return error_set(error, "the values that are bound to the statement cannot be read (write them "
-                            "into its text)");
-  asked->tables = proof->tables;
-  proof->tables = 0;
-  asked->statement = asked_statement(proof->sql, json);
-  return asked->statement || error_set_memory(error);
-}
-
 /*
 ** Checks that the statement keeps units apart, and that it passes the unit column of its table and
 ** constant parameters to the aggregate. Sets *asked, which the caller frees even after an error.
@@ -183,8 +170,17 @@ static int check_apart(struct run *run, struct asked *asked, struct error *error
   if (going) {
     struct loop_proof proof;
     loop_prove(&proof, run->host->collector.db, &policy, run->aggregate);
-    going =
-        check_proof(run, &proof, error) && take_asked(asked, &proof, ledger_json(ledger), error);
+    going = check_proof(run, &proof, error);
+    if (going && !proof.tables) going = error_set_memory(error);
+    if (going && !proof.sql)
+      going = error_set(error, "the values that are bound to the statement cannot be read (write "
+                               "them into its text)");
+    if (going) {
+      asked->tables = proof.tables;
+      proof.tables = 0;
+      asked->statement = asked_statement(proof.sql, ledger_json(ledger));
+      if (!asked->statement) going = error_set_memory(error);
+    }
     loop_proof_clear(&proof);
   }
   ledger_policy_free(&policy);

@@ -67,7 +67,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   return value_table_leave(host, done, error);
 }
 
-static const struct row_table table = {
+const struct row_table answer_table = {
     .name = ANSWER,
     .columns = SHOWN_COLUMNS ", figure TEXT, release TEXT, tier TEXT,"
                              " tier_asked HIDDEN, kind HIDDEN, sql HIDDEN, options HIDDEN",
@@ -79,7 +79,3 @@ static const struct row_table table = {
     .estimate = 25,
     .cost = 1e9,
     .fill = fill};
-
-int answers_register(sqlite3 *db, struct host *host) {
-  return row_table_register(db, &table, host_retain(host), host_release_pointer);
-}

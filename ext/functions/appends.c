@@ -216,7 +216,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   return value_table_leave(host, filled, error);
 }
 
-static const struct row_table span_table = {
+const struct row_table span_table = {
     .name = SPAN,
     .columns = SHOWN_COLUMNS ", release_asked HIDDEN, tier_asked HIDDEN, first HIDDEN, last HIDDEN",
     .count = SHOWN_COUNT,
@@ -227,15 +227,7 @@ static const struct row_table span_table = {
     .cost = 1e9,
     .fill = fill};
 
-static const struct scalar functions[] = {
+const struct scalar append_functions[] = {
     {"dp_append", 2, 2, PRIVATE_FUNCTION, dp_append},
+    {0},
 };
-
-int spans_register(sqlite3 *db, struct host *host) {
-  return row_table_register(db, &span_table, host_retain(host), host_release_pointer);
-}
-
-int appends_register(sqlite3 *db, struct host *host) {
-  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  return rc == SQLITE_OK ? spans_register(db, host) : rc;
-}

@@ -151,10 +151,7 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   batch_items_clear(&batch.items);
 }
 
-static const struct scalar functions[] = {
+const struct scalar batch_functions[] = {
     {"dp_batch", 1, 1, PRIVATE_FUNCTION, dp_batch},
+    {0},
 };
-
-int batches_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}

@@ -207,10 +207,7 @@ int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   return !error_is_set(error);
 }
 
-static const struct scalar functions[] = {
+const struct scalar clipping_functions[] = {
     {"dp_clipping", 2, 2, PRIVATE_FUNCTION, dp_clipping},
+    {0},
 };
-
-int clippings_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}

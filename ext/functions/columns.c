@@ -43,14 +43,10 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   return going;
 }
 
-static const struct row_table table = {
+const struct row_table column_table = {
     .name = "dp_column",
     .columns = "table_name TEXT, column_name TEXT, declared_type TEXT, role TEXT",
     .count = 4,
     .estimate = 1000,
     .cost = 1000,
     .fill = fill};
-
-int columns_register(sqlite3 *db, struct host *host) {
-  return row_table_register(db, &table, host_retain(host), host_release_pointer);
-}

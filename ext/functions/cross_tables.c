@@ -165,7 +165,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   return value_table_leave(host, filled, error);
 }
 
-static const struct row_table table = {
+const struct row_table cross_table_table = {
     .name = TABLE,
     .columns = SHOWN_COLUMNS
     ", release_asked HIDDEN, tier_asked HIDDEN, a1 HIDDEN, a2 HIDDEN, a3 HIDDEN, a4 HIDDEN,"
@@ -178,7 +178,3 @@ static const struct row_table table = {
     .estimate = 25,
     .cost = 1e9,
     .fill = fill};
-
-int cross_tables_register(sqlite3 *db, struct host *host) {
-  return row_table_register(db, &table, host_retain(host), host_release_pointer);
-}

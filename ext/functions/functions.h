@@ -6,6 +6,7 @@
 
 #include <sqlite3ext.h>
 
+#include "base/row_table.h"
 #include "base/scalar.h"
 
 struct host; /* functions/host.h: the state of the extension on one connection */
@@ -27,23 +28,21 @@ struct answer;
 /* Sets the answer of a publication as the result of the running function. */
 void result_answer(sqlite3_context *context, const struct answer *answer);
 
-/* Each of these functions registers the SQL functions or tables of one file. */
+/* The scalars and tables of the files. A scalar without a name ends a list. */
+extern const struct scalar tier_functions[], policy_functions[], guard_functions[],
+    batch_functions[], plan_functions[], release_functions[], append_functions[],
+    partial_functions[], reporting_functions[], clipping_functions[], version_function;
+extern const struct row_table answer_table, column_table, cross_table_table, span_table,
+    policy_plan_table;
+
+/* Each of these functions registers what else a file has. */
 int planning_register(sqlite3 *db);
-int tiers_register(sqlite3 *db, struct host *host);
-int policies_register(sqlite3 *db, struct host *host);
-int guards_register(sqlite3 *db, struct host *host);
-int batches_register(sqlite3 *db, struct host *host);
-int plans_register(sqlite3 *db, struct host *host);
+
 int releases_register(sqlite3 *db, struct host *host);
-int answers_register(sqlite3 *db, struct host *host);
-int columns_register(sqlite3 *db, struct host *host);
-int cross_tables_register(sqlite3 *db, struct host *host);
-int appends_register(sqlite3 *db, struct host *host);
-int spans_register(sqlite3 *db, struct host *host);
+
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
-int reporting_register(sqlite3 *db, struct host *host);
-int clippings_register(sqlite3 *db, struct host *host);
+
 int tables_register(sqlite3 *db, struct host *host);
 
 /* Registers all tables of a guarded connection, except for the public tables. */

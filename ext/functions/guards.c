@@ -236,11 +236,8 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   names_clear(&options.outward);
 }
 
-static const struct scalar functions[] = {
+const struct scalar guard_functions[] = {
     {"dp_guard", 1, 2, PRIVATE_FUNCTION, dp_guard},
     {"dp_grant", 3, 4, PRIVATE_FUNCTION, dp_grant},
+    {0},
 };
-
-int guards_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}

@@ -143,12 +143,12 @@ static const sqlite3_module module = {.xConnect = xConnect,
                                       .xRowid = xRowid};
 
 int guest_tables_register(sqlite3 *db, struct host *host) {
+  static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
+                                                   &span_table};
   static char each[] = "json_each", tree[] = "json_tree";
   int rc = tables_register(db, host);
-  if (rc == SQLITE_OK) rc = answers_register(db, host);
-  if (rc == SQLITE_OK) rc = cross_tables_register(db, host);
-  if (rc == SQLITE_OK) rc = spans_register(db, host);
-  if (rc == SQLITE_OK) rc = columns_register(db, host);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
+    rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = host->register_others(db);
   if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, each, &module, each, 0);
   return rc == SQLITE_OK ? sqlite3_create_module_v2(db, tree, &module, tree, 0) : rc;

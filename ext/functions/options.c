@@ -518,9 +518,8 @@ char *request_parameters(const struct request *request, int form) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
   const struct option *option;
-  for (int i = 0; (option = option_at(request->aggregate, i)) != 0; i++) {
+  for (int i = 0; (option = option_at(request->aggregate, i)) != 0; i++)
     if (applies(request->aggregate, form, option)) append_parameter(json, request, option, form);
-  }
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }

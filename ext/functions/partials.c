@@ -468,13 +468,14 @@ static void merge_final(sqlite3_context *context) {
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-static const struct scalar functions[] = {
+const struct scalar partial_functions[] = {
     {PARTIAL, 2, 3, PRIVATE_FUNCTION, dp_partial},
+    {0},
 };
 
 /* If the registration of dp_merge() fails, SQLite releases the reference to the host. */
 int partials_register(sqlite3 *db, struct host *host) {
-  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  int rc = SQLITE_OK;
   for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
     rc = sqlite3_create_function_v2(db, MERGE, arity, PRIVATE_FUNCTION, host_retain(host), 0,
                                     merge_step, merge_final, host_release_pointer);

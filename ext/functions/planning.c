@@ -134,9 +134,8 @@ struct planning {
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments) {
   const struct planning *row = (const struct planning *)function_of(context);
   double x[2];
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count; i++)
     if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
-  }
   double value = row->value(x[0], x[1]);
   /*
   ** The value is NaN when out of memory, or if rounding broke the bracket of a root search. A
@@ -159,8 +158,7 @@ static const struct planning table[] = {
 
 int planning_register(sqlite3 *db) {
   int rc = pure_register(db, &rate_of_many, 1);
-  for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++) {
+  for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++)
     rc = pure_register(db, &table[i].scalar, 1);
-  }
   return rc;
 }

@@ -429,12 +429,9 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
                 ledger_error(ledger));
 }
 
-static const struct scalar functions[] = {
+const struct scalar plan_functions[] = {
     {"dp_plan", 1, 1, PRIVATE_FUNCTION, dp_plan},
     {"dp_plan", 3, 4, PRIVATE_FUNCTION, dp_plan},
     {"dp_interval", 4, 5, PRIVATE_FUNCTION, dp_interval},
+    {0},
 };
-
-int plans_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}

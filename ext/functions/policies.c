@@ -239,7 +239,7 @@ static int plan(struct row_list *rows, void *context, sqlite3_value *const *argu
          foreign_keys_plan(rows, host->collector.db, table, error);
 }
 
-static const struct row_table policy_plan = {
+const struct row_table policy_plan_table = {
     .name = "dp_policy_plan",
     .columns = "table_name TEXT, declaration TEXT, note TEXT, unit_table HIDDEN",
     .count = 3,
@@ -251,15 +251,9 @@ static const struct row_table policy_plan = {
     .cost = 100,
     .fill = plan};
 
-static const struct scalar functions[] = {
+const struct scalar policy_functions[] = {
     {"dp_protect", 1, 3, PRIVATE_FUNCTION, dp_protect},
     {"dp_public", -1, -1, PRIVATE_FUNCTION, dp_public},
     {"dp_undeclare", 1, 1, PRIVATE_FUNCTION, dp_undeclare},
+    {0},
 };
-
-int policies_register(sqlite3 *db, struct host *host) {
-  int rc = row_table_register(db, &policy_plan, host_retain(host), host_release_pointer);
-  return rc == SQLITE_OK
-             ? scalars_register(db, host, functions, sizeof functions / sizeof *functions)
-             : rc;
-}

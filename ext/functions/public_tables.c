@@ -300,14 +300,6 @@ static int explain(struct vtab *table, const char *plan, uint32_t used, struct s
   return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
 }
 
-/* Returns whether the file can sort by all columns of the order. */
-static int can_order(const struct vtab *table, const sqlite3_index_info *info) {
-  int can = info->nOrderBy > 0;
-  for (int i = 0; i < info->nOrderBy; i++)
-    can &= info->aOrderBy[i].iColumn >= 0 ? table->all->is_utf8 : table->here->facts.rowid != 0;
-  return can;
-}
-
 /*
 ** Hands the comparisons on. Hands the order on if the file gives the rows in this order without
 ** sorting them.
@@ -317,8 +309,11 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct strategy strategy = {.sorts = 1};
   uint32_t used;
   char *plan = 0;
-  int rc = SQLITE_OK;
-  if (can_order(table, info)) {
+  int rc = SQLITE_OK, can_order = info->nOrderBy > 0; /* the file can sort by all columns */
+  for (int i = 0; i < info->nOrderBy; i++)
+    can_order &=
+        info->aOrderBy[i].iColumn >= 0 ? table->all->is_utf8 : table->here->facts.rowid != 0;
+  if (can_order) {
     plan = public_plan_make(&table->here->facts, table->all->is_utf8, info, 1, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }

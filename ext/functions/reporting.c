@@ -163,11 +163,8 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
   end_with_text(context, page, error);
 }
 
-static const struct scalar functions[] = {
+const struct scalar reporting_functions[] = {
     {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
     {"dp_report", 0, 1, PRIVATE_FUNCTION, dp_report},
+    {0},
 };
-
-int reporting_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}

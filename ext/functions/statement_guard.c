@@ -107,9 +107,8 @@ static void uproot(struct guard *guard) {
 ** not change the rowid.
 */
 static int asks_for_rowid(sqlite3 *db) {
-  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s))
     if (statement_is_executing(s) && has_word("last_insert_rowid", sqlite3_sql(s))) return 1;
-  }
   return 0;
 }
 

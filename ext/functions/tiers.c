@@ -257,20 +257,13 @@ static void dp_version(sqlite3_context *context, int argc, sqlite3_value **argv)
   sqlite3_result_text(context, DIFFUSE_VERSION, -1, SQLITE_STATIC);
 }
 
-static const struct scalar functions[] = {
+const struct scalar tier_functions[] = {
     {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
     {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
     {"dp_drop_tier", 1, 1, PRIVATE_FUNCTION, dp_drop_tier},
     {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
     {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
+    {0},
 };
 
-/* Functions that do not need the ledger. */
-static const struct scalar about[] = {
-    {"dp_version", 0, 0, PURE, dp_version},
-};
-
-int tiers_register(sqlite3 *db, struct host *host) {
-  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  return rc ? rc : pure_register(db, about, sizeof about / sizeof *about);
-}
+const struct scalar version_function = {"dp_version", 0, 0, PURE, dp_version};

@@ -43,9 +43,8 @@ struct grid {
 /* Returns the index of the method, or -1 after an error. */
 static int read_method(sqlite3_context *context, sqlite3_value *value) {
   const char *asked = plain_text(value);
-  for (int i = 0; asked && i < METHODS; i++) {
+  for (int i = 0; asked && i < METHODS; i++)
     if (strcmp(methods[i], asked) == 0) return i;
-  }
   function_error(context, "method must be 'steps', 'convex' or 'log-convex'%s",
                  not_a(value, SQLITE_TEXT));
   return -1;

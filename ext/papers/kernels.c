@@ -150,9 +150,7 @@ struct dictionary {
 
 static uint64_t hash(int type, const unsigned char *bytes, int size) {
   uint64_t h = UINT64_C(14695981039346656037) ^ (uint64_t)type; /* FNV-1a */
-  for (int i = 0; i < size; i++) {
-    h = (h ^ bytes[i]) * UINT64_C(1099511628211);
-  }
+  for (int i = 0; i < size; i++) h = (h ^ bytes[i]) * UINT64_C(1099511628211);
   return h ^ h >> 32;
 }
 
@@ -165,9 +163,8 @@ static int number_of(struct dictionary *dictionary, int type, const void *bytes,
   for (; dictionary->slot[place]; place = (place + 1) % SLOTS) {
     const struct kernel_state *known = dictionary->state[dictionary->slot[place] - 1];
     if (known->type == type && known->size == size &&
-        (size == 0 || memcmp(known->bytes, bytes, (size_t)size) == 0)) {
+        (size == 0 || memcmp(known->bytes, bytes, (size_t)size) == 0))
       return dictionary->slot[place] - 1;
-    }
   }
   if (dictionary->count == MAX_STATES) return -1;
   struct kernel_state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
@@ -211,9 +208,7 @@ static int number_of_equal(const struct dictionary *dictionary, const struct ker
 }
 
 static void dictionary_free(struct dictionary *dictionary) {
-  for (int i = 0; i < dictionary->count; i++) {
-    sqlite3_free(dictionary->state[i]);
-  }
+  for (int i = 0; i < dictionary->count; i++) sqlite3_free(dictionary->state[i]);
 }
 
 /* ---- matrices -------------------------------------------------------------------------------- */
@@ -241,9 +236,7 @@ struct collected {
 
 static size_t doubled(size_t room, size_t needed) {
   size_t wanted = room < 8 ? 8 : room;
-  while (wanted < needed) {
-    wanted *= 2;
-  }
+  while (wanted < needed) wanted *= 2;
   return wanted < MAX_STATES ? wanted : MAX_STATES;
 }
 
@@ -283,9 +276,8 @@ static const double *compact(struct matrix *matrix, size_t rows, size_t columns)
 static int check_rows(sqlite3_context *context, const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
-    for (size_t j = 0; j < kernel->columns; j++) {
+    for (size_t j = 0; j < kernel->columns; j++)
       sum += kernel->probability[i * kernel->columns + j];
-    }
     if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
     function_error(context, "the probabilities%s of one x do not add up to 1 (give the whole row)",
                    called);
@@ -494,9 +486,8 @@ static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arg
     return;
   }
   int first = first_parameter(aggregate);
-  for (int k = first; k < count && !collected->failed; k++) {
+  for (int k = first; k < count && !collected->failed; k++)
     collected->failed = !read_parameter(context, collected, k - first, arguments[k]);
-  }
   collected->started = 1;
   if (collected->failed) return;
   collected->failed = aggregate->form == PARTS

@@ -196,9 +196,8 @@ static double (*method_of(sqlite3_context *context, const struct paper *paper,
                           sqlite3_value *value))(const double *) {
   const struct method *method = paper->method;
   const char *asked = plain_text(value);
-  for (int k = 0; asked && k < 3 && method[k].name; k++) {
+  for (int k = 0; asked && k < 3 && method[k].name; k++)
     if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
-  }
   const char *third = method[2].name;
   function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
                  third ? method[1].name : "", third ? third : method[1].name,

@@ -51,15 +51,6 @@ struct call {
   int is_fresh;                      /* the argument has no token yet */
 };
 
-/* Follows the parentheses and commas of a call. */
-static void call_follow(struct call *call, char token) {
-  int opens = token == '(' && call->depth == 0, divides = token == ',' && call->depth == 1;
-  call->depth += (token == '(') - (token == ')');
-  call->argument += divides;
-  call->is_fresh = opens || divides;
-  if (call->depth == 0) call->aggregate = 0;
-}
-
 /* Returns whether a call is inside its tier or a parameter. */
 static int is_in_parameter(const struct call *call) {
   if (!call->aggregate || !call->depth) return 0;
@@ -100,7 +91,11 @@ static void write_token(struct writer *writer, const char *token, int size, int 
 static void write_of_call(struct writer *writer, struct call *call, const char *sql,
                           const char *end, int has_blank, struct json *json) {
   const struct call before = *call;
-  call_follow(call, *sql);
+  int opens = *sql == '(' && call->depth == 0, divides = *sql == ',' && call->depth == 1;
+  call->depth += (*sql == '(') - (*sql == ')');
+  call->argument += divides;
+  call->is_fresh = opens || divides;
+  if (call->depth == 0) call->aggregate = 0;
   if (is_in_parameter(&before) && call->aggregate && call->argument == before.argument) return;
   int is_name = *sql == '\'' && before.is_fresh && before.depth == 1 &&
                 before.argument == before.aggregate->places.name && *sql_skip_space(end) == ')';

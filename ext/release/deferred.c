@@ -12,9 +12,8 @@ int deferred_missing(const struct session *session) {
 int deferred_compute(struct session *session) {
   error_clear(&session->error);
   int going = ledger_begin_computing(session->ledger);
-  for (struct computation *at = session->deferred.list; at && going; at = at->next) {
+  for (struct computation *at = session->deferred.list; at && going; at = at->next)
     if (!at->done) going = at->done = at->compute(session, at);
-  }
   ledger_rollback(session->ledger);
   return going;
 }

@@ -33,6 +33,17 @@ static int describe_programme(struct publication *publication) {
                                                     noise->in_sum_norm, release->multipliers);
 }
 
+static const char *name_of(const struct publication *publication) {
+  const char *name = publication->definition.release.name;
+  return name ? name : "";
+}
+
+static int is_impossible(const struct publication *publication) {
+  return error_set(&publication->session->error,
+                   "release '%s' has impossible parameters (restore the ledger from a backup)",
+                   name_of(publication));
+}
+
 /* The context of take_group(). */
 struct taking_groups {
   char **groups;
@@ -76,9 +87,7 @@ static int describe_periods(struct publication *publication, int keys) {
   if (!definition->periods) return 0;
   int count = periods_count(definition->periods);
   if (definition->release.appended < 0 || definition->release.appended > count)
-    return error_set(ledger_error(ledger),
-                     "release '%s' has impossible parameters (restore the ledger from a backup)",
-                     definition->release.name ? definition->release.name : "");
+    return is_impossible(publication);
   if (!describe_groups(publication, keys)) return 0;
   if (definition->series.periods) return 1;
   return series_make(&definition->series, count, definition->mechanism->noise) ||
@@ -92,12 +101,12 @@ int definition_describe(struct publication *publication, int keys) {
   if (!aggregate)
     return error_set(ledger_error(ledger),
                      "release '%s' is of a kind '%s' that this version does not know",
-                     release->name ? release->name : "", release->kind);
+                     name_of(publication), release->kind);
   const struct mechanism *mechanism = mechanism_find(aggregate, release->mechanism);
   if (!mechanism)
     return error_set(ledger_error(ledger),
                      "release '%s' has a mechanism '%s' that this version does not know",
-                     release->name ? release->name : "", release->mechanism);
+                     name_of(publication), release->mechanism);
   unsigned diagnosed = 1u << P_DIAGNOSE | (release->periods ? 1u << P_SERIES : 0);
   if ((release->diagnose && !(aggregate->takes & diagnosed)) ||
       (release->periods && !(aggregate->takes & 1u << P_PERIODS)) || release->max_groups < 0 ||
@@ -106,9 +115,7 @@ int definition_describe(struct publication *publication, int keys) {
       (release->grid > 0 &&
        !(release->size > 0 &&
          layout_grid_values(release->lo, release->hi, release->grid) <= LAYOUT_MAX_GRID)))
-    return error_set(ledger_error(ledger),
-                     "release '%s' has impossible parameters (restore the ledger from a backup)",
-                     release->name ? release->name : "");
+    return is_impossible(publication);
   publication->definition.aggregate = aggregate;
   publication->definition.mechanism = mechanism;
   const struct procedure *procedure = aggregate->procedure;
@@ -120,7 +127,7 @@ int definition_describe(struct publication *publication, int keys) {
   if (has_details && !publication->definition.details)
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
-                     release->name ? release->name : "");
+                     name_of(publication));
   return describe_programme(publication) && describe_periods(publication, keys) &&
          (definition_layout(publication, keys, ledger_adjacency(ledger) == LEDGER_REPLACE) ||
           error_set_memory(ledger_error(ledger)));

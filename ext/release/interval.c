@@ -23,9 +23,8 @@ int interval_read(struct publication *publication, const char *key, int componen
   if (!definition_describe(publication, definition_keys(release))) return 0;
   int components = definition_grid(publication).components;
   if (ledger_path_read(ledger, release, components, &path)) {
-    for (int i = 0; i < path.count; i++) {
+    for (int i = 0; i < path.count; i++)
       if (strcmp(path.points[i].tier, tier) == 0) point = &path.points[i];
-    }
     publication->grid = path.grid;
   }
   if (point) {

@@ -35,9 +35,11 @@ SQLITE_EXTENSION_INIT3
 ** sql/aggregates.md documents sources, sensitivities and the behaviour for NULL and errors.
 ** sums/layout.h documents the integer sensitivity.
 */
-#define CLIP   (1u << P_CLIP)
-#define LEAVES (1u << P_BINS | 1u << P_GRID)
-#define LO_HI  P_LO, P_HI
+#define CLIP     (1u << P_CLIP)
+#define LEAVES   (1u << P_BINS | 1u << P_GRID)
+#define LO_HI    P_LO, P_HI
+#define KEYED(f) .family = &family_##f, .keyed = &family_key_##f
+#define IN_RANGE .x = X_ALWAYS, .arguments = {LO_HI}, .default_clip = 1
 
 static const struct statistic_row statistics[] = {
     /* the number of rows in which x is not NULL; where units are protected, it needs a clip */
@@ -59,58 +61,24 @@ static const struct statistic_row statistics[] = {
      .counts = 1,
      .has_series = 1},
     /* the sum of x; the total of each unit is clipped to [-clip, clip] */
-    {.name = "sum",
-     .family = &family_sum,
-     .keyed = &family_key_sum,
-     .x = X_ALWAYS,
-     .arguments = {P_CLIP},
-     .has_series = 1},
+    {.name = "sum", KEYED(sum), .x = X_ALWAYS, .arguments = {P_CLIP}, .has_series = 1},
     /* the average, the variance and the standard deviation of x, which is clipped to [lo, hi] */
-    {.name = "avg",
-     .family = &family_mean,
-     .keyed = &family_key_mean,
-     .x = X_ALWAYS,
-     .arguments = {LO_HI},
-     .options = CLIP,
-     .default_clip = 1,
-     .has_series = 1},
-    {.name = "var",
-     .family = &family_spread,
-     .keyed = &family_key_spread,
-     .x = X_ALWAYS,
-     .arguments = {LO_HI},
-     .options = CLIP,
-     .default_clip = 1},
-    {.name = "stddev",
-     .family = &family_spread,
-     .keyed = &family_key_spread,
-     .x = X_ALWAYS,
-     .arguments = {LO_HI},
-     .options = CLIP,
-     .default_clip = 1,
-     .root = 1},
+    {.name = "avg", KEYED(mean), IN_RANGE, .options = CLIP, .has_series = 1},
+    {.name = "var", KEYED(spread), IN_RANGE, .options = CLIP},
+    {.name = "stddev", KEYED(spread), IN_RANGE, .options = CLIP, .root = 1},
     /* quantiles of x, from a tree of counts; several quantiles are an array */
     {.name = "quantile",
-     .family = &family_tree,
-     .keyed = &family_key_tree,
+     KEYED(tree),
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
      .arguments = {P_Q, LO_HI},
      .options = CLIP | LEAVES,
      .default_clip = 1,
      .counts = 1},
-    {.name = "median",
-     .family = &family_tree,
-     .keyed = &family_key_tree,
-     .x = X_ALWAYS,
-     .arguments = {LO_HI},
-     .options = CLIP | LEAVES,
-     .default_clip = 1,
-     .counts = 1},
+    {.name = "median", KEYED(tree), IN_RANGE, .options = CLIP | LEAVES, .counts = 1},
     /* the number of rows in each part of [lo, hi] */
     {.name = "histogram",
-     .family = &family_bins,
-     .keyed = &family_key_bins,
+     KEYED(bins),
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
      .arguments = {LO_HI, P_BINS},
@@ -261,9 +229,8 @@ const struct mechanism *mechanism_at(int index) {
 }
 
 const struct aggregate *aggregate_find(const char *kind) {
-  for (int i = 0; kind && i < kind_count; i++) {
+  for (int i = 0; kind && i < kind_count; i++)
     if (strcmp(kinds[i].kind.kind, kind) == 0) return &kinds[i].kind;
-  }
   return 0;
 }
 

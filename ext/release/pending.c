@@ -49,9 +49,8 @@ void pending_clear(struct pending *pending) {
 }
 
 void pending_settle(struct session *session) {
-  for (struct pending *pending = session->pending; pending; pending = pending->next) {
+  for (struct pending *pending = session->pending; pending; pending = pending->next)
     if (pending->ended) pending_keep(pending);
-  }
 }
 
 int pending_begin_reading(struct session *session) {

@@ -16,8 +16,14 @@ struct periods {
   int references;
   int count;
   char **labels;
-  int *by_label; /* the numbers of the periods, in the order of their labels */
+  struct numbered *sorted; /* the periods in the order of their labels */
   char *text;
+};
+
+/* A period, for sorting. */
+struct numbered {
+  const char *label;
+  int number;
 };
 
 struct periods *periods_retain(struct periods *periods) {
@@ -29,7 +35,7 @@ void periods_release(struct periods *periods) {
   if (!periods || --periods->references) return;
   for (int i = 0; i < periods->count; i++) sqlite3_free(periods->labels[i]);
   sqlite3_free(periods->labels);
-  sqlite3_free(periods->by_label);
+  sqlite3_free(periods->sorted);
   sqlite3_free(periods->text);
   sqlite3_free(periods);
 }
@@ -202,12 +208,6 @@ static int read_range(struct periods *periods, const char *text, struct error *e
   return going;
 }
 
-/* The lists of labels that qsort() compares; qsort() passes no context. */
-struct numbered {
-  const char *label;
-  int number;
-};
-
 static int by_label(const void *a, const void *b) {
   return strcmp(((const struct numbered *)a)->label, ((const struct numbered *)b)->label);
 }
@@ -215,27 +215,15 @@ static int by_label(const void *a, const void *b) {
 /* Sorts the labels for periods_find(), and refuses equal labels. */
 static int sort_labels(struct periods *periods, struct error *error) {
   size_t count = (size_t)periods->count;
-  struct numbered *list = sqlite3_malloc64(sizeof *list * (count + 1));
-  periods->by_label = sqlite3_malloc64(sizeof *periods->by_label * (count + 1));
-  int going = (list && periods->by_label) || error_set_memory(error);
+  struct numbered *list = periods->sorted = sqlite3_malloc64(sizeof *list * (count + 1));
+  int going = list ? 1 : error_set_memory(error);
   for (int i = 0; i < periods->count && going; i++)
     list[i] = (struct numbered){periods->labels[i], i};
   if (going) qsort(list, count, sizeof *list, by_label);
-  for (int i = 0; i < periods->count && going; i++) {
-    periods->by_label[i] = list[i].number;
-    if (i && strcmp(list[i - 1].label, list[i].label) == 0)
+  for (int i = 1; i < periods->count && going; i++)
+    if (strcmp(list[i - 1].label, list[i].label) == 0)
       going = error_set(error, "periods: a label is there twice");
-  }
-  sqlite3_free(list);
   return going;
-}
-
-/* Writes the stored form: "first/last", or the labels as a JSON array. */
-static int write_text(struct periods *periods, int is_range, struct error *error) {
-  periods->text =
-      is_range ? sqlite3_mprintf("%s/%s", periods->labels[0], periods->labels[periods->count - 1])
-               : json_texts(periods->labels, periods->count);
-  return periods->text || error_set_memory(error);
 }
 
 struct periods *periods_open(struct json *json, const char *text) {
@@ -249,9 +237,14 @@ struct periods *periods_open(struct json *json, const char *text) {
     going = is_array ? json_elements(json, text, take_label, &reading)
                      : read_range(periods, text, json->error);
   if (going && !periods->count) going = error_set(json->error, "periods has no label");
-  if (going)
-    going = sort_labels(periods, json->error) && write_text(periods, !is_array, json->error);
-  if (going) return periods;
+  if (going && sort_labels(periods, json->error)) {
+    /* The stored form: "first/last", or the labels as a JSON array. */
+    char *const *labels = periods->labels;
+    periods->text = is_array ? json_texts(labels, periods->count)
+                             : sqlite3_mprintf("%s/%s", labels[0], labels[periods->count - 1]);
+    if (periods->text) return periods;
+    error_set_memory(json->error);
+  }
   periods_release(periods);
   return 0;
 }
@@ -273,18 +266,10 @@ char *const *periods_labels(const struct periods *periods) {
 }
 
 int periods_find(const struct periods *periods, const char *label) {
-  int low = 0, high = periods->count - 1;
-  while (low <= high) {
-    int middle = (low + high) / 2, number = periods->by_label[middle];
-    int order = strcmp(label, periods->labels[number]);
-    if (order == 0) return number;
-    if (order < 0) {
-      high = middle - 1;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return -1;
+  const struct numbered wanted = {label, 0};
+  const struct numbered *found =
+      bsearch(&wanted, periods->sorted, (size_t)periods->count, sizeof wanted, by_label);
+  return found ? found->number : -1;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */

@@ -94,20 +94,16 @@ struct reading_sums {
   size_t count;
 };
 
-/* Returns the number of a group, or -1. */
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns the number of a group, or -1. Public keys are in the order of their texts. */
 static int group_of(const struct definition *definition, const char *key) {
-  int low = 0, high = definition->layout.cells - 1;
   if (!definition->groups) return *key ? -1 : 0;
-  while (low <= high) { /* public keys are in the order of their texts */
-    int middle = (low + high) / 2, order = strcmp(key, definition->groups[middle]);
-    if (order == 0) return middle;
-    if (order < 0) {
-      high = middle - 1;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return -1;
+  char **found =
+      bsearch(&key, definition->groups, (size_t)definition->layout.cells, sizeof key, by_text);
+  return found ? (int)(found - definition->groups) : -1;
 }
 
 static int take_sum(void *context, const struct ledger_exact *sum) {

@@ -34,13 +34,6 @@ struct rendering {
   int count;
 };
 
-static enum answer_form form_of(const struct publication *publication) {
-  const char *quantiles = publication->definition.release.quantiles;
-  enum answer_form form = publication->definition.aggregate->form;
-  if (!quantiles || *quantiles == '[') return form;
-  return form == FORM_ARRAYS || form == FORM_OBJECT ? FORM_OBJECT : FORM_NUMBER;
-}
-
 static int render(void *context, const struct ledger_value *value) {
   struct rendering *rendering = context;
   int ends_array = rendering->form == FORM_ARRAYS && value->component == 0;
@@ -64,7 +57,11 @@ int values_read(struct publication *publication, const char *tier) {
     return 1;
   }
   struct ledger *ledger = publication->session->ledger;
-  struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
+  const char *quantiles = publication->definition.release.quantiles;
+  enum answer_form form = publication->definition.aggregate->form;
+  if (quantiles && *quantiles != '[') /* one quantile, not an array */
+    form = form == FORM_ARRAYS || form == FORM_OBJECT ? FORM_OBJECT : FORM_NUMBER;
+  struct rendering rendering = {form, sqlite3_str_new(0), 0, 0};
   int is_object = rendering.form == FORM_OBJECT || rendering.form == FORM_ARRAYS;
   static const char *const brackets[][2] = {[FORM_NUMBER] = {"[", "]"},
                                             [FORM_ARRAY] = {"[", "]"},

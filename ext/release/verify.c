@@ -98,9 +98,8 @@ static char *check_path(struct publication *publication,
       procedure_of(&publication->definition)->paid;
   if (ledger_path_read(ledger, release, components, &path)) {
     const struct ledger_point *point = 0;
-    for (int i = 0; i < path.count; i++) {
+    for (int i = 0; i < path.count; i++)
       if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
-    }
     publication->grid = path.grid;
     if (!definition_same_keys(publication)) {
       found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release",
@@ -127,23 +126,6 @@ struct verification {
   char *found;
 };
 
-/*
-** Completes the release's definition and checks the publication. Returns the first discrepancy, or
-** null.
-*/
-static char *check_described(struct publication *publication,
-                             const struct ledger_publication *published) {
-  struct ledger *ledger = publication->session->ledger;
-  char *found = 0;
-  if (!definition_describe(publication, definition_keys(&publication->definition.release)))
-    return 0;
-  const struct procedure *procedure = procedure_of(&publication->definition);
-  if (!procedure->verify) return check_path(publication, published);
-  if (ledger_tiers(ledger, &publication->position.tiers, &publication->position.count))
-    found = procedure->verify(publication, published);
-  return found;
-}
-
 static int verify_publication(void *context, const struct ledger_publication *published) {
   struct verification *verification = context;
   struct publication publication = {0};
@@ -155,8 +137,15 @@ static int verify_publication(void *context, const struct ledger_publication *pu
       verification->found =
           ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                              (long long)published->release_id, published->tier);
-  } else if (aggregate_find(release->kind)) { /* unknown kinds are skipped */
-    verification->found = check_described(&publication, published);
+  } else if (aggregate_find(release->kind) && /* unknown kinds are skipped */
+             definition_describe(&publication, definition_keys(release))) {
+    const struct procedure *procedure = procedure_of(&publication.definition);
+    struct position *position = &publication.position;
+    if (!procedure->verify) {
+      verification->found = check_path(&publication, published);
+    } else if (ledger_tiers(ledger, &position->tiers, &position->count)) {
+      verification->found = procedure->verify(&publication, published);
+    }
   }
   publish_clear(&publication);
   return !verification->found && !error_is_set(ledger_error(ledger));
