@@ -32,15 +32,6 @@ struct batch {
   struct publication *publications; /* one for each item */
 };
 
-static int read_batch(struct batch *batch, const char *array) {
-  if (!batch_items_read(&batch->items, array)) return 0;
-  size_t size = sizeof *batch->publications * ((size_t)batch->items.count + 1);
-  batch->publications = sqlite3_malloc64(size);
-  if (!batch->publications) return error_set_memory(&batch->host->session.error);
-  memset(batch->publications, 0, size);
-  return 1;
-}
-
 /* ---- charging -------------------------------------------------------------------------------- */
 
 /*
@@ -141,7 +132,13 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   pending_settle(session);
-  int done = ledger_ready(session->ledger) && read_batch(&batch, array) && charge_all(&batch);
+  int done = ledger_ready(session->ledger) && batch_items_read(&batch.items, array);
+  if (done) {
+    size_t size = sizeof *batch.publications * ((size_t)batch.items.count + 1);
+    batch.publications = sqlite3_malloc64(size);
+    if (batch.publications) memset(batch.publications, 0, size);
+    done = (batch.publications || error_set_memory(&session->error)) && charge_all(&batch);
+  }
   deferred_forget(session);
   done = done && run_all(&batch);
   end_with_text(context, done ? answers(&batch) : 0, &session->error);

@@ -85,16 +85,6 @@ static int element_read(struct batch_element *element, struct json *json, const 
   return read;
 }
 
-static void element_clear(struct batch_element *element) {
-  sqlite3_value_free(element->tier);
-  sqlite3_value_free(element->kind);
-  sqlite3_value_free(element->sql);
-  sqlite3_value_free(element->options);
-  for (int i = 0; i < element->outer_count; i++) sqlite3_free(element->outer[i]);
-  sqlite3_free(element->outer);
-  *element = (struct batch_element){0};
-}
-
 /* ---- elements -------------------------------------------------------------------------------- */
 
 int batch_items_fail(const struct batch_items *items, int number) {
@@ -187,7 +177,13 @@ int batch_items_read(struct batch_items *items, const char *array) {
 void batch_items_clear(struct batch_items *items) {
   for (int i = 0; i < items->count; i++) {
     request_clear(&items->list[i].request);
-    element_clear(&items->list[i].element);
+    struct batch_element *element = &items->list[i].element;
+    sqlite3_value_free(element->tier);
+    sqlite3_value_free(element->kind);
+    sqlite3_value_free(element->sql);
+    sqlite3_value_free(element->options);
+    for (int j = 0; j < element->outer_count; j++) sqlite3_free(element->outer[j]);
+    sqlite3_free(element->outer);
   }
   sqlite3_free(items->list);
   *items = (struct batch_items){items->host, items->plans, 0, 0};

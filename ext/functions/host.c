@@ -17,21 +17,6 @@ SQLITE_EXTENSION_INIT3
 static struct mutex mutex = MUTEX_INITIALIZER;
 static struct host *hosts;
 
-static void list_add(struct host *host) {
-  mutex_lock(&mutex);
-  host->next = hosts;
-  hosts = host;
-  mutex_unlock(&mutex);
-}
-
-static void list_remove(const struct host *host) {
-  mutex_lock(&mutex);
-  struct host **place = &hosts;
-  while (*place != host) place = &(*place)->next;
-  *place = host->next;
-  mutex_unlock(&mutex);
-}
-
 int host_is_complete(sqlite3 *db) {
   int complete = 0;
   mutex_lock(&mutex);
@@ -51,7 +36,10 @@ struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db)) {
     sqlite3_free(host);
     return 0;
   }
-  list_add(host);
+  mutex_lock(&mutex);
+  host->next = hosts;
+  hosts = host;
+  mutex_unlock(&mutex);
   return host;
 }
 
@@ -62,7 +50,11 @@ struct host *host_retain(struct host *host) {
 
 void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
-  list_remove(host);
+  mutex_lock(&mutex);
+  struct host **place = &hosts;
+  while (*place != host) place = &(*place)->next;
+  *place = host->next;
+  mutex_unlock(&mutex);
   /* Try a last time to store what could not be stored. What still cannot be stays 'charged'. */
   pending_settle(&host->session);
   while (host->session.pending) {

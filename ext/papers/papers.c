@@ -71,55 +71,7 @@ static const struct parameter rho = {{"rho", AT_LEAST_0}, 0};
 static const struct parameter diameter = {{"diameter", 0.0, (double)INFINITY, 0, 0}, 0};
 static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0};
 
-/* ---- functions of math/ that take their arguments as a list ---------------------------------- */
-
-/*
-** Each macro defines of_NAME(a), which calls NAME(a[0], a[1], ...) with the numbers of the list a.
-*/
-#define OF_2(name)                                                                                 \
-  static double of_##name(const double *a) {                                                       \
-    return name(a[0], a[1]);                                                                       \
-  }
-#define OF_3(name)                                                                                 \
-  static double of_##name(const double *a) {                                                       \
-    return name(a[0], a[1], a[2]);                                                                 \
-  }
-#define OF_4(name)                                                                                 \
-  static double of_##name(const double *a) {                                                       \
-    return name(a[0], a[1], a[2], a[3]);                                                           \
-  }
-#define OF_5(name)                                                                                 \
-  static double of_##name(const double *a) {                                                       \
-    return name(a[0], a[1], a[2], a[3], a[4]);                                                     \
-  }
-
-OF_3(gaussian_rdp)
-OF_3(laplace_rdp)
-OF_2(response_rdp)
-OF_2(brownian_gamma)
-OF_4(ou_gamma)
-OF_2(brownian_rate)
-OF_4(ou_rate)
-OF_3(ou_clock)
-OF_3(ou_time)
-OF_3(ou_variance)
-OF_2(ou_shrink)
-OF_5(ou_mse)
-OF_4(gaussian_mse)
-OF_5(pgm_mse)
-OF_4(ou_best_theta)
-OF_4(ou_best_rho)
-OF_4(iterated_gaussian_rdp)
-OF_4(iterated_laplace_rdp)
-OF_3(laplace2_density)
-OF_3(laplace2_epsilon)
-OF_5(lipschitz_gaussian_rdp)
-OF_5(path_iteration_rdp)
-OF_5(printed_iteration_rdp)
-OF_3(sgd_contraction)
-OF_3(printed_contraction)
-OF_2(gaussian_hockey_stick)
-OF_2(laplace_hockey_stick)
+/* ---- functions that take their arguments as a list ------------------------------------------- */
 
 /* The list holds i, n, lipschitz_loss, sigma, eta, beta, rho. */
 static struct sgd sgd_of(const double *a) {
@@ -178,10 +130,28 @@ static double of_sgd_delta_random_stop_printed(const double *a) {
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
+/* A method, and its function, which takes `count` numbers, or a list (0). */
 struct method {
   const char *name;
-  double (*evaluate)(const double *);
+  int count;
+  union {
+    double (*of_list)(const double *);
+    double (*of_2)(double, double);
+    double (*of_3)(double, double, double);
+    double (*of_4)(double, double, double, double);
+    double (*of_5)(double, double, double, double, double);
+  };
 };
+
+static double evaluate(const struct method *method, const double *a) {
+  switch (method->count) {
+  case 2: return method->of_2(a[0], a[1]);
+  case 3: return method->of_3(a[0], a[1], a[2]);
+  case 4: return method->of_4(a[0], a[1], a[2], a[3]);
+  case 5: return method->of_5(a[0], a[1], a[2], a[3], a[4]);
+  default: return method->of_list(a);
+  }
+}
 
 struct paper {
   /* The first member, so that a pointer to the scalar is a pointer to the row. */
@@ -191,13 +161,13 @@ struct paper {
   struct method method[3];
 };
 
-/* Returns the function of the requested method, or null after an error. */
-static double (*method_of(sqlite3_context *context, const struct paper *paper,
-                          sqlite3_value *value))(const double *) {
+/* Returns the requested method, or null after an error. */
+static const struct method *method_of(sqlite3_context *context, const struct paper *paper,
+                                      sqlite3_value *value) {
   const struct method *method = paper->method;
   const char *asked = plain_text(value);
   for (int k = 0; asked && k < 3 && method[k].name; k++)
-    if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
+    if (strcmp(method[k].name, asked) == 0) return &method[k];
   const char *third = method[2].name;
   function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
                  third ? method[1].name : "", third ? third : method[1].name,
@@ -215,7 +185,7 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
 
 static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments) {
   const struct paper *paper = (const struct paper *)function_of(context);
-  double (*evaluate)(const double *) = paper->method[0].evaluate;
+  const struct method *method = &paper->method[0];
   double number[MAX_PARAMETERS] = {0.0}, index = NAN, length = NAN;
   number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
   for (int k = 0; k < count; k++) {
@@ -226,17 +196,17 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
       if (paper->parameter[k] == &index_i) index = number[k];
       if (paper->parameter[k] == &length_n) length = number[k];
     } else {
-      evaluate = method_of(context, paper, arguments[k]);
-      if (!evaluate) return;
+      method = method_of(context, paper, arguments[k]);
+      if (!method) return;
     }
   }
   if (index > length) { /* i is one of the n steps */
     function_error(context, "i must be at most n");
-  } else if (evaluate == of_printed_iteration_rdp && number[3] > 1) {
+  } else if (method->count == 5 && method->of_5 == printed_iteration_rdp && number[3] > 1) {
     /* The printed theorem composes with L^2, which is a bound only if L is at most 1. */
     function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
   } else {
-    sqlite3_result_double(context, evaluate(number)); /* NaN becomes NULL */
+    sqlite3_result_double(context, evaluate(method, number)); /* NaN becomes NULL */
   }
 }
 
@@ -244,67 +214,74 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
 
 #define FUNCTION(name, least, most)                                                                \
   { name, least, most, PURE, paper_call }
-#define SGD &index_i, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho
+#define LIST(f) .count = 0, .of_list = f
+#define OF_2(f) .count = 2, .of_2 = f
+#define OF_3(f) .count = 3, .of_3 = f
+#define OF_4(f) .count = 4, .of_4 = f
+#define OF_5(f) .count = 5, .of_5 = f
+#define SGD     &index_i, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho
 
 static const struct paper papers[] = {
-    {FUNCTION("dp_rdp_gaussian", 3, 3), {&alpha, &sensitivity, &sigma}, {{0, of_gaussian_rdp}}},
-    {FUNCTION("dp_rdp_laplace", 3, 3), {&alpha, &sensitivity, &scale}, {{0, of_laplace_rdp}}},
-    {FUNCTION("dp_rdp_response", 2, 2), {&alpha, &epsilon}, {{0, of_response_rdp}}},
-    {FUNCTION("dp_brownian_gamma", 2, 2), {&sensitivity, &s}, {{0, of_brownian_gamma}}},
-    {FUNCTION("dp_ou_gamma", 4, 4), {&sensitivity, &theta, &rho_of_ou, &s}, {{0, of_ou_gamma}}},
-    {FUNCTION("dp_brownian_rate", 2, 2), {&sensitivity, &t}, {{0, of_brownian_rate}}},
-    {FUNCTION("dp_ou_rate", 4, 4), {&sensitivity, &theta, &rho_of_ou, &t}, {{0, of_ou_rate}}},
-    {FUNCTION("dp_ou_clock", 3, 3), {&theta, &rho_of_ou, &t}, {{0, of_ou_clock}}},
-    {FUNCTION("dp_ou_time", 3, 3), {&theta, &rho_of_ou, &clock}, {{0, of_ou_time}}},
-    {FUNCTION("dp_ou_variance", 3, 3), {&theta, &rho_of_ou, &t}, {{0, of_ou_variance}}},
-    {FUNCTION("dp_ou_shrink", 2, 2), {&theta, &t}, {{0, of_ou_shrink}}},
-    {FUNCTION("dp_ou_mse", 5, 5), {&theta, &rho_of_ou, &t, &norm, &dim}, {{0, of_ou_mse}}},
-    {FUNCTION("dp_gaussian_mse", 4, 4), {&theta, &rho_of_ou, &t, &dim}, {{0, of_gaussian_mse}}},
-    {FUNCTION("dp_pgm_mse", 5, 5), {&theta, &rho_of_ou, &t, &radius, &dim}, {{0, of_pgm_mse}}},
+    {FUNCTION("dp_rdp_gaussian", 3, 3), {&alpha, &sensitivity, &sigma}, {{0, OF_3(gaussian_rdp)}}},
+    {FUNCTION("dp_rdp_laplace", 3, 3), {&alpha, &sensitivity, &scale}, {{0, OF_3(laplace_rdp)}}},
+    {FUNCTION("dp_rdp_response", 2, 2), {&alpha, &epsilon}, {{0, OF_2(response_rdp)}}},
+    {FUNCTION("dp_brownian_gamma", 2, 2), {&sensitivity, &s}, {{0, OF_2(brownian_gamma)}}},
+    {FUNCTION("dp_ou_gamma", 4, 4), {&sensitivity, &theta, &rho_of_ou, &s}, {{0, OF_4(ou_gamma)}}},
+    {FUNCTION("dp_brownian_rate", 2, 2), {&sensitivity, &t}, {{0, OF_2(brownian_rate)}}},
+    {FUNCTION("dp_ou_rate", 4, 4), {&sensitivity, &theta, &rho_of_ou, &t}, {{0, OF_4(ou_rate)}}},
+    {FUNCTION("dp_ou_clock", 3, 3), {&theta, &rho_of_ou, &t}, {{0, OF_3(ou_clock)}}},
+    {FUNCTION("dp_ou_time", 3, 3), {&theta, &rho_of_ou, &clock}, {{0, OF_3(ou_time)}}},
+    {FUNCTION("dp_ou_variance", 3, 3), {&theta, &rho_of_ou, &t}, {{0, OF_3(ou_variance)}}},
+    {FUNCTION("dp_ou_shrink", 2, 2), {&theta, &t}, {{0, OF_2(ou_shrink)}}},
+    {FUNCTION("dp_ou_mse", 5, 5), {&theta, &rho_of_ou, &t, &norm, &dim}, {{0, OF_5(ou_mse)}}},
+    {FUNCTION("dp_gaussian_mse", 4, 4), {&theta, &rho_of_ou, &t, &dim}, {{0, OF_4(gaussian_mse)}}},
+    {FUNCTION("dp_pgm_mse", 5, 5), {&theta, &rho_of_ou, &t, &radius, &dim}, {{0, OF_5(pgm_mse)}}},
     {FUNCTION("dp_ou_theta", 4, 4),
      {&rate, &sensitivity_above_0, &radius, &dim},
-     {{0, of_ou_best_theta}}},
+     {{0, OF_4(ou_best_theta)}}},
     {FUNCTION("dp_ou_rho", 4, 4),
      {&rate, &sensitivity_above_0, &radius, &dim},
-     {{0, of_ou_best_rho}}},
+     {{0, OF_4(ou_best_rho)}}},
     {FUNCTION("dp_iterated_gaussian", 4, 4),
      {&alpha, &sensitivity, &sigma1, &sigma2},
-     {{0, of_iterated_gaussian_rdp}}},
+     {{0, OF_4(iterated_gaussian_rdp)}}},
     {FUNCTION("dp_iterated_laplace", 4, 4),
      {&alpha, &sensitivity, &scale1, &scale2},
-     {{0, of_iterated_laplace_rdp}}},
-    {FUNCTION("dp_laplace2_pdf", 3, 3), {&x, &scale1, &scale2}, {{0, of_laplace2_density}}},
+     {{0, OF_4(iterated_laplace_rdp)}}},
+    {FUNCTION("dp_laplace2_pdf", 3, 3), {&x, &scale1, &scale2}, {{0, OF_3(laplace2_density)}}},
     {FUNCTION("dp_laplace2_epsilon", 3, 3),
      {&sensitivity, &scale1, &scale2},
-     {{0, of_laplace2_epsilon}}},
+     {{0, OF_3(laplace2_epsilon)}}},
     {FUNCTION("dp_lipschitz_gaussian", 5, 5),
      {&alpha, &sensitivity, &sigma1, &sigma2, &lipschitz},
-     {{0, of_lipschitz_gaussian_rdp}}},
+     {{0, OF_5(lipschitz_gaussian_rdp)}}},
     {FUNCTION("dp_iteration", 5, 6),
      {&alpha, &distance, &sigma, &lipschitz, &steps},
-     {{"path", of_path_iteration_rdp}, {"paper", of_printed_iteration_rdp}}},
+     {{"path", OF_5(path_iteration_rdp)}, {"paper", OF_5(printed_iteration_rdp)}}},
     {FUNCTION("dp_sgd_lipschitz", 3, 4),
      {&eta, &beta, &rho},
-     {{"best", of_sgd_contraction}, {"paper", of_printed_contraction}}},
+     {{"best", OF_3(sgd_contraction)}, {"paper", OF_3(printed_contraction)}}},
     {FUNCTION("dp_sgd_rate", 7, 8),
      {SGD},
-     {{"best", of_sgd_rate_best}, {"path", of_sgd_rate_path}, {"paper", of_sgd_rate_printed}}},
-    {FUNCTION("dp_hockey_gaussian", 2, 2), {&epsilon, &r}, {{0, of_gaussian_hockey_stick}}},
-    {FUNCTION("dp_hockey_laplace", 2, 2), {&epsilon, &r}, {{0, of_laplace_hockey_stick}}},
+     {{"best", LIST(of_sgd_rate_best)},
+      {"path", LIST(of_sgd_rate_path)},
+      {"paper", LIST(of_sgd_rate_printed)}}},
+    {FUNCTION("dp_hockey_gaussian", 2, 2), {&epsilon, &r}, {{0, OF_2(gaussian_hockey_stick)}}},
+    {FUNCTION("dp_hockey_laplace", 2, 2), {&epsilon, &r}, {{0, OF_2(laplace_hockey_stick)}}},
     {FUNCTION("dp_sgd_delta", 9, 10),
      {&epsilon, SGD, &diameter},
-     {{"best", of_sgd_delta_best},
-      {"iterated", of_sgd_delta_iterated},
-      {"paper", of_sgd_delta_printed}}},
-    {FUNCTION("dp_sgd_delta_rdp", 8, 8), {&epsilon, SGD}, {{0, of_sgd_delta_rdp}}},
+     {{"best", LIST(of_sgd_delta_best)},
+      {"iterated", LIST(of_sgd_delta_iterated)},
+      {"paper", LIST(of_sgd_delta_printed)}}},
+    {FUNCTION("dp_sgd_delta_rdp", 8, 8), {&epsilon, SGD}, {{0, LIST(of_sgd_delta_rdp)}}},
     {FUNCTION("dp_sgd_delta_laplace", 9, 10),
      {&epsilon, &index_i, &length_n, &lipschitz_loss, &scale, &eta, &beta, &rho, &width},
-     {{"best", of_sgd_delta_laplace_best},
-      {"iterated", of_sgd_delta_laplace_iterated},
-      {"paper", of_sgd_delta_laplace_printed}}},
+     {{"best", LIST(of_sgd_delta_laplace_best)},
+      {"iterated", LIST(of_sgd_delta_laplace_iterated)},
+      {"paper", LIST(of_sgd_delta_laplace_printed)}}},
     {FUNCTION("dp_sgd_delta_random_stop", 8, 10),
      {&epsilon, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho, &diameter, &index_i},
-     {{"sum", of_sgd_delta_random_stop}, {"paper", of_sgd_delta_random_stop_printed}}},
+     {{"sum", LIST(of_sgd_delta_random_stop)}, {"paper", LIST(of_sgd_delta_random_stop_printed)}}},
 };
 
 int papers_register(sqlite3 *db) {

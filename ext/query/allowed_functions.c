@@ -13,159 +13,73 @@
 */
 #include "query/allowed_functions.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "query/interrupts.h"
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** SAFE: the function raises no error for any arguments. MAY_FAIL: the function may raise an error.
-** JSON: a JSON function, which may raise an error, too.
-*/
-enum { MAY_FAIL, SAFE, JSON };
+/* ---- the lists, each sorted by name ---------------------------------------------------------- */
 
-/*
-** The list is sorted by name. SQLite before 3.38 reports its JSON functions as functions of an
-** extension.
-*/
-static const struct {
-  const char *name;
-  int trait;
-} list[] = {
-    {"->", JSON},
-    {"->>", JSON},
-    {"abs", MAY_FAIL},
-    {"acos", SAFE},
-    {"acosh", SAFE},
-    {"asin", SAFE},
-    {"asinh", SAFE},
-    {"atan", SAFE},
-    {"atan2", SAFE},
-    {"atanh", SAFE},
-    {"avg", MAY_FAIL},
-    {"ceil", SAFE},
-    {"ceiling", SAFE},
-    {"char", MAY_FAIL},
-    {"coalesce", SAFE},
-    {"concat", MAY_FAIL},
-    {"concat_ws", MAY_FAIL},
-    {"cos", SAFE},
-    {"cosh", SAFE},
-    {"count", MAY_FAIL},
-    {"cume_dist", MAY_FAIL},
-    {"current_date", MAY_FAIL},
-    {"current_time", MAY_FAIL},
-    {"current_timestamp", MAY_FAIL},
-    {"date", MAY_FAIL},
-    {"datetime", MAY_FAIL},
-    {"degrees", SAFE},
-    {"dense_rank", MAY_FAIL},
-    {"exp", SAFE},
-    {"first_value", MAY_FAIL},
-    {"floor", SAFE},
-    {"format", MAY_FAIL},
-    {"glob", MAY_FAIL},
-    {"group_concat", MAY_FAIL},
-    {"hex", MAY_FAIL},
-    {"if", SAFE},
-    {"ifnull", SAFE},
-    {"iif", SAFE},
-    {"instr", MAY_FAIL},
-    {"json", JSON},
-    {"json_array", JSON},
-    {"json_array_length", JSON},
-    {"json_error_position", JSON},
-    {"json_extract", JSON},
-    {"json_group_array", JSON},
-    {"json_group_object", JSON},
-    {"json_object", JSON},
-    {"json_patch", JSON},
-    {"json_pretty", JSON},
-    {"json_quote", JSON},
-    {"json_remove", JSON},
-    {"json_replace", JSON},
-    {"json_type", JSON},
-    {"json_valid", JSON},
-    {"julianday", MAY_FAIL},
-    {"lag", MAY_FAIL},
-    {"last_value", MAY_FAIL},
-    {"lead", MAY_FAIL},
-    {"length", SAFE},
-    {"like", MAY_FAIL},
-    {"likelihood", SAFE},
-    {"likely", SAFE},
-    {"ln", SAFE},
-    {"log", SAFE},
-    {"log10", SAFE},
-    {"log2", SAFE},
-    {"lower", MAY_FAIL},
-    {"ltrim", MAY_FAIL},
-    {"max", MAY_FAIL},
-    {"median", MAY_FAIL},
-    {"min", MAY_FAIL},
-    {"mod", SAFE},
-    {"nth_value", MAY_FAIL},
-    {"ntile", MAY_FAIL},
-    {"nullif", SAFE},
-    {"octet_length", SAFE},
-    {"percent_rank", MAY_FAIL},
-    {"percentile", MAY_FAIL},
-    {"percentile_cont", MAY_FAIL},
-    {"percentile_disc", MAY_FAIL},
-    {"pi", SAFE},
-    {"pow", SAFE},
-    {"power", SAFE},
-    {"printf", MAY_FAIL},
-    {"quote", MAY_FAIL},
-    {"radians", SAFE},
-    {"rank", MAY_FAIL},
-    {"replace", MAY_FAIL},
-    {"round", SAFE},
-    {"row_number", MAY_FAIL},
-    {"rtrim", MAY_FAIL},
-    {"sign", SAFE},
-    {"sin", SAFE},
-    {"sinh", SAFE},
-    {"sqlite_version", MAY_FAIL},
-    {"sqrt", SAFE},
-    {"strftime", MAY_FAIL},
-    {"string_agg", MAY_FAIL},
-    {"substr", MAY_FAIL},
-    {"substring", MAY_FAIL},
-    {"sum", MAY_FAIL},
-    {"tan", SAFE},
-    {"tanh", SAFE},
-    {"time", MAY_FAIL},
-    {"timediff", MAY_FAIL},
-    {"total", MAY_FAIL},
-    {"trim", MAY_FAIL},
-    {"trunc", SAFE},
-    {"typeof", SAFE},
-    {"unhex", MAY_FAIL},
-    {"unicode", SAFE},
-    {"unistr", MAY_FAIL},
-    {"unixepoch", MAY_FAIL},
-    {"unlikely", SAFE},
-    {"upper", MAY_FAIL},
-    {"zeroblob", MAY_FAIL},
-};
-#define LIST_COUNT ((int)(sizeof list / sizeof *list))
+/* These functions raise no error for any arguments. */
+static const char *const safe[] = {
+    "acos",    "acosh",    "asin",    "asinh",        "atan",    "atan2", "atanh", "ceil",
+    "ceiling", "coalesce", "cos",     "cosh",         "degrees", "exp",   "floor", "if",
+    "ifnull",  "iif",      "length",  "likelihood",   "likely",  "ln",    "log",   "log10",
+    "log2",    "mod",      "nullif",  "octet_length", "pi",      "pow",   "power", "radians",
+    "round",   "sign",     "sin",     "sinh",         "sqrt",    "tan",   "tanh",  "trunc",
+    "typeof",  "unicode",  "unlikely"};
 
-static int place_of(const char *name) {
-  for (int low = 0, high = LIST_COUNT; low < high;) {
-    int middle = (low + high) / 2, order = sqlite3_stricmp(list[middle].name, name);
-    if (order == 0) return middle;
-    if (order < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+/* The others may raise an error. */
+static const char *const plain[] = {
+    "abs",    "char",      "concat", "concat_ws", "format", "glob",    "hex",     "instr",
+    "like",   "lower",     "ltrim",  "printf",    "quote",  "replace", "rtrim",   "sqlite_version",
+    "substr", "substring", "trim",   "unhex",     "unistr", "upper",   "zeroblob"};
+static const char *const dates[] = {"current_date", "current_time", "current_timestamp", "date",
+                                    "datetime",     "julianday",    "strftime",          "time",
+                                    "timediff",     "unixepoch"};
+static const char *const aggregates[] = {
+    "avg",        "count",           "group_concat",    "max",        "median", "min",
+    "percentile", "percentile_cont", "percentile_disc", "string_agg", "sum",    "total"};
+static const char *const windows[] = {"cume_dist",    "dense_rank", "first_value", "lag",
+                                      "last_value",   "lead",       "nth_value",   "ntile",
+                                      "percent_rank", "rank",       "row_number"};
+static const char *const json[] = {"json_array",   "json_array_length", "json_error_position",
+                                   "json_extract", "json_group_array",  "json_group_object",
+                                   "json_object",  "json_patch",        "json_pretty",
+                                   "json_quote",   "json_remove",       "json_replace",
+                                   "json_type",    "json_valid"};
+static const char *const json_operators[] = {"->", "->>", "json"};
+
+#define LIST(list) list, sizeof(list) / sizeof *(list)
+
+static const struct list {
+  const char *const *names;
+  size_t count;
+  int is_safe, is_json;
+} lists[] = {{LIST(safe), 1, 0},          {LIST(plain), 0, 0},   {LIST(dates), 0, 0},
+             {LIST(aggregates), 0, 0},    {LIST(windows), 0, 0}, {LIST(json), 0, 1},
+             {LIST(json_operators), 0, 1}};
+#define LISTS (sizeof lists / sizeof *lists)
+
+static int by_name(const void *name, const void *listed) {
+  return sqlite3_stricmp(name, *(const char *const *)listed);
+}
+
+/* Returns the number of a function and sets *list to its list, or returns -1. */
+static int number_of(const char *name, const struct list **list) {
+  size_t before = 0;
+  for (*list = lists; *list < lists + LISTS; before += (*list)++->count) {
+    const char *const *found =
+        bsearch(name, (*list)->names, (*list)->count, sizeof *(*list)->names, by_name);
+    if (found) return (int)before + (int)(found - (*list)->names);
   }
   return -1;
 }
 
 int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
+  const struct list *list;
   unsigned char replaced[MOST_FUNCTIONS] = {0};
   sqlite3_stmt *row = 0;
   int old = sqlite3_libversion_number() < 3038000;
@@ -173,15 +87,16 @@ int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
   sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0);
   while (sqlite3_step(row) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(row, 0);
-    int place = name ? place_of(name) : -1;
-    if (place < 0) continue;
-    if (sqlite3_column_int(row, 1) || (old && list[place].trait == JSON)) {
-      functions->own[place] = 1;
+    int number = name ? number_of(name, &list) : -1;
+    if (number < 0) continue;
+    /* SQLite before 3.38 reports its JSON functions as functions of an extension. */
+    if (sqlite3_column_int(row, 1) || (old && list->is_json)) {
+      functions->own[number] = 1;
     } else {
-      replaced[place] = 1;
+      replaced[number] = 1;
     }
   }
-  for (int i = 0; i < LIST_COUNT; i++)
+  for (int i = 0; i < MOST_FUNCTIONS; i++)
     if (replaced[i]) functions->own[i] = 0;
   int rc = row ? sqlite3_finalize(row) : sqlite3_errcode(db);
   if (rc != SQLITE_OK) interrupt_pass_on(db);
@@ -189,11 +104,13 @@ int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
 }
 
 int function_is_allowed(const struct allowed_functions *functions, const char *name) {
-  int place = place_of(name);
-  return place >= 0 && functions->own[place];
+  const struct list *list;
+  int number = number_of(name, &list);
+  return number >= 0 && functions->own[number];
 }
 
 int function_is_safe(const struct allowed_functions *functions, const char *name) {
-  int place = place_of(name);
-  return place >= 0 && functions->own[place] && list[place].trait == SAFE;
+  const struct list *list;
+  int number = number_of(name, &list);
+  return number >= 0 && functions->own[number] && list->is_safe;
 }

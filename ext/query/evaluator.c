@@ -341,12 +341,6 @@ static const char *missing(const char *message, const char *start) {
   return strncmp(message, start, length) == 0 ? message + length : 0;
 }
 
-/* Returns the name in SQLite's message "no such table: [main.]name", or null. */
-static const char *missing_table(const char *message) {
-  const char *name = missing(message, "no such table: ");
-  return name && sqlite3_strnicmp(name, "main.", 5) == 0 ? name + 5 : name;
-}
-
 /*
 ** Adds a table or view that was missing when SQLite compiled the question. Nothing else adds
 ** tables, so the evaluator's connection has only tables that the question names. SQLite reports a
@@ -410,10 +404,11 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
         SQLITE_OK)
       return 1;
     char *message = sqlite3_mprintf("%s", sqlite3_errmsg(evaluator->db));
-    const char *missing = message && !evaluator->denied ? missing_table(message) : 0;
+    const char *name = message && !evaluator->denied ? missing(message, "no such table: ") : 0;
     int going = 0;
-    if (missing) {
-      going = add_missing(evaluator, missing, error);
+    if (name) {
+      going =
+          add_missing(evaluator, sqlite3_strnicmp(name, "main.", 5) == 0 ? name + 5 : name, error);
     } else if (evaluator->denied) {
       error_set(error, "%s", evaluator->denied);
     } else if (is_too_long(evaluator)) {

@@ -52,6 +52,23 @@ static int by_key(const void *a, const void *b) {
   return strcmp(((const struct named *)a)->key, ((const struct named *)b)->key);
 }
 
+/* Moves `count` named estimates to `numbers`. Returns 0 when out of memory. */
+static int give_named(const struct named *named, int count, struct numbers *numbers) {
+  sqlite3_uint64 room = (sqlite3_uint64)count + 1;
+  sqlite3_free(numbers->estimates);
+  numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
+  numbers->made = sqlite3_malloc64(sizeof *numbers->made * room);
+  if (!numbers->estimates || !numbers->made) return 0;
+  for (int i = 0; i < count; i++) {
+    numbers->estimates[i] = named[i].estimate;
+    numbers->estimates[i].cell = i;
+    numbers->made[i] = named[i].key;
+  }
+  numbers->count = numbers->made_count = count;
+  numbers->keys = numbers->made;
+  return 1;
+}
+
 /*
 ** Makes the keys of all cells of cross tables, and sorts the estimates by key, because the ledger
 ** reads values in this order. Afterwards estimate i has the cell i. Returns 0 when out of memory.
@@ -59,27 +76,18 @@ static int by_key(const void *a, const void *b) {
 static int name_cells(struct numbers *numbers, const struct programme *programme,
                       const struct ways *ways) {
   struct named *named = sqlite3_malloc64(sizeof *named * (sqlite3_uint64)ways->cells);
-  numbers->made = sqlite3_malloc64(sizeof *numbers->made * (sqlite3_uint64)ways->cells);
-  int going = named && numbers->made;
+  int count = 0, going = named != 0;
   for (int i = 0; i < ways->count && going; i++) {
     const struct cross_table *table = &ways->tables[i];
     for (int c = 0; c < table->cells && going; c++) {
       char *key = programme_key(programme, table, c);
       going = key != 0;
-      if (!going) break;
-      named[numbers->made_count] = (struct named){key, numbers->estimates[table->first + c]};
-      numbers->made[numbers->made_count++] = key;
+      if (going) named[count++] = (struct named){key, numbers->estimates[table->first + c]};
     }
   }
-  if (going) {
-    qsort(named, (size_t)ways->cells, sizeof *named, by_key);
-    for (int i = 0; i < ways->cells; i++) {
-      numbers->made[i] = named[i].key;
-      numbers->estimates[i] = named[i].estimate;
-      numbers->estimates[i].cell = i;
-    }
-    numbers->keys = numbers->made;
-  }
+  if (going) qsort(named, (size_t)count, sizeof *named, by_key);
+  going = going && give_named(named, count, numbers);
+  for (int i = 0; i < count && !going; i++) sqlite3_free(named[i].key);
   sqlite3_free(named);
   return going;
 }
@@ -163,19 +171,9 @@ static int add_span(struct figures *figures, struct span span, int total) {
 
 /* Moves the figures to `numbers`. Returns 0 when out of memory. */
 static int give_figures(struct figures *figures, struct numbers *numbers) {
-  sqlite3_uint64 count = (sqlite3_uint64)figures->count;
-  numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * (count + 1));
-  numbers->made = sqlite3_malloc64(sizeof *numbers->made * (count + 1));
   numbers->shrink = 1;
-  if (!numbers->estimates || !numbers->made) return 0;
-  for (int i = 0; i < figures->count; i++) {
-    numbers->estimates[i] = figures->named[i].estimate;
-    numbers->estimates[i].cell = i;
-    numbers->made[i] = figures->named[i].key;
-  }
-  numbers->count = numbers->made_count = figures->count;
-  numbers->keys = numbers->made;
-  figures->count = 0;
+  if (!give_named(figures->named, figures->count, numbers)) return 0;
+  figures->count = 0; /* the keys belong to `numbers` */
   return 1;
 }
 

@@ -426,20 +426,6 @@ static int draw(struct publication *publication, const struct append *append,
 
 /* ---- finishing ------------------------------------------------------------------------------- */
 
-static int store_book(const struct publication *publication, const struct append *append) {
-  struct ledger *ledger = publication->session->ledger;
-  int64_t id = publication->definition.release.id;
-  size_t count = allowances_count(append->book);
-  int going = ledger_allowance_clear(ledger, id);
-  for (size_t first = 0; first < count && going; first += PART_UNITS) {
-    size_t units = count - first < PART_UNITS ? count - first : PART_UNITS;
-    going = ledger_allowance_insert(ledger, id, (int)(first / PART_UNITS),
-                                    allowances_bytes(append->book, first),
-                                    (int)(units * ALLOWANCE_BYTES));
-  }
-  return going;
-}
-
 /* Stores what later periods need, or deletes it with the last period. */
 static int store_memory(const struct publication *publication, const struct append *append) {
   struct ledger *ledger = publication->session->ledger;
@@ -448,27 +434,20 @@ static int store_memory(const struct publication *publication, const struct appe
   if (!ledger_series_append(ledger, definition->release.id, append->period + 1)) return 0;
   if (append->period + 1 == periods_count(definition->periods))
     return ledger_series_forget(ledger, definition->release.id);
-  int going = store_book(publication, append);
+  int64_t id = definition->release.id;
+  size_t count = allowances_count(append->book);
+  int going = ledger_allowance_clear(ledger, id);
+  for (size_t first = 0; first < count && going; first += PART_UNITS) {
+    size_t units = count - first < PART_UNITS ? count - first : PART_UNITS;
+    going = ledger_allowance_insert(ledger, id, (int)(first / PART_UNITS),
+                                    allowances_bytes(append->book, first),
+                                    (int)(units * ALLOWANCE_BYTES));
+  }
   /* Without a matrix, later points do not depend on earlier sums. */
   for (int t = publication->missing.first; t <= append->period && going; t++)
     going = !definition->series.factor ||
             store_sums(publication, &append->sums[(size_t)t * coordinates], t);
   return going;
-}
-
-/*
-** Returns whether the series is as series_begin() has read it. It may have been discarded, or
-** another process may have appended.
-*/
-static int is_same(const struct publication *publication, struct append *append) {
-  struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->definition.release;
-  struct ledger_release now;
-  if (!ledger_trust_release(ledger, release->id) || !ledger_release_get(ledger, release->id, &now))
-    return 0;
-  append->is_stale = strcmp(now.state, "released") != 0 || now.appended != release->appended;
-  ledger_release_clear(&now);
-  return !append->is_stale;
 }
 
 static int finish(struct publication *publication, struct append *append) {
@@ -496,7 +475,14 @@ static int finish(struct publication *publication, struct append *append) {
 int series_finish(struct publication *publication, struct append *append) {
   struct ledger *ledger = publication->session->ledger;
   if (!ledger_resume_patiently(ledger) || !ledger_begin_ending(ledger)) return 0;
-  if (is_same(publication, append)) finish(publication, append);
+  const struct ledger_release *release = &publication->definition.release;
+  struct ledger_release now;
+  if (ledger_trust_release(ledger, release->id) && ledger_release_get(ledger, release->id, &now)) {
+    /* The series may have been discarded, or another process may have appended. */
+    append->is_stale = strcmp(now.state, "released") != 0 || now.appended != release->appended;
+    ledger_release_clear(&now);
+    if (!append->is_stale) finish(publication, append);
+  }
   if (append->is_stale) {
     ledger_rollback(ledger);
     return 0;
