@@ -145,3 +145,8 @@ unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, i
     scaled |= (unsigned)clip_block(shape, &shape->blocks[i], values, cells, components) << i;
   return scaled;
 }
+
+int clip_sum(int128 *values, size_t count, int64_t reach) {
+  struct part part = {values, count, 1, 0, 1, 1};
+  return shrink(&part, &part, reach);
+}

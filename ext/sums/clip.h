@@ -27,4 +27,10 @@ unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, i
 int clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
                int components);
 
+/*
+** Scales numbers down in the same way until the sum of their magnitudes is at most `reach`. Returns
+** whether the sum was larger.
+*/
+int clip_sum(int128 *values, size_t count, int64_t reach);
+
 #endif

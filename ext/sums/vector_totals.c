@@ -114,6 +114,23 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 }
 
 /*
+** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a unit
+** have the same weight, wherever they lie. Each level of a cell's tree then has at most the norm
+** `clip`, in either norm. The slots are sorted. Returns whether a cell had more rows.
+*/
+static int weigh_leaves(struct vector_sum *vectors, size_t count) {
+  const struct layout *shape = vectors->shape;
+  const uint32_t *slots = vectors->scratch.slots, bins = (uint32_t)shape->bins;
+  int64_t most = (int64_t)(vectors->question.clip * (double)shape->bin_steps);
+  int had_more = 0;
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && slots[end] / bins == slots[start] / bins;) end++;
+    had_more |= clip_sum(&vectors->scratch.values[start], end - start, most);
+  }
+  return had_more;
+}
+
+/*
 ** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees
 ** also adds a count of 1 for each of these cells to the scratch, from the place `end` on. The slots
 ** are sorted if cells have several bins. Returns the number of these counts.
@@ -173,6 +190,7 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   size_t scaled = shape->family->has_bins ? 1 : (size_t)shape->width;
   for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i] * scaled;
   if (shape->tree.levels) {
+    clipped |= weigh_leaves(vectors, count);
     end = climb(vectors, count);
   } else if (shape->family->has_bins) {
     locate(vectors, 0, count, (uint32_t)shape->bins, (size_t)shape->selects);

@@ -293,8 +293,11 @@ def contribution(kind, p, rows):
     if kind == "group_histogram":
         return into_ball(added(((key_text(row.k), bin_of(number(row.x), p)), 1) for row in rows), clip, p)
     if kind.endswith(("quantile", "median")):
-        nodes = [(row, (level, bin_of(number(row.x), p) >> (levels(p)[-1] - level))) for row in rows for level in levels(p)]
-        return into_ball(added(((key_text(row.k), node) if kind.startswith("group") else node, 1) for row, node in nodes),
+        cells = [key_text(row.k) if kind.startswith("group") else "" for row in rows]
+        weights = [min(1, clip / cells.count(cell)) for cell in cells]  # all rows of a unit in a cell weigh the same
+        nodes = [((level, bin_of(number(row.x), p) >> (levels(p)[-1] - level)), cell, weight)
+                 for row, cell, weight in zip(rows, cells, weights) for level in levels(p)]
+        return into_ball(added(((cell, node) if kind.startswith("group") else node, weight) for node, cell, weight in nodes),
                          clip * (len(levels(p)) if is_l1(p) else math.sqrt(len(levels(p)))), p)
     if kind in ("vec_sum", "ou_vec_sum"):
         return into_ball(added(((0, j), clamp(value, -far, far)) for row in rows for j, value in enumerate(vector(row.v, p["dim"]))),

@@ -221,17 +221,28 @@ def test_a_heavy_unit_weighs_as_one_row(kind):
     assert 14 / 16 <= heavier <= 15 / 16
 
 
-def test_a_unit_that_is_spread_out_weighs_at_most_its_norm():
-    """One unit has one row in each of 16 leaves. Its counts in level l of the tree have the norm 16/sqrt(2^l). The vector of all
-    counts of the four levels is scaled down to the norm sqrt(4) = 2."""
+def test_a_unit_weighs_the_same_wherever_its_rows_lie():
+    """One unit has one row in each of 16 leaves and weighs one row, as every other unit."""
     db = open_ledger(EXACT)
     fill(db, [(i / 16 + 0.01, "whale") for i in range(16)] + [(0.01, i) for i in range(100)])
-    weight = 16 * 2 / math.sqrt(sum(256 / 2**level for level in range(1, 5)))
-    leaf = weight / 16
-    # The count of the first leaf is 100 + leaf. The count of every other leaf is `leaf`. The q below is chosen so that its
+    # The count of the first leaf is 100 + 1/16. The count of every other leaf is 1/16. The q below is chosen so that its
     # quantile lies 4.5 leaves above 0.
-    q = (100 + 4.5 * leaf - 0.5) / (99 + weight)
+    q = (100 + 4.5 / 16 - 0.5) / (99 + 1)
     assert quantiles(db, q, 0, 1, bins=16) == pytest.approx(4.5 / 16, abs=0.01)
+
+
+@pytest.mark.parametrize("clip", [1, 3, 16])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_a_median_does_not_follow_units_whose_rows_lie_apart(clip, mechanism):
+    """5 of 9 units have 16 rows with the value 10, the others have 16 rows above 30. The median is 10, by unit and by row."""
+    db = open_ledger({"exact": 1e6, "near": 1000.0})
+    tier = "near" if mechanism == "laplace" else "exact"
+    rows = [(10, f"near {i}") for i in range(50) for _ in range(16)]
+    fill(db, rows + [(31 + (7 * i + 13 * j) % 70, f"far {i}") for i in range(40) for j in range(16)])
+    assert quantiles(db, 0.5, 0, 100, tier, grid=1, clip=clip, mechanism=mechanism) == 10
+    groups = one(db, f"SELECT dp_group_median('{tier}', 'all', x, 0, 100, unit, ?) FROM t",
+                 json.dumps({"keys": ["all"], "grid": 1, "clip": clip, "mechanism": mechanism}))
+    assert json.loads(groups) == {"all": 10}
 
 
 def test_rows_are_units_where_rows_are_protected():

@@ -100,11 +100,16 @@ static void add_row(const struct release *release, const struct row *row, int128
 ** Adds one unit's bins to the totals of histograms or trees. With private keys, the first total of
 ** a cell counts the units that have a row in this cell.
 */
-static void add_bins(const struct layout *shape, const int128 *matrix, size_t cells,
+static void add_bins(const struct release *release, const int128 *rows, size_t cells,
                      int128 *totals) {
+  const struct layout *shape = &release->shape;
   size_t bins = (size_t)shape->bins, first = (size_t)shape->selects;
   size_t width = (size_t)shape->width, nodes = width - first;
   int128 *values = calloc(cells * nodes, sizeof *values), *counts = calloc(cells, sizeof *counts);
+  int128 *matrix = malloc(cells * bins * sizeof *matrix);
+  memcpy(matrix, rows, cells * bins * sizeof *matrix);
+  for (size_t cell = 0; cell < cells && shape->tree.levels; cell++)
+    clip_sum(&matrix[cell * bins], bins, (int64_t)(release->question.clip * shape->scale));
   for (size_t i = 0; i < cells * bins; i++) {
     size_t cell = i / bins, bin = i % bins;
     if (matrix[i]) counts[cell] = shape->count_steps;
@@ -122,6 +127,7 @@ static void add_bins(const struct layout *shape, const int128 *matrix, size_t ce
     if (first) totals[cell * width] += counts[cell];
     for (size_t j = 0; j < nodes; j++) totals[cell * width + first + j] += values[cell * nodes + j];
   }
+  free(matrix);
   free(values);
   free(counts);
 }
@@ -131,7 +137,7 @@ static void add_unit(const struct release *release, const int128 *matrix, size_t
                      int128 *totals) {
   const struct layout *shape = &release->shape;
   if (shape->family->has_bins) {
-    add_bins(shape, matrix, cells, totals);
+    add_bins(release, matrix, cells, totals);
     return;
   }
   size_t count = cells * (size_t)shape->components;
