@@ -620,6 +620,10 @@ enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int kee
   return end;
 }
 
+int evaluator_columns(const struct evaluator *evaluator) {
+  return evaluator->columns;
+}
+
 const char *evaluator_column_name(const struct evaluator *evaluator, int column) {
   return sqlite3_column_name(evaluator->statement, column);
 }

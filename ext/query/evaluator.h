@@ -89,6 +89,9 @@ const char *evaluator_error(const struct evaluator *evaluator);
 */
 int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts);
 
+/* Returns the number of columns of the question, which is that of a row of results. */
+int evaluator_columns(const struct evaluator *evaluator);
+
 /* Returns the name of a column of the question, or null when out of memory. */
 const char *evaluator_column_name(const struct evaluator *evaluator, int column);
 

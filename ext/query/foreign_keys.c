@@ -230,10 +230,27 @@ static int refuse(const struct check *check, const struct ledger_declaration *of
   return 0;
 }
 
+/* Checks that no unit column refers to a public table: its rows would be the units. */
+static int check_is_public(const struct check *check, const struct ledger_declaration *of,
+                           const struct foreign_key *own) {
+  const struct ledger_declaration *other = declared(check, own->table);
+  return of->parent || !other || other->role != POLICY_PUBLIC ||
+         error_set(check->error,
+                   "table '%s' cannot be public, because column '%s' of table '%s' names units and "
+                   "refers to it (protect it instead)",
+                   own->table, own->column, of->table);
+}
+
 static int check_one(struct check *check, const struct ledger_declaration *of,
                      const struct foreign_keys *keys) {
   const struct foreign_key *own = key_of(keys, of->unit_column);
-  if (of->role == POLICY_PROTECTED && own) return check_column(check, of, own);
+  if (of->role == POLICY_PUBLIC && is_named(check, of->table))
+    return error_set(
+        check->error,
+        "table '%s' cannot be public, because each of its rows is a unit (protect it instead)",
+        of->table);
+  if (of->role == POLICY_PROTECTED && own)
+    return check_is_public(check, of, own) && check_column(check, of, own);
   if (of->role == POLICY_PROTECTED && (!of->unit_column || of->parent || !is_key(check->db, of)))
     return 1;
   check->seen[0] = of->table;
@@ -266,7 +283,9 @@ int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
     check.error = &reason;
     check.steps = 0;
     if (going && refers && !check_one(&check, other, &keys))
-      going = error_set(error, "%s; first dp_undeclare(%Q)", error_text(&reason), other->table);
+      going = asked->role == POLICY_PUBLIC ? error_set(error, "%s", error_text(&reason))
+                                           : error_set(error, "%s; first dp_undeclare(%Q)",
+                                                       error_text(&reason), other->table);
     error_clear(&reason);
     keys_clear(&keys);
   }

@@ -21,7 +21,8 @@
 **     to the unit column of its table may be the unit itself.
 **   - A link has the parent, and the key of the parent, that its foreign key names.
 **   - The key of a table is not the unit if another column refers to a table of units.
-**   - A public table has no foreign key to a table of units.
+**   - A public table has no foreign key to a table of units, does not have the name of a unit, and
+**     no column that names units refers to it.
 **
 ** `unit` is the word for a unit, or null. Returns 1, or 0 with an error that says which declaration
 ** fits.

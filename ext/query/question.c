@@ -192,31 +192,42 @@ static int check_attributes(const struct question *question, const struct progra
   return 1;
 }
 
+/* Returns whether a value is 0, or also if it is NULL. */
+static int is_nothing(sqlite3_value *value, int also_null) {
+  int type = sqlite3_value_type(value);
+  if (type == SQLITE_NULL) return also_null;
+  return (type == SQLITE_INTEGER || type == SQLITE_FLOAT) && sqlite3_value_double(value) == 0;
+}
+
 /*
-** Checks that a count of rows does not count counts: SELECT count(*) gives one row for each unit,
-** so the answer would be the number of units. The question is evaluated for nobody, because no
-** table has rows yet. If it gives one row with the number 0, it counts or adds up something itself.
+** Checks that a count does not count every unit. SELECT count(*) FROM visit WHERE ... gives one row
+** for each unit, also if no visit fulfils the condition. The question is therefore evaluated for
+** nobody: no table has rows yet. If it then gives the single number 0, it counts or adds up
+** something itself. For a kind that counts units with any row, NULL says the same. (The unit of a
+** series then has no period and does not count.)
 */
 static int check_count(const struct question *question, const struct request *request,
                        struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   struct evaluator *evaluator = question->evaluator;
-  if (!kind_counts_rows(aggregate) || aggregate->family != &family_sum ||
+  int has_value = aggregate->places.value > 0, last = evaluator_columns(evaluator) - 1;
+  if (!aggregate->counts || aggregate->family != &family_sum || (request->periods && !has_value) ||
       !evaluator_counts_steps(evaluator))
     return 1;
   evaluator_limit_memory(evaluator, DEFAULT_BYTES);
   enum evaluation end = evaluator_run(evaluator, DEFAULT_STEPS, 1);
   if (end == EVALUATION_FAILED)
     return error_set(error, "the query failed: %s", evaluator_error(evaluator));
-  int counts = 0;
-  if (evaluator_count(evaluator) == 1) {
-    sqlite3_value *x = evaluator_row(evaluator, 0)[question->loop.columns - 1];
-    int type = sqlite3_value_type(x);
-    counts = (type == SQLITE_INTEGER || type == SQLITE_FLOAT) && sqlite3_value_double(x) == 0;
-  }
+  int counts = evaluator_count(evaluator) == 1;
+  for (int i = 0; counts && i <= last; i++)
+    counts = is_nothing(evaluator_row(evaluator, 0)[i], !has_value || i < last);
   evaluator_skip(evaluator);
-  return !counts ||
-         error_set(error, "sql gives one row with a number for each unit, and this kind counts "
+  if (!counts) return 1;
+  if (!has_value)
+    return error_set(error, "sql gives one row for each unit, also if its condition holds for no "
+                            "row of the unit, so all units would count (write 'SELECT 1 FROM "
+                            "...')");
+  return error_set(error, "sql gives one row with a number for each unit, and this kind counts "
                           "such rows (write 'SELECT 1 FROM ...', or take the kind 'sum', which "
                           "adds up the numbers)");
 }

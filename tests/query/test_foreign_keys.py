@@ -56,6 +56,8 @@ REFUSED = [
     ([], "public('photo')", "(protect 'ticket' first, then 'photo')"),
     ([], "public('pair')", "table 'pair' cannot be public, because it refers to table 'two'"),
     ([RENTAL], "public('ticket')", "(dp_protect('ticket', 'rental_id', 'rental'))"),
+    ([], "public('member')", "table 'member' cannot be public, because each of its rows is a unit (protect it instead)"),
+    (["protect('card', 'member_code')"], "public('Member')", "cannot be public, because each of its rows is a unit"),
 ]
 ACCEPTED = [
     [RENTAL, TICKET, "protect('photo', 'ticket_id', 'ticket')", "protect('member', 'id')", CLUB, "public('station')"],
@@ -67,6 +69,16 @@ ACCEPTED = [
     ["public('station')", "public('self')", "public('lost')"],
     ["protect('self', 'id')"], ["protect('lost', 'x')"],
 ]
+
+
+@pytest.mark.parametrize("calls", itertools.permutations([RENTAL, "public('member')"]))
+def test_the_table_that_a_unit_column_refers_to_is_not_public(calls):
+    """Here dp_init() did not get the word for a unit. Other columns may refer to public tables."""
+    db = bikes(None)
+    declare(db, calls[0], "public('station')")
+    said = refused(db, f"SELECT dp_{calls[1]}")
+    assert "table 'member' cannot be public, because column 'member_id' of table 'rental' names units and refers to it (protect it instead)" in said
+    assert "undeclare" not in said
 
 
 @pytest.mark.parametrize("before, call, error", REFUSED)

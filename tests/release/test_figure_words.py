@@ -84,6 +84,16 @@ def test_a_count_does_not_count_counts(kind, options, sql):
     assert total == pytest.approx(VISITS, abs=3)
 
 
+@pytest.mark.parametrize("sql", [*COUNTS, "SELECT count(DISTINCT patient) FROM visit WHERE ward = 'x'", "SELECT sum(minutes) FROM visit",
+                                 "SELECT max(ward), count(*) FROM visit WHERE minutes > 2"])
+def test_a_count_of_units_does_not_count_all_of_them(sql):
+    db = clinic()
+    said = refused(db, "SELECT dp_release('clinic', 'count_distinct', ?)", sql)
+    assert "so all units would count (write 'SELECT 1 FROM ...')" in said and one(db, "SELECT count(*) FROM dp_charge") == 0
+    for sql in ("SELECT 1 FROM visit WHERE ward = 'x' LIMIT 1", "SELECT count(*) FROM visit WHERE ward = 'x' HAVING count(*) > 0"):
+        assert one(db, "SELECT dp_release('clinic', 'count_distinct', ?)", sql) == pytest.approx(0, abs=1)
+
+
 def test_rows_of_an_aggregate_with_a_condition_may_be_counted():
     """These questions give no number for a patient without such visits."""
     db = clinic()
