@@ -114,9 +114,9 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a unit
-** have the same weight, wherever they lie. Each level of a cell's tree then has at most the norm
-** `clip`, in either norm. The slots are sorted. Returns whether a cell had more rows.
+** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a
+** unit have the same weight, wherever they lie. Each level of a cell's tree then has at most the
+** norm `clip`, in either norm. The slots are sorted. Returns whether a cell had more rows.
 */
 static int weigh_leaves(struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;

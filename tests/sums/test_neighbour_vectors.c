@@ -430,8 +430,8 @@ static void worst_cases_over_many_cells(void) {
       struct apart worst = compare(&release, &pair, replace, 0, "many cells");
       /*
       ** The sensitivity in the sum norm allows one step of rounding for each coordinate, but
-      ** rounding moves few coordinates by a whole step. In a tree, rows that lie apart weigh as much
-      ** as rows that lie together, so their counts have a smaller norm.
+      ** rounding moves few coordinates by a whole step. In a tree, rows that lie apart weigh as
+      ** much as rows that lie together, so their counts have a smaller norm.
       */
       long double least = cases[c].family == TREE ? 0 : is_l1 ? 0.94L : 0.99L;
       CHECK(worst.fine >= least && worst.lattice >= least, "%s: only %.4Lf and %.4Lf",
