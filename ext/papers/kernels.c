@@ -295,16 +295,6 @@ static int check_total(sqlite3_context *context, const double *probability, size
   return function_error(context, "the probabilities of part '%s' do not add up to 1", called);
 }
 
-/* Checks that each y is also an x. Returns 0 after an error. */
-static int check_square(sqlite3_context *context, const struct collected *collected) {
-  for (int i = 0; i < collected->y.count; i++) {
-    if (number_of_equal(&collected->x, collected->y.state[i]) >= 0) continue;
-    function_error(context, "a y has no row of its own, as a transition matrix needs");
-    return 0;
-  }
-  return 1;
-}
-
 /* Makes the matrices dense and checks the kernels. Returns 0 after an error. */
 static int take_given(sqlite3_context *context, struct collected *collected, struct given *given) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
@@ -325,11 +315,14 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
     sqlite3_result_error_nomem(context);
     return 0;
   }
-  return check_rows(context, &given->kernel, is_pairs ? " p" : "") &&
-         (!is_pairs || check_rows(context, &given->other, " q")) &&
-         (!is_parts || (check_total(context, given->coupling, rows * rows, "coupling") &&
-                        check_total(context, given->nu, rows, "nu"))) &&
-         (!aggregate->is_square || check_square(context, collected));
+  int sound = check_rows(context, &given->kernel, is_pairs ? " p" : "") &&
+              (!is_pairs || check_rows(context, &given->other, " q")) &&
+              (!is_parts || (check_total(context, given->coupling, rows * rows, "coupling") &&
+                             check_total(context, given->nu, rows, "nu")));
+  for (int i = 0; i < collected->y.count && aggregate->is_square && sound; i++)
+    if (number_of_equal(&collected->x, collected->y.state[i]) < 0)
+      sound = function_error(context, "a y has no row of its own, as a transition matrix needs");
+  return sound;
 }
 
 /* ---- powers ---------------------------------------------------------------------------------- */

@@ -63,15 +63,6 @@ static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts
                           facts->columns[i].name, longest, facts->columns[i].name);
 }
 
-static void append_columns(sqlite3_str *sql, const struct evaluator_table *table, int longest) {
-  const struct table_facts *facts = &table->route.tables[0];
-  sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
-                      facts->rowid ? facts->rowid : "NULL");
-  if (longest) append_cut_columns(sql, facts, table->used, longest);
-  for (int i = 0; i < facts->count && !longest; i++)
-    if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
-}
-
 /*
 ** Returns the statement that reads a table, or null when out of memory. The caller frees the text
 ** with sqlite3_free().
@@ -79,6 +70,7 @@ static void append_columns(sqlite3_str *sql, const struct evaluator_table *table
 static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table,
                      enum unit_order order) {
   const struct route *route = &table->route;
+  const struct table_facts *facts = &route->tables[0];
   int has_unit = is_protected(table) && !loop->by_row;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
@@ -87,7 +79,12 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   } else {
     sqlite3_str_appendall(sql, "NULL");
   }
-  append_columns(sql, table, is_cut(loop, table, order) ? loop->longest : 0);
+  int is_without_long = is_cut(loop, table, order);
+  sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
+                      facts->rowid ? facts->rowid : "NULL");
+  if (is_without_long) append_cut_columns(sql, facts, table->used, loop->longest);
+  for (int i = 0; i < facts->count && !is_without_long; i++)
+    if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
   route_append_from(sql, route);
   if (has_unit) {
     sqlite3_str_appendall(sql, " WHERE ");
@@ -103,7 +100,6 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
       sqlite3_str_appendall(sql, "1");
     }
     /* The last terms are the rowid or the primary key. */
-    const struct table_facts *facts = &route->tables[0];
     if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
     for (int i = 0; !facts->rowid && i < facts->key_count; i++)
       sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
