@@ -138,7 +138,7 @@ static void hand_over(sqlite3_index_info *info, const int *places, int most, int
   }
 }
 
-int row_table_plan(sqlite3_index_info *info, int first, int least, int most) {
+int row_table_plan(sqlite3_index_info *info, int first, int most) {
   int places[ROW_MOST_ARGUMENTS];
   for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) places[i] = -1;
   for (int i = 0; i < info->nConstraint; i++) {
@@ -148,8 +148,6 @@ int row_table_plan(sqlite3_index_info *info, int first, int least, int most) {
     if (!info->aConstraint[i].usable) return SQLITE_CONSTRAINT;
     if (places[argument] < 0) places[argument] = i; /* SQLite checks a second one on the argument */
   }
-  for (int i = 0; i < least; i++)
-    if (places[i] < 0) return SQLITE_CONSTRAINT;
   hand_over(info, places, most, 1);
   return SQLITE_OK;
 }
@@ -168,16 +166,22 @@ static void plan_search(sqlite3_index_info *info, int most) {
   hand_over(info, places, most, 0);
 }
 
+/* Returns whether an argument that the table needs is not among those that are given. */
+static int lacks(const struct row_table *table, int given) {
+  int needed = (1 << table->least) - 1;
+  return (given & needed) != needed;
+}
+
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   const struct row_table *table = table_of(vtab);
   int rc = SQLITE_OK;
   if (table->is_searched) {
     plan_search(info, table->most);
   } else {
-    rc = row_table_plan(info, table->first, table->least, table->most);
+    rc = row_table_plan(info, table->first, table->most);
   }
   int part = table->is_searched && info->idxNum ? 100 : 1; /* the search finds one row of 100 */
-  info->estimatedCost = table->cost / part;
+  info->estimatedCost = lacks(table, info->idxNum) ? 1e99 : table->cost / part;
   info->estimatedRows = table->estimate / part;
   if (table->estimate == 1) info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
   return rc;
@@ -211,9 +215,13 @@ static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int a
     cursor->arguments[i] = sqlite3_value_dup(argv[used++]);
     if (!cursor->arguments[i]) return SQLITE_NOMEM;
   }
-  if (module->table.fill(&cursor->rows, module->context, cursor->arguments, &error) &&
-      !error_is_set(&error))
+  if (lacks(&module->table, given)) {
+    error_set(&error, "an argument is missing (this table takes %d%s)", module->table.least,
+              module->table.most > module->table.least ? " or more" : "");
+  } else if (module->table.fill(&cursor->rows, module->context, cursor->arguments, &error) &&
+             !error_is_set(&error)) {
     return SQLITE_OK;
+  }
   sqlite3_free(base->pVtab->zErrMsg);
   base->pVtab->zErrMsg = sqlite3_mprintf("%s: %s", module->table.name, error_text(&error));
   error_clear(&error);

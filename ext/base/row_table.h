@@ -60,6 +60,6 @@ int row_table_register(sqlite3 *db, const struct row_table *table, void *context
 ** The xBestIndex of a table whose arguments are hidden columns from `first` on (V2). Sets idxNum to
 ** the set of the arguments that are given. xFilter gets them in the order of the arguments.
 */
-int row_table_plan(sqlite3_index_info *info, int first, int least, int most);
+int row_table_plan(sqlite3_index_info *info, int first, int most);
 
 #endif

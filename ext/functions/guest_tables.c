@@ -56,7 +56,7 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 /* Without the first argument, the table has no rows. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   (void)vtab;
-  int rc = row_table_plan(info, JSON, 0, 2);
+  int rc = row_table_plan(info, JSON, 2);
   info->estimatedCost = info->idxNum & 1 ? 100 : 1e20;
   info->estimatedRows = 100;
   return rc;

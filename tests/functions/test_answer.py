@@ -61,8 +61,9 @@ def test_it_is_complete_when_its_rows_come(clinic):
 
 @pytest.mark.parametrize("sql, reason", [
     ("SELECT * FROM dp_answer('t', 'sum', 'SELECT minutes FROM visit', '{\"clip\":9}')", "must name the release"),
-    ("SELECT * FROM dp_answer('t', 'sum', 'SELECT minutes FROM visit')", "no query solution"),
-    ("SELECT * FROM dp_answer", "no query solution"),
+    ("SELECT * FROM dp_answer('t', 'sum', 'SELECT minutes FROM visit')", "dp_answer: an argument is missing (this table takes 4)"),
+    ("SELECT * FROM dp_answer", "dp_answer: an argument is missing (this table takes 4)"),
+    ("SELECT * FROM dp_answer WHERE value = 1 OR release = 'x'", "dp_answer: an argument is missing"),
     ("SELECT * FROM dp_answer('nowhere', 'sum', 'SELECT minutes FROM visit', '{\"clip\":9,\"name\":\"x\"}')", "unknown tier"),
     ("SELECT * FROM dp_answer('t', 'sum', 'SELECT minutes FROM absent', '{\"clip\":9,\"name\":\"x\"}')", "dp_answer: table 'absent'"),
     ("SELECT * FROM hidden", "unsafe use"),

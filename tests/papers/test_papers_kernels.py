@@ -269,7 +269,7 @@ def test_amplify_under_conditions_on_its_answer():
     ("'ultra', 1.5, 1, 0", "dp_amplify: gamma must be a number in [0, 1]"),
     ("'ultra', 0.5, -1, 0", "dp_amplify: epsilon must be a number of at least 0"),
     ("'ultra', 0.5, 1, 'x'", "dp_amplify: delta must be a number in [0, 1], not a text"),
-    ("'ultra', 0.5, 1", "no query solution"),
+    ("'ultra', 0.5, 1", "dp_amplify: an argument is missing (this table takes 4)"),
 ])
 def test_amplify_errors(arguments, message):
     with pytest.raises(sqlite3.OperationalError) as error:
