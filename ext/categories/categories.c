@@ -16,9 +16,10 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-/* Returns the tilt (mechanism.h) of a draw that costs this rate. */
-static struct tilt tilt_of(const struct publication *publication, double rate) {
+/* Returns the tilt (mechanism.h) of a draw at a tier. */
+static struct tilt tilt_of(const struct publication *publication, int tier) {
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
+  double rate = publication->definition.release.weight * publication->position.tiers[tier].rate;
   return category_mechanism_of(publication->definition.mechanism)->tilt(rate, replace);
 }
 
@@ -47,24 +48,21 @@ int symbols_tier(const struct publication *publication, const char *name) {
 }
 
 /*
-** Returns the costs at the orders of symbols_order_at(), or null when out of memory. The caller
-** frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has no order; the cost
-** for such a tier is 0 here.
+** Returns the costs of a draw at a tier, at the orders of symbols_order_at(), or null when out of
+** memory. The caller frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has
+** no order; the cost for such a tier is 0 here.
 */
-static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
+static double *costs_of(const struct publication *publication, int tier) {
+  double epsilon = tilt_of(publication, tier).epsilon;
   int count = symbols_order_count(publication);
   double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
   const struct category_mechanism *mechanism =
       category_mechanism_of(publication->definition.mechanism);
   for (int i = 0; costs && i < count; i++) {
     double order = symbols_order_at(publication, i);
-    costs[i] = order > 1 ? published_up(mechanism->rdp(order, tilt->epsilon)) : 0;
+    costs[i] = order > 1 ? published_up(mechanism->rdp(order, epsilon)) : 0;
   }
   return costs;
-}
-
-static double rate_of(const struct publication *publication, int tier) {
-  return publication->definition.release.weight * publication->position.tiers[tier].rate;
 }
 
 /* ---- costs and rows -------------------------------------------------------------------------- */
@@ -129,8 +127,7 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
 /* ---- a new release --------------------------------------------------------------------------- */
 
 static int categories_charge(struct publication *publication) {
-  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
-  double *costs = costs_of(publication, &tilt);
+  double *costs = costs_of(publication, publication->position.at);
   int charged = symbols_charge(publication, costs);
   sqlite3_free(costs);
   return charged;
@@ -138,7 +135,7 @@ static int categories_charge(struct publication *publication) {
 
 static int categories_draw(struct publication *publication, const int64_t *counts) {
   struct ledger *ledger = publication->session->ledger;
-  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
+  struct tilt tilt = tilt_of(publication, publication->position.at);
   size_t count = (size_t)publication->grid.cells, chosen = 0;
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
   if (!utility) return error_set_memory(ledger_error(ledger));
@@ -230,8 +227,7 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
 static int start_walk(struct walk *walk, int tier, struct error *error) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->session->ledger;
-  struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
-  walk->costs = costs_of(publication, &tilt);
+  walk->costs = costs_of(publication, tier);
   if (!walk->costs) return error_set_memory(error);
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
   return json_keys(ledger_json(ledger), publication->definition.release.keys, take_candidate,

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "math/mixing.h"
 #include "release/deferred.h"
 
 SQLITE_EXTENSION_INIT3
@@ -27,9 +28,11 @@ struct divergence {
 */
 static int compute(struct ledger *ledger, const struct chain *chain, double epsilon,
                    const double *orders, int count, double *rdp, struct error *error) {
+  struct kernel kernel = {chain->high, chain->rows, chain->columns};
   for (int i = 0; i < count; i++) rdp[i] = 0;
   for (size_t row = 0; row < chain->rows; row++) {
-    if (!chain_rdp(chain, epsilon, row, orders, count, rdp)) return error_set_memory(error);
+    if (!kernel_rdp(&kernel, chain->low, epsilon, row, orders, count, rdp))
+      return error_set_memory(error);
     if (!ledger_goes_on(ledger)) return error_set(error, "%s", error_text(ledger_error(ledger)));
   }
   return 1;

@@ -1,7 +1,7 @@
 /*
 ** divergences.h: the costs of kernels.
 **
-** The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (chain_rdp).
+** The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (kernel_rdp).
 ** For a kernel with 64 states and 1024 outputs, this takes 20 seconds. In a transaction that
 ** defers, the divergences of a large kernel are therefore computed while the ledger is not locked
 ** (release/deferred.h). They are found again by the exact probabilities of the kernels, by epsilon

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "math/mixing.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
@@ -417,10 +416,4 @@ int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *c
   }
   chain_clear(&next);
   return going;
-}
-
-int chain_rdp(const struct chain *chain, double epsilon, size_t row, const double *orders,
-              int order_count, double *rdp) {
-  struct kernel kernel = {chain->high, chain->rows, chain->columns};
-  return kernel_rdp(&kernel, chain->low, epsilon, row, orders, order_count, rdp);
 }

@@ -77,12 +77,4 @@ void chain_clear(struct chain *chain);
 /* Copies a chain. Returns 0 if memory runs out. The caller calls chain_clear() for the copy. */
 int chain_copy(struct chain *copy, const struct chain *chain);
 
-/*
-** Raises rdp[i] to the Renyi divergence of order orders[i] of the worst pair of outputs whose first
-** row is `row` (kernel_rdp), if an epsilon-DP mechanism draws the chain's first state. Returns 1,
-** or 0 if memory runs out.
-*/
-int chain_rdp(const struct chain *chain, double epsilon, size_t row, const double *orders,
-              int order_count, double *rdp);
-
 #endif

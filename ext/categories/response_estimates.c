@@ -88,10 +88,7 @@ struct ledger_value response_estimate(const struct chain *chain, const double *w
          part = spread.deviation * certainty / 3;
   double bernstein = part + sqrt(part * part + 2 * n * spread.variance * certainty);
   double half = published_up(fmin(hoeffding, bernstein)) + 1e-9 * n;
-  return (struct ledger_value){key,
-                               0,
-                               value,
-                               published_up(sqrt(n * spread.variance)),
-                               nextafter(value - half, -INFINITY),
-                               nextafter(value + half, INFINITY)};
+  double stddev = published_up(sqrt(n * spread.variance));
+  double low = nextafter(value - half, -INFINITY), high = nextafter(value + half, INFINITY);
+  return (struct ledger_value){key, 0, value, stddev, low, high};
 }

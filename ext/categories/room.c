@@ -21,20 +21,8 @@ static const struct family family_response = {.statistic = STATISTIC_REPORTS, CO
 
 static const struct option survey_options[] = {
     {{"kernel", 0, 0, 0, 0}, READ, 0, OPTIONS_OF_PUBLISHING, P_OWN, 1, responses_kernel},
-    {{"n", 1, RESPONSE_MAX_ROWS, 0, 0},
-     WHOLE_NUMBER,
-     OWN(struct survey_options, reports),
-     OPTIONS_OF_PUBLISHING,
-     P_OWN,
-     0,
-     0},
-    {{"otherwise", 0, 0, 0, 0},
-     KEY,
-     OWN(struct survey_options, otherwise),
-     OPTIONS_OF_PUBLISHING,
-     P_OWN,
-     0,
-     0},
+    OWN_OPTION(WHOLE_NUMBER, struct survey_options, reports, 0, "n", 1, RESPONSE_MAX_ROWS, 0, 0),
+    OWN_OPTION(KEY, struct survey_options, otherwise, 0, "otherwise", 0, 0, 0, 0),
 };
 
 static const struct statistic_row statistics[] = {

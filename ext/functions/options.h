@@ -45,6 +45,13 @@ enum option_type {
   READ_ALREADY
 };
 
+/*
+** An option of a room beside the core. It sets a member of the struct `details`. The last arguments
+** are the option's domain.
+*/
+#define OWN_OPTION(type, details, member, is_argument, ...)                                        \
+  { {__VA_ARGS__}, type, OWN(details, member), OPTIONS_OF_PUBLISHING, P_OWN, is_argument, 0 }
+
 struct option {
   struct domain domain; /* the name of the option and, for a number, the allowed range */
   enum option_type type;

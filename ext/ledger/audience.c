@@ -204,12 +204,6 @@ static const struct audience_table audience_tables[] = {
       {"period_end", "b.period_end"}}},
 };
 
-static const struct audience_table *find(const char *table) {
-  for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
-    if (strcmp(audience_tables[i].table, table) == 0) return &audience_tables[i];
-  return 0;
-}
-
 static const char *expression_of(const struct audience_table *table, const char *column) {
   for (int i = 0; table && table->columns[i].column; i++)
     if (strcmp(table->columns[i].column, column) == 0) return table->columns[i].expression;
@@ -217,8 +211,10 @@ static const char *expression_of(const struct audience_table *table, const char 
 }
 
 char *audience_select(const struct ledger_table *table, const char *where) {
-  const struct audience_table *source = find(table->columns->table);
+  const struct audience_table *source = 0;
   const char *column;
+  for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
+    if (strcmp(audience_tables[i].table, table->columns->table) == 0) source = &audience_tables[i];
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
   for (int place = 1; (column = ledger_table_column(table, place)); place++)

@@ -92,7 +92,6 @@ static const char certificate_sql[] =
   " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)";
 /* clang-format on */
 
-/* Returns the theorem of each accountant, as JSON. */
 static char *accountant_theorems(void) {
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; accountants[i]; i++) {
@@ -103,7 +102,6 @@ static char *accountant_theorems(void) {
   return sqlite3_str_finish(json);
 }
 
-/* Returns the periods of all tiers, as a JSON array. */
 static char *tier_periods(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;

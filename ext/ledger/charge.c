@@ -156,7 +156,6 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
-/* Appends one charge to dp_charge. */
 static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_stmt *row = statement_bind(ledger, &select_last_charge, "");
   if (!statement_row(ledger, row)) return 0;

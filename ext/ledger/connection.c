@@ -11,6 +11,7 @@
 */
 #include "ledger/connection.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/display.h"
@@ -18,14 +19,14 @@
 #include "ledger/lock.h"
 #include "ledger/marker.h"
 #include "ledger/statements.h"
-#include "ledger/touched.h"
 #include "os/file.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement select_terms = {
-    .sql = "SELECT id, protects, adjacency, unit FROM dp_ledger"};
+static const struct statement select_terms = {.sql =
+                                                  "SELECT id, protects, adjacency FROM dp_ledger"};
+static const struct statement select_unit = {.sql = "SELECT unit FROM dp_ledger"};
 
 #define APPLICATION_ID 1684432486
 
@@ -70,43 +71,31 @@ const char *ledger_database(const struct ledger *ledger) {
 
 /* ---- pragmas --------------------------------------------------------------------------------- */
 
-static int pragma(struct ledger *ledger, const char *sql) {
-  return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
-}
-
-static int pragma_integer(struct ledger *ledger, const char *sql) {
+/* Runs a pragma and stores the value that it shows, or "" if it shows none. */
+static int pragma(struct ledger *ledger, const char *sql, char value[16]) {
   sqlite3_stmt *statement = 0;
-  int value = -1;
+  *value = 0;
   if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
       sqlite3_step(statement) == SQLITE_ROW)
-    value = sqlite3_column_int(statement, 0);
-  if (sqlite3_finalize(statement) != SQLITE_OK) ledger_fail_sqlite(ledger);
-  return value;
+    sqlite3_snprintf(16, value, "%s", sqlite3_column_text(statement, 0));
+  return sqlite3_finalize(statement) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
 
 int connection_is_ledger(struct ledger *ledger) {
-  return pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID;
+  char id[16];
+  return pragma(ledger, "PRAGMA application_id", id) && strtol(id, 0, 10) == APPLICATION_ID;
 }
 
 int ledger_format(struct ledger *ledger) {
-  return pragma_integer(ledger, "PRAGMA user_version");
-}
-
-/* Runs a pragma that sets or reads the journal mode, and returns the mode. */
-static int run_journal_mode(struct ledger *ledger, const char *sql, char mode[16]) {
-  sqlite3_stmt *statement = 0;
-  *mode = 0;
-  if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW)
-    sqlite3_snprintf(16, mode, "%s", sqlite3_column_text(statement, 0));
-  return sqlite3_finalize(statement) == SQLITE_OK || ledger_fail_sqlite(ledger);
+  char format[16];
+  return pragma(ledger, "PRAGMA user_version", format) ? (int)strtol(format, 0, 10) : -1;
 }
 
 int connection_set_journal(struct ledger *ledger) {
   char mode[16];
-  if (!run_journal_mode(ledger, "PRAGMA journal_mode", mode)) return 0;
+  if (!pragma(ledger, "PRAGMA journal_mode", mode)) return 0;
   if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
-      !run_journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
+      !pragma(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
     return 0;
   /* Advice: Another program has changed the ledger's journal mode, for example to WAL. Close it.
      */
@@ -121,30 +110,32 @@ int connection_set_journal(struct ledger *ledger) {
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /*
-** Returns whether the file belongs to another application, in which case diffuse must not change
-** it. The function reads the file directly, without SQLite's locks and journals.
+** Reads a number of four bytes from the header of the file, without SQLite's locks and journals.
+** Returns 0 if the number cannot be read, for example because the file is empty.
 */
-static int is_foreign(struct ledger *ledger) {
+static int read_header(const struct ledger *ledger, int offset, uint32_t *number) {
   sqlite3_file *file = 0;
-  unsigned char id[4] = {0};
+  unsigned char bytes[4];
   if (ledger_is_memory(ledger) ||
       sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
-      !file->pMethods || file->pMethods->xRead(file, id, sizeof id, 68) != SQLITE_OK)
-    return 0; /* an empty file is not foreign, because another process may be creating a ledger */
-  return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
-         APPLICATION_ID;
+      !file->pMethods || file->pMethods->xRead(file, bytes, sizeof bytes, offset) != SQLITE_OK)
+    return 0;
+  *number =
+      (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+  return 1;
+}
+
+/*
+** Returns whether the file belongs to another application, in which case diffuse must not change
+** it. An empty file is not foreign, because another process may be creating a ledger.
+*/
+static int is_foreign(struct ledger *ledger) {
+  uint32_t id;
+  return read_header(ledger, 68, &id) && id != APPLICATION_ID;
 }
 
 int ledger_version(const struct ledger *ledger, uint32_t *version) {
-  sqlite3_file *file = 0;
-  unsigned char counter[4];
-  if (!ledger->db || ledger_is_memory(ledger) || ledger_is_inherited(ledger) ||
-      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
-      !file->pMethods || file->pMethods->xRead(file, counter, sizeof counter, 24) != SQLITE_OK)
-    return 0;
-  *version = (uint32_t)counter[0] << 24 | (uint32_t)counter[1] << 16 | (uint32_t)counter[2] << 8 |
-             counter[3];
-  return 1;
+  return ledger->db && !ledger_is_inherited(ledger) && read_header(ledger, 24, version);
 }
 
 void connection_close(struct ledger *ledger) {
@@ -207,9 +198,10 @@ int connection_start(struct ledger *ledger) {
   /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
   /* On macOS, fsync() alone leaves the data in the cache of the disk. */
   /* The exact sums of a series and its book of allowances leave no bytes behind. */
-  return pragma(ledger, "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
-                        " PRAGMA secure_delete = ON") &&
-         statements_prepare(ledger);
+  const char *pragmas =
+      "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON";
+  return sqlite3_exec(ledger->db, pragmas, 0, 0, 0) == SQLITE_OK ? statements_prepare(ledger)
+                                                                 : ledger_fail_sqlite(ledger);
 }
 
 void connection_use_copy(struct ledger *ledger, sqlite3 *copy) {
@@ -244,21 +236,8 @@ int connection_check(struct ledger *ledger) {
 
 /* ---- terms ----------------------------------------------------------------------------------- */
 
-/*
-** The texts of the columns dp_ledger.protects and dp_ledger.adjacency. The constants LEDGER_UNITS,
-** LEDGER_ROWS, LEDGER_ADD_REMOVE and LEDGER_REPLACE are the indices. Index 0 stands for the
-** default.
-*/
-static const char *const protects_name[] = {"unit", "unit", "row"};
-static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
-
-const char *protects_text(int protects) {
-  return protects_name[protects];
-}
-
-const char *adjacency_text(int adjacency) {
-  return adjacency_name[adjacency];
-}
+const char *const protects_name[3] = {"unit", "unit", "row"};
+const char *const adjacency_name[3] = {"add-remove", "add-remove", "replace"};
 
 /*
 ** Returns the index (1 or 2) of the name that a column holds. If the column holds another text,
@@ -316,8 +295,7 @@ int connection_check_terms(struct ledger *ledger) {
              strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
              now.adjacency == ledger->adjacency;
   char mode[16];
-  same =
-      same && run_journal_mode(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;
+  same = same && pragma(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;
   sqlite3_free(now.id);
   return same ||
          ledger_fail(ledger, "the privacy ledger '%s' was replaced while it was open (reconnect)",
@@ -325,9 +303,5 @@ int connection_check_terms(struct ledger *ledger) {
 }
 
 char *ledger_unit(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_terms, "");
-  if (!statement_row(ledger, row)) return 0;
-  char *unit = sqlite3_column_type(row, 3) == SQLITE_NULL ? 0 : column_copy(ledger, row, 3);
-  sqlite3_reset(row);
-  return unit;
+  return statement_text(ledger, statement_bind(ledger, &select_unit, ""));
 }

@@ -46,11 +46,11 @@ int connection_read_terms(struct ledger *ledger);
 int connection_check_terms(struct ledger *ledger);
 
 /*
-** protects_text() returns the name of LEDGER_UNITS or LEDGER_ROWS. adjacency_text() returns the
-** name of LEDGER_ADD_REMOVE or LEDGER_REPLACE.
+** The texts of the columns dp_ledger.protects and dp_ledger.adjacency. The constants LEDGER_UNITS,
+** LEDGER_ROWS, LEDGER_ADD_REMOVE and LEDGER_REPLACE are the indices. Index 0 stands for the
+** default.
 */
-const char *protects_text(int protects);
-const char *adjacency_text(int adjacency);
+extern const char *const protects_name[3], *const adjacency_name[3];
 
 /* Returns the format number of the open file. */
 int ledger_format(struct ledger *ledger);

@@ -28,7 +28,7 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
     ledger_fail(ledger,
                 "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
                 "which cannot be changed",
-                ledger->path, protects_text(ledger->protects), adjacency_text(ledger->adjacency));
+                ledger->path, protects_name[ledger->protects], adjacency_name[ledger->adjacency]);
   char *unit = terms->unit ? ledger_unit(ledger) : 0;
   if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
     ledger_fail(ledger,
@@ -55,16 +55,6 @@ static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
                          ledger->path);
   }
   return terms_match(ledger, terms);
-}
-
-/* Removes the empty file and the journal that a failed creation leaves. */
-static void remove_empty(struct ledger *ledger) {
-  char *journal = sqlite3_mprintf("%s-journal", ledger->path);
-  if (!ledger_is_memory(ledger) && !file_has_content(ledger->path)) {
-    file_delete(ledger->path);
-    if (journal && !file_has_content(journal)) file_delete(journal);
-  }
-  sqlite3_free(journal);
 }
 
 /*
@@ -102,11 +92,11 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     return ledger_create(ledger, terms);
   }
   if (begun && ledger_make_schema(ledger) &&
-      statement_run(ledger, &insert_terms, "sss", terms->unit, protects_text(terms->protects),
-                    adjacency_text(terms->adjacency)) &&
+      statement_run(ledger, &insert_terms, "sss", terms->unit, protects_name[terms->protects],
+                    adjacency_name[terms->adjacency]) &&
       connection_read_terms(ledger) && marker_write(ledger, ledger->id, name)) {
     if (ledger_commit(ledger)) return 1;
-    marker_drop(ledger);
+    sqlite3_exec(ledger->host, "DROP TABLE main.dp_ledger_id", 0, 0, 0);
   }
   /*
   ** A file that existed before, or that another process has locked, may be the ledger of another
@@ -116,7 +106,12 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
       !begun && ledger->db &&
       (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
   statements_roll_back(ledger);
-  if (creation == FILE_CREATED && !busy) remove_empty(ledger);
+  if (creation == FILE_CREATED && !busy && !file_has_content(ledger->path)) {
+    char *journal = sqlite3_mprintf("%s-journal", ledger->path);
+    file_delete(ledger->path);
+    if (journal && !file_has_content(journal)) file_delete(journal);
+    sqlite3_free(journal);
+  }
   connection_close(ledger);
   return 0;
 }
@@ -139,18 +134,6 @@ static int is_encrypted(struct ledger *ledger) {
   return is_read && memcmp(bytes, magic, sizeof magic) != 0;
 }
 
-/*
-** Checks the option `path`. The path must be absolute if the database has no directory. If the
-** database is in a file, the ledger must be in a file too.
-*/
-static int check_path(struct ledger *ledger, const char *path) {
-  if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)
-    return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
-  /* Advice: Leave `path` out, and the ledger is `<database>-ledger`. */
-  return host_in_memory(ledger) || strcmp(path, MEMORY_PATH) != 0 ||
-         ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);
-}
-
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
@@ -164,7 +147,13 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   /* Advice: In Python, connect with `isolation_level=None`. */
   if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
-  if (terms->path && !check_path(ledger, terms->path)) return 0;
+  int names_memory = terms->path && strcmp(terms->path, MEMORY_PATH) == 0;
+  if (terms->path && !names_memory && host_in_memory(ledger) && !path_is_absolute(terms->path))
+    return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", terms->path);
+  /* Advice: Leave `path` out, and the ledger is `<database>-ledger`. */
+  if (names_memory && !host_in_memory(ledger))
+    return ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'",
+                       terms->path);
   if (!terms->path && is_encrypted(ledger))
     return ledger_fail(ledger,
                        "the database is encrypted, and a ledger is not (choose a folder that "

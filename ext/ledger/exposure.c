@@ -124,11 +124,7 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
 ** cover rates. It is also infinite if key selection has used the whole delta.
 */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
-  if (isfinite(epsilon)) {
-    sqlite3_str_appendf(json, ",\"epsilon\":%s", NUMBER_TEXT(epsilon));
-  } else {
-    sqlite3_str_appendall(json, ",\"epsilon\":null");
-  }
+  sqlite3_str_appendf(json, ",\"epsilon\":%s", NUMBER_TEXT(isfinite(epsilon) ? epsilon : NAN));
 }
 
 /*

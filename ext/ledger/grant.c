@@ -1,6 +1,5 @@
 /*
-** grant.c: reads and writes dp_grant and dp_reserve. A grant is a part of a budget that the owner
-** has set aside for questions of other people.
+** grant.c: see grant.h. Reads and writes dp_grant.
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
 ** answers are published there. An amount has three limits: on the accountant's `total`
@@ -83,7 +82,6 @@ void ledger_grant_clear(struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
 }
 
-/* Finds a grant. Returns 1 if the grant exists, and 0 otherwise or on failure. */
 static int grant_read(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
   sqlite3_stmt *row = statement_bind(ledger, &select_grant, "s", name);

@@ -44,10 +44,6 @@ void digest_bits(struct digest *digest, double x) {
   digest_add(digest, line, sizeof line);
 }
 
-void digest_integer(struct digest *digest, int64_t x) {
-  digest_typed(digest, 0, x, '\n');
-}
-
 void digest_text(struct digest *digest, const char *text) {
   digest_add(digest, text ? text : "", text ? strlen(text) : 0);
   digest_add(digest, "\n", 1);

@@ -27,10 +27,9 @@ void digest_add(struct digest *digest, const char *bytes, size_t size);
 void digest_typed(struct digest *digest, char type, int64_t x, char end);
 
 /*
-** Each of these functions adds one line. The line holds an integer in decimal, the bits of a double
-** in hexadecimal, a text, or a blob in hexadecimal. A null pointer adds an empty line.
+** Each of these functions adds one line. The line holds the bits of a double in hexadecimal, a
+** text, or a blob in hexadecimal. A null pointer adds an empty line.
 */
-void digest_integer(struct digest *digest, int64_t x);
 void digest_bits(struct digest *digest, double x);
 void digest_text(struct digest *digest, const char *text);
 void digest_hexadecimal(struct digest *digest, struct bytes bytes);

@@ -26,7 +26,10 @@ static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
     " SELECT count(*) FROM n";
 
-static int host_is_interrupted(struct ledger *ledger) {
+int ledger_caller_interrupted(struct ledger *ledger) {
+  int64_t now = clock_milliseconds();
+  if (!ledger->looked) ledger->looked = now;
+  if (now - ledger->looked < LOOK) return 0;
   int rc = SQLITE_OK;
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->caller, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
@@ -36,16 +39,8 @@ static int host_is_interrupted(struct ledger *ledger) {
   ** also refuse the probe.
   */
   sqlite3_reset(ledger->probe);
-  return (rc & 0xff) == SQLITE_INTERRUPT;
-}
-
-int ledger_caller_interrupted(struct ledger *ledger) {
-  int64_t now = clock_milliseconds();
-  if (!ledger->looked) ledger->looked = now;
-  if (now - ledger->looked < LOOK) return 0;
-  int interrupted = host_is_interrupted(ledger);
   ledger->looked = clock_milliseconds();
-  return interrupted;
+  return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
 int ledger_goes_on(struct ledger *ledger) {

@@ -18,44 +18,28 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Returns the name of the lock file. The lock file is beside the file that SQLite has opened, after
-** SQLite resolved symbolic links.
-*/
-static char *name_of(const struct ledger *ledger) {
-  const char *path = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
-  return sqlite3_mprintf("%s-lock", path && *path ? path : ledger->path);
-}
-
-/*
-** Returns whether a transaction that could not take the lock must fail. A process that may not
-** create the lock file cannot create the ledger's journal either, so SQLite refuses its writes.
-** Such a process may read without the lock.
-*/
-static int is_needed(struct ledger *ledger, int writes, const struct lock_error *error) {
-  if (error->failure != LOCK_FORBIDDEN) return 1;
-  return writes && ledger->db && sqlite3_db_readonly(ledger->db, "main") == 0;
-}
-
-/*
 ** Tries once to take the lock. Returns 1 if this handle now holds the lock or does not need the
 ** lock, 0 if another connection holds the lock, and -1 on error.
 */
 static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
   int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
-  if (taken >= 0) return taken;
-  if (!is_needed(ledger, writes, error)) return 1;
+  if (taken >= 0 || error->failure != LOCK_FORBIDDEN) return taken;
   /*
-  ** If the file exists but cannot be opened, another process has just created it and holds the
-  ** lock.
+  ** A process that may not create the lock file cannot create the ledger's journal either, so
+  ** SQLite refuses its writes. Such a process may read without the lock.
   */
-  return error->failure == LOCK_FORBIDDEN && error->is_there ? 0 : -1;
+  if (!writes || !ledger->db || sqlite3_db_readonly(ledger->db, "main") != 0) return 1;
+  /* If the file is there but cannot be opened, another process has just created and locked it. */
+  return error->is_there ? 0 : -1;
 }
 
 int lock_take(struct ledger *ledger, int writes) {
   struct lock_error error;
   if (error_is_set(ledger->error)) return 0;
   if (ledger->lock != LOCK_FILE_NONE || ledger->file || ledger_is_memory(ledger)) return 1;
-  char *name = name_of(ledger);
+  /* The lock is beside the file that SQLite has opened, after it resolved symbolic links. */
+  const char *opened = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
+  char *name = sqlite3_mprintf("%s-lock", opened && *opened ? opened : ledger->path);
   if (!name) return ledger_fail(ledger, "out of memory");
   wait_start(ledger);
   int taken, calls = 0;

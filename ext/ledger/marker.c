@@ -48,29 +48,18 @@ static int fail_foreign(struct ledger *ledger, const char *schema, const char *w
 }
 
 /*
-** Prepares a statement on one attached database. The name of the database replaces %w in `format`.
-** On failure, sets the error and returns null.
-*/
-static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const char *format) {
-  sqlite3_stmt *statement = 0;
-  char *sql = sqlite3_mprintf(format, schema);
-  if (!sql) {
-    ledger_fail(ledger, "out of memory");
-  } else if (sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0) != SQLITE_OK) {
-    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
-  }
-  sqlite3_free(sql);
-  return statement;
-}
-
-/*
 ** Returns whether the file has a table or view dp_ledger_id. The function reads the schema table in
 ** the file, because SQLite's copy of the schema may be older than a change by another connection.
 ** The function reads this table row by row, so that it notices an authorizer that hides the table.
 */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
-  sqlite3_stmt *list = prepare_in(ledger, schema, "SELECT name, type FROM \"%w\".sqlite_master");
+  sqlite3_stmt *list = 0;
+  char *sql = sqlite3_mprintf("SELECT name, type FROM \"%w\".sqlite_master", schema);
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  if (sqlite3_prepare_v2(ledger->host, sql, -1, &list, 0) != SQLITE_OK)
+    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
+  sqlite3_free(sql);
   if (!list) return 0;
   hidden = sqlite3_column_count(list) != 2;
   while (!found && !hidden && (rc = sqlite3_step(list)) == SQLITE_ROW) {
@@ -250,7 +239,6 @@ struct durability {
   int synchronous, fullfsync;
 };
 
-/* Sets how commits reach the disk, outside a transaction. */
 static int set_durability(struct ledger *ledger, struct durability durability, const char *what) {
   char sql[80];
   sqlite3_snprintf(sizeof sql, sql, "PRAGMA main.synchronous = %d; PRAGMA fullfsync = %d",
@@ -258,7 +246,6 @@ static int set_durability(struct ledger *ledger, struct durability durability, c
   return host_run(ledger, sql, what);
 }
 
-/* Writes the marker in a transaction of its own. */
 static void commit_marker(struct ledger *ledger, const char *id, const char *path,
                           const char *what) {
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
@@ -328,10 +315,6 @@ void marker_correct(struct ledger *ledger, const struct marker *marker, const ch
   ledger->correction_failed =
       !update || !is_plain(host) || sqlite3_exec(host, update, 0, 0, 0) != SQLITE_OK;
   sqlite3_free(update);
-}
-
-int marker_drop(struct ledger *ledger) {
-  return sqlite3_exec(ledger->host, "DROP TABLE main.dp_ledger_id", 0, 0, 0) == SQLITE_OK;
 }
 
 int host_in_memory(const struct ledger *ledger) {

@@ -16,12 +16,8 @@ void marker_clear(struct marker *marker);
 */
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
 
-/*
-** marker_write() writes the marker. It also succeeds if another process has just written the same
-** marker. marker_drop() drops the marker's table.
-*/
+/* Writes the marker. Also succeeds if another process has just written the same marker. */
 int marker_write(struct ledger *ledger, const char *id, const char *path);
-int marker_drop(struct ledger *ledger);
 
 /*
 ** Stores a new path in the marker, if the database can be written now and no transaction is open.

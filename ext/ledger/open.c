@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "ledger/connection.h"
-#include "ledger/files.h"
 #include "ledger/interrupt.h"
 #include "ledger/lock.h"
 #include "ledger/marker.h"
@@ -33,6 +32,41 @@ char *ledger_resolve(const struct ledger *ledger, const char *name) {
 char *ledger_default_name(const struct ledger *ledger) {
   if (host_in_memory(ledger)) return sqlite3_mprintf("%s", MEMORY_PATH);
   return sqlite3_mprintf("%s-ledger", path_name(sqlite3_db_filename(ledger->host, "main")));
+}
+
+/*
+** Returns whether two names mean the same file. If the file does not exist, the function compares
+** its folder and its name.
+*/
+static int same_place(const char *a, const char *b) {
+  const char *name_a = path_name(a), *name_b = path_name(b);
+  if (strcmp(a, b) == 0 || file_same(a, b)) return 1;
+  if (name_a == a || name_b == b || !path_names_match(name_a, name_b)) return 0;
+  char *folder_a = sqlite3_mprintf("%.*s", (int)(name_a - a), a);
+  char *folder_b = sqlite3_mprintf("%.*s", (int)(name_b - b), b);
+  /* If memory runs out, assume the same file. */
+  int same = !folder_a || !folder_b || file_same(folder_a, folder_b);
+  sqlite3_free(folder_a);
+  sqlite3_free(folder_b);
+  return same;
+}
+
+/*
+** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL, its
+** WAL index or the lock of a ledger. Also returns 1 if the database is such a file of a database at
+** `path`. Such a file can never be a ledger.
+*/
+static int file_is_hosts(const char *path, const char *database) {
+  static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", "-lock"};
+  int same = 0;
+  for (int i = 0; i < 5 && !same; i++) {
+    char *of_host = sqlite3_mprintf("%s%s", database, suffixes[i]);
+    char *of_ledger = sqlite3_mprintf("%s%s", path, suffixes[i]);
+    same = !of_host || !of_ledger || same_place(path, of_host) || same_place(of_ledger, database);
+    sqlite3_free(of_host);
+    sqlite3_free(of_ledger);
+  }
+  return same;
 }
 
 static const char *database_name(const struct ledger *ledger) {
@@ -125,9 +159,8 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
   if (!other || !(other->path = sqlite3_mprintf("%s", path))) {
     ledger_fail(ledger, "out of memory");
   } else if (connection_open(other)) {
-    int is_ledger = connection_is_ledger(other);
-    sqlite3_stmt *row = is_ledger ? statement_bind(other, &select_id, "") : 0;
-    if (statement_row(other, row)) other->id = column_copy(other, row, 0);
+    if (connection_is_ledger(other))
+      other->id = statement_text(other, statement_bind(other, &select_id, ""));
     int code = sqlite3_errcode(other->db) & 0xff;
     if (!error_is_set(other->error))
       carried = !other->id ? NO_LEDGER : strcmp(other->id, id) == 0 ? SAME_ID : OTHER_ID;

@@ -133,7 +133,6 @@ int periods_enter(struct ledger *ledger, double rate, int *entered) {
   return !error_is_set(ledger->error);
 }
 
-/* Returns whether the period of some tier is over. */
 static int is_over(struct ledger *ledger) {
   char *tier = statement_text(ledger, statement_bind(ledger, &find_period_over, "d", 0.0));
   sqlite3_free(tier);
@@ -183,26 +182,18 @@ int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, cons
 
 /* ---- what periods add up to ------------------------------------------------------------------ */
 
-/*
-** Returns the least proven epsilon of `count` budgets that are all spent completely, at delta count
-** * tier->delta. The sum of the epsilons is always valid. The accountant may have a smaller bound.
-*/
-static double epsilon_of(const struct ledger_tier *tier, double count) {
-  double sum = tier->epsilon * count;
-  double composed = tier->accountant->composed && tier->delta * count < 1
-                        ? tier->accountant->composed(tier, count)
-                        : sum;
-  return composed < sum ? composed : sum;
-}
-
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json) {
   if (!tier->period) return;
   double count = (double)statement_integer(
       ledger, statement_bind(ledger, &select_count_of_periods, "s", tier->name));
+  /* The sum of the epsilons is always valid. The accountant may have a smaller bound. */
+  double epsilon = tier->epsilon * count;
+  if (tier->accountant->composed && tier->delta * count < 1)
+    epsilon = fmin(epsilon, tier->accountant->composed(tier, count));
   sqlite3_str_appendf(json,
                       ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%s,\"delta\":%s},"
                       "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%s,\"delta\":%s}",
                       tier->period, NUMBER_TEXT(tier->epsilon), NUMBER_TEXT(tier->delta), count,
-                      NUMBER_TEXT(epsilon_of(tier, count)),
+                      NUMBER_TEXT(epsilon),
                       NUMBER_TEXT(fmin(1, tier->delta * count * (1 + 0x1p-52))));
 }

@@ -31,28 +31,20 @@ static const struct statement note_tables = {
     .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
     .changes = CHANGES_RELEASE};
 
-static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
-                            struct ledger_policy *policy) {
-  struct ledger_declaration *grown =
-      sqlite3_realloc64(policy->list, sizeof *grown * (sqlite3_uint64)(policy->count + 1));
-  if (!grown) return ledger_fail(ledger, "out of memory");
-  policy->list = grown;
-  struct ledger_declaration *declaration = &grown[policy->count++];
-  *declaration = (struct ledger_declaration){0};
-  declaration->table = column_copy(ledger, row, 0);
-  char *role = column_copy(ledger, row, 1);
-  declaration->role = role && strcmp(role, "public") == 0 ? POLICY_PUBLIC : POLICY_PROTECTED;
-  sqlite3_free(role);
-  declaration->unit_column = column_copy(ledger, row, 2);
-  declaration->parent = column_copy(ledger, row, 3);
-  return !error_is_set(ledger->error);
-}
-
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   *policy = (struct ledger_policy){.admits_views = !ledger->audience};
   if (!seal_trust_books(ledger)) return 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
-  while (statement_row(ledger, row)) take_declaration(ledger, row, policy);
+  while (statement_row(ledger, row)) {
+    struct ledger_declaration *grown =
+        sqlite3_realloc64(policy->list, sizeof *grown * (sqlite3_uint64)(policy->count + 1));
+    if (!grown) return ledger_fail(ledger, "out of memory");
+    policy->list = grown;
+    int is_public = strcmp(column_text(row, 1), "public") == 0;
+    grown[policy->count++] = (struct ledger_declaration){
+        column_copy(ledger, row, 0), is_public ? POLICY_PUBLIC : POLICY_PROTECTED,
+        column_copy(ledger, row, 2), column_copy(ledger, row, 3)};
+  }
   return !error_is_set(ledger->error);
 }
 
@@ -84,16 +76,6 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 
 static int same_name(const char *a, const char *b) {
   return a && b ? sqlite3_stricmp(a, b) == 0 : a == b;
-}
-
-/* Returns a declaration in words, for an error. */
-static char *in_words(const struct ledger_declaration *declaration) {
-  if (declaration->role == POLICY_PUBLIC) return sqlite3_mprintf("public");
-  if (!declaration->unit_column) return sqlite3_mprintf("protected row by row");
-  return declaration->parent
-             ? sqlite3_mprintf("protected by column '%s', which refers to '%s'",
-                               declaration->unit_column, declaration->parent)
-             : sqlite3_mprintf("protected by column '%s'", declaration->unit_column);
 }
 
 /* Returns whether main has this table, or if `column` is not null, a table with this column. */
@@ -155,7 +137,12 @@ static int check_public(struct ledger *ledger, const struct ledger_policy *polic
 }
 
 static int refuse(struct ledger *ledger, const struct ledger_declaration *stored) {
-  char *words = in_words(stored);
+  const char *column = stored->unit_column, *parent = stored->parent;
+  char *words =
+      stored->role == POLICY_PUBLIC ? sqlite3_mprintf("public")
+      : !column                     ? sqlite3_mprintf("protected row by row")
+      : !parent                     ? sqlite3_mprintf("protected by column '%s'", column)
+                : sqlite3_mprintf("protected by column '%s', which refers to '%s'", column, parent);
   ledger_fail(ledger,
               "table '%s' is %s, and a declaration cannot be loosened or changed (it can only "
               "become stricter: a public table can be protected; before the first charge, "

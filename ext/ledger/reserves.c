@@ -75,15 +75,12 @@ static double left_up(double reserved, struct total spent) {
   return left > 0 ? nextafter(left, INFINITY) : 0;
 }
 
-/* Adds the unspent amounts of a grant to *held. */
-static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
+/* Returns the unspent amounts of a grant, rounded up. */
+static struct held held_by(const struct ledger_tier *tier, const struct reserve_row *row) {
   struct budget spent = spent_of(row);
-  struct total total = tier->accountant->total(tier, &spent);
-  held->total = nextafter(held->total + left_up(row->reserved, total), INFINITY);
-  held->delta += left_up(row->reserved_delta, (struct total){spent.delta, 0});
-  held->slack += left_up(row->reserved_slack, (struct total){spent.slack, 0});
-  held->delta = nextafter(held->delta, INFINITY);
-  held->slack = nextafter(held->slack, INFINITY);
+  return (struct held){left_up(row->reserved, tier->accountant->total(tier, &spent)),
+                       left_up(row->reserved_delta, (struct total){spent.delta, 0}),
+                       left_up(row->reserved_slack, (struct total){spent.slack, 0})};
 }
 
 static double below(double limit, double held) {
@@ -103,7 +100,10 @@ static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_
   while (statement_row(ledger, row)) {
     struct reserve_row stored;
     columns_read(ledger, row, &columns_reserve, &stored);
-    hold(&held, tier, &stored);
+    struct held more = held_by(tier, &stored);
+    held.total = nextafter(held.total + more.total, INFINITY);
+    held.delta = nextafter(held.delta + more.delta, INFINITY);
+    held.slack = nextafter(held.slack + more.slack, INFINITY);
     any = 1;
   }
   if (any) {
@@ -213,10 +213,7 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
     if (!statement_row(ledger, row)) break;
     columns_read(ledger, row, &columns_reserve, &stored);
     char *grant = sqlite3_mprintf("%s", stored.grant_name);
-    struct budget spent = spent_of(&stored);
-    struct held left = {left_up(stored.reserved, outer->accountant->total(outer, &spent)),
-                        left_up(stored.reserved_delta, (struct total){spent.delta, 0}),
-                        left_up(stored.reserved_slack, (struct total){spent.slack, 0})};
+    struct held left = held_by(outer, &stored);
     sqlite3_reset(row);
     struct held own = reserve_carried(&left, outer, tier);
     if (!grant) ledger_fail(ledger, "out of memory");

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "ledger/statements.h"
-#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
 

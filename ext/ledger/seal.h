@@ -5,7 +5,7 @@
 #include "ledger/handle.h"
 #include "ledger/hash.h"
 
-/* Computes the digest of all rows of a subject (touched.h). */
+/* Computes the digest of all rows of a subject (statements.h). */
 int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]);
 
 /*

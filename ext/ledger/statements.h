@@ -75,4 +75,19 @@ void statements_roll_back(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
 
+/* ---- the subjects that the open transaction changes ------------------------------------------ */
+
+/* The subject of a release is its id, which is above 0. These are the other subjects. */
+#define SEAL_TERMS  0    /* dp_ledger, dp_tier, dp_policy and dp_grant */
+#define SEAL_ORDERS (-1) /* dp_order.allowed */
+
+/* Records that the open transaction changes a subject, so that the commit seals this subject. */
+void touched_add(struct ledger *ledger, int64_t subject);
+
+/* Returns whether the open transaction changes a subject. */
+int touched_has(const struct ledger *ledger, int64_t subject);
+
+/* Forgets the records after the transaction. */
+void touched_forget(struct ledger *ledger);
+
 #endif

@@ -10,7 +10,6 @@
 #include "ledger/display.h"
 #include "ledger/grant.h"
 #include "ledger/statements.h"
-#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
 

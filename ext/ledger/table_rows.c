@@ -1,6 +1,5 @@
 /*
-** table_rows.c: makes descriptions of the tables from the lists of columns.h. The functions here
-** use these descriptions to make the texts of statements, to bind and read rows, and to hash rows.
+** table_rows.c: see table_rows.h.
 ** Tests: tests/ledger/test_edits.py
 */
 #include "ledger/table_rows.h"
@@ -12,13 +11,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-struct policy_row {
-  POLICY_COLUMNS(COLUMN_MEMBER)
-};
-
-struct rdp_row {
-  RDP_COLUMNS(COLUMN_MEMBER)
-};
+ROW_STRUCT(policy_row, POLICY_COLUMNS);
+ROW_STRUCT(rdp_row, RDP_COLUMNS);
 
 /* The descriptor of a column. ROW names the struct of the row. Define ROW before you use a list. */
 #define OFFSET_MEMBER(name)     offsetof(struct ROW, name)
@@ -276,7 +270,7 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
     } else if (column->kind == COLUMN_BLOB) {
       digest_hexadecimal(&digest, *(const struct bytes *)member);
     } else {
-      digest_integer(&digest, *(const int64_t *)member);
+      digest_typed(&digest, 0, *(const int64_t *)member, '\n');
     }
   }
   digest_finish(&digest, hash);

@@ -9,49 +9,23 @@
 #include "ledger/handle.h"
 #include "ledger/hash.h"
 
-struct publication_row {
-  PUBLICATION_COLUMNS(COLUMN_MEMBER)
-};
+/* Declares the struct of the rows of a table. */
+#define ROW_STRUCT(name, LIST)                                                                     \
+  struct name {                                                                                    \
+    LIST(COLUMN_MEMBER)                                                                            \
+  }
 
-struct value_row {
-  VALUE_COLUMNS(COLUMN_MEMBER)
-};
-
-struct point_row {
-  POINT_COLUMNS(COLUMN_MEMBER)
-};
-
-struct coordinate_row {
-  COORDINATE_COLUMNS(COLUMN_MEMBER)
-};
-
-struct exact_row {
-  EXACT_COLUMNS(COLUMN_MEMBER)
-};
-
-struct allowance_row {
-  ALLOWANCE_COLUMNS(COLUMN_MEMBER)
-};
-
-struct charge {
-  CHARGE_COLUMNS(COLUMN_MEMBER)
-};
-
-struct seal {
-  SEAL_COLUMNS(COLUMN_MEMBER)
-};
-
-struct budget_row {
-  BUDGET_COLUMNS(COLUMN_MEMBER)
-};
-
-struct reserve_row {
-  RESERVE_COLUMNS(COLUMN_MEMBER)
-};
-
-struct order_row {
-  ORDER_COLUMNS(COLUMN_MEMBER)
-};
+ROW_STRUCT(publication_row, PUBLICATION_COLUMNS);
+ROW_STRUCT(value_row, VALUE_COLUMNS);
+ROW_STRUCT(point_row, POINT_COLUMNS);
+ROW_STRUCT(coordinate_row, COORDINATE_COLUMNS);
+ROW_STRUCT(exact_row, EXACT_COLUMNS);
+ROW_STRUCT(allowance_row, ALLOWANCE_COLUMNS);
+ROW_STRUCT(charge, CHARGE_COLUMNS);
+ROW_STRUCT(seal, SEAL_COLUMNS);
+ROW_STRUCT(budget_row, BUDGET_COLUMNS);
+ROW_STRUCT(reserve_row, RESERVE_COLUMNS);
+ROW_STRUCT(order_row, ORDER_COLUMNS);
 
 extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_publication, columns_value, columns_point, columns_coordinate, columns_charge,

@@ -18,12 +18,6 @@ SQLITE_EXTENSION_INIT3
   "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
   " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
 
-/* Returns the column with the id of a release whose name is in this column, or null. */
-static const char *id_column(const struct ledger_table *table, const char *column) {
-  if (table->columns == &columns_release) return strcmp(column, "name") == 0 ? "id" : 0;
-  return strcmp(column, "release") == 0 ? "release_id" : 0;
-}
-
 /*
 ** Returns " AND <column> IS ?n" for each wanted column. `first` is the number of the first
 ** parameter. For the owner, some columns are expressions (ledger_table_sql()). For an audience, the
@@ -35,15 +29,18 @@ static const char *id_column(const struct ledger_table *table, const char *colum
 */
 static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
                         const int *wanted, int count, int first) {
+  int is_release = table->columns == &columns_release;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, " ");
   for (int i = 0; i < count; i++) {
     const char *column = ledger_table_column(table, wanted[i] + 1);
-    const char *id = ledger->audience ? 0 : id_column(table, column);
+    int is_name = !ledger->audience && strcmp(column, is_release ? "name" : "release") == 0;
     sqlite3_str_appendf(sql, " AND %s IS ?%d",
                         ledger->audience ? column : ledger_table_sql(table, wanted[i] + 1),
                         first + i);
-    if (id) sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, id, first + i, first + i);
+    if (is_name)
+      sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, is_release ? "id" : "release_id",
+                          first + i, first + i);
   }
   return sqlite3_str_finish(sql);
 }

@@ -1,20 +1,25 @@
 /*
 ** transaction.c: begins and ends transactions on the private connection. A transaction holds the
-** lock and sets the rounding mode.
-** Tests: tests/attacks/test_rollback.py, tests/ledger/test_crash.py
+** lock and sets the rounding mode. For long computations, it begins on a copy of the ledger in
+** memory. While the copy is in use, other connections can write the ledger. Changes to the copy are
+** lost when the copy is closed.
+** Tests: tests/attacks/test_rollback.py, tests/ledger/test_crash.py, tests/ledger/test_moves.py
 */
 #include <assert.h>
 #include <fenv.h>
 #include <string.h>
 
 #include "ledger/connection.h"
+#include "ledger/display.h"
 #include "ledger/interrupt.h"
 #include "ledger/lock.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
-#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
+
+#define PAGES 1000  /* pages to copy between two checks for an interrupt */
+#define STEPS 10000 /* instructions of SQLite between two checks for an interrupt */
 
 static const struct statement select_now = {.sql = "SELECT " STATEMENT_NOW};
 static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
@@ -107,6 +112,53 @@ int ledger_begin_trial(struct ledger *ledger) {
 int ledger_begin_ending(struct ledger *ledger) {
   return begin_with(ledger, &begin_write, 0, 0);
 }
+
+/* ---- a copy in memory ------------------------------------------------------------------------ */
+
+static int is_interrupted(void *ledger) {
+  return !ledger_goes_on(ledger);
+}
+
+/*
+** Lets an interrupt of the host end a statement on the copy, even while the statement computes its
+** next row. This needs a progress handler, which some builds of SQLite leave out. The handler is
+** set on the connection of the copy, never on the host's connection.
+*/
+static void watch_copy(struct ledger *ledger) {
+#ifndef SQLITE_CORE
+  if (sqlite3_api->progress_handler)
+    sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+#else
+  sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+#endif
+}
+
+int ledger_begin_copy(struct ledger *ledger) {
+  sqlite3 *copy = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (!ledger_begin_reading(ledger)) return 0;
+  if (sqlite3_open_v2(MEMORY_PATH, &copy, flags, 0) != SQLITE_OK)
+    ledger_fail(ledger, "out of memory");
+  if (!error_is_set(ledger->error) && display_register(ledger, copy)) {
+    sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
+    int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
+    while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
+    sqlite3_backup_finish(backup);
+    if (rc != SQLITE_DONE)
+      ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
+                  sqlite3_errstr(rc));
+  }
+  ledger_rollback(ledger);
+  if (error_is_set(ledger->error)) {
+    sqlite3_close(copy);
+    return 0;
+  }
+  connection_use_copy(ledger, copy);
+  watch_copy(ledger);
+  return ledger_begin_trial(ledger);
+}
+
+/* ---- computing ------------------------------------------------------------------------------- */
 
 int ledger_begin_computing(struct ledger *ledger) {
   round_to_nearest(ledger);

@@ -87,13 +87,6 @@ struct recount {
   char *period; /* latest period with a charge; null: no periods, or no charge so far */
 };
 
-static struct recount *recount_of(struct recount *recounts, int count, const char *tier) {
-  for (int i = 0; tier && i < count; i++) {
-    if (strcmp(recounts[i].tier->name, tier) == 0) return &recounts[i];
-  }
-  return 0;
-}
-
 /*
 ** If a charge begins a new period, ends the count of the old period and starts the count of the new
 ** period. A tier never goes back to an earlier period, and each period has a budget of its own.
@@ -127,7 +120,9 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
   struct charge charge;
   int columns = columns_read(ledger, row, &columns_charge, &charge);
   charge.subject = column_text(row, columns);
-  struct recount *recount = recount_of(recounts, count, charge.tier);
+  struct recount *recount = 0;
+  for (int i = 0; i < count; i++)
+    if (strcmp(recounts[i].tier->name, charge.tier) == 0) recount = &recounts[i];
   if (charge.id != expected)
     return ledger_discrepancy(ledger, "dp_charge: row %lld is missing", (long long)expected);
   if (!recount)
@@ -358,12 +353,24 @@ static char *mechanism_names(describe_mechanism *describe, int with_rate) {
   return sqlite3_str_finish(names);
 }
 
-/* Checks that every tier that sees a publication has paid its cost, a rate or a curve. */
-static char *check_payments(struct ledger *ledger, describe_mechanism *describe) {
+/*
+** Checks four things: every value has its publication, every point has its release, every release
+** still has the parameters with which it was charged, and every tier that sees a publication has
+** paid for it.
+*/
+static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
   char *with_rate = mechanism_names(describe, 1), *with_curve = mechanism_names(describe, 0);
   char *found = 0;
   if (!with_rate || !with_curve) ledger_fail(ledger, "out of memory");
-  sqlite3_stmt *row = statement_bind(ledger, &select_rates_to_pay, "s", with_rate);
+  sqlite3_stmt *row = statement_bind(ledger, &find_orphan, "");
+  if (statement_row(ledger, row))
+    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release",
+                               column_text(row, 0), column_text(row, 1));
+  sqlite3_reset(row);
+  row = statement_bind(ledger, &select_releases, "");
+  while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
+  sqlite3_reset(row);
+  row = statement_bind(ledger, &select_rates_to_pay, "s", with_rate);
   while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
   sqlite3_reset(row);
   row = statement_bind(ledger, &select_curves_to_pay, "s", with_curve);
@@ -374,58 +381,31 @@ static char *check_payments(struct ledger *ledger, describe_mechanism *describe)
   return found;
 }
 
-/*
-** Checks four things: every value has its publication, every point has its release, every release
-** still has the parameters with which it was charged, and every tier that sees a publication has
-** paid for it.
-*/
-static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
-  char *found = 0;
-  sqlite3_stmt *row = statement_bind(ledger, &find_orphan, "");
-  if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release",
-                               column_text(row, 0), column_text(row, 1));
-  sqlite3_reset(row);
-  row = statement_bind(ledger, &select_releases, "");
-  while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
-  sqlite3_reset(row);
-  return found ? found : check_payments(ledger, describe);
-}
-
-static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
-                    struct recount *recounts, int count, describe_mechanism *describe) {
-  char *found = 0;
-  for (int i = 0; i < count && !found; i++)
-    if (!statement_integer(ledger, statement_bind(ledger, &find_budget, "s", tiers[i].name)))
-      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
-  if (!found) found = check_chain(ledger, recounts, count);
-  for (int i = 0; i < count && !found; i++) {
-    found = recount_end(ledger, &recounts[i]);
-    if (!found) found = check_filter(ledger, &recounts[i]);
-    if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
-  }
-  if (!found) found = grants_verify(ledger, tiers, count);
-  if (!found) found = check_publications(ledger, describe);
-  return found;
-}
-
 char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
   struct ledger_tier *tiers;
   int count;
-  char *result = 0;
-  if (ledger_tiers(ledger, &tiers, &count)) {
-    struct recount *recounts =
-        sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
-    if (recounts) {
-      for (int i = 0; i < count; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
-      result = verify(ledger, tiers, recounts, count, describe);
-      if (!result && !error_is_set(ledger->error)) result = ledger_discrepancy(ledger, "ok");
-      for (int i = 0; i < count; i++) sqlite3_free(recounts[i].period);
-      sqlite3_free(recounts);
-    }
+  char *found = 0;
+  ledger_tiers(ledger, &tiers, &count);
+  struct recount *recounts = sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count + 1));
+  if (!recounts) ledger_fail(ledger, "out of memory");
+  int going = !error_is_set(ledger->error), known = recounts ? count : 0;
+  for (int i = 0; i < known; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
+  for (int i = 0; i < count && going && !found; i++)
+    if (!statement_integer(ledger, statement_bind(ledger, &find_budget, "s", tiers[i].name)))
+      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
+  if (going && !found) found = check_chain(ledger, recounts, count);
+  for (int i = 0; i < count && going && !found; i++) {
+    found = recount_end(ledger, &recounts[i]);
+    if (!found) found = check_filter(ledger, &recounts[i]);
+    if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
+  if (going && !found) found = grants_verify(ledger, tiers, count);
+  if (going && !found) found = check_publications(ledger, describe);
+  if (!found && !error_is_set(ledger->error)) found = ledger_discrepancy(ledger, "ok");
+  for (int i = 0; i < known; i++) sqlite3_free(recounts[i].period);
+  sqlite3_free(recounts);
   ledger_tiers_free(tiers, count);
   locale_restore(before);
-  return result;
+  return found;
 }

@@ -8,7 +8,6 @@
 #include "ledger/schema.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
-#include "ledger/touched.h"
 
 SQLITE_EXTENSION_INIT3
 

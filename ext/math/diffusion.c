@@ -22,10 +22,13 @@ static double decayed_time(double theta, double t) {
   return u > 0.0 ? 2.0 * t * (-expm1(-u) / u) : 2.0 * t;
 }
 
+static struct scaled scaled_variance(double theta, double rho, double t) {
+  return scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
+}
+
 /* Returns the clock tau = rho^2 e^(2 theta t) decayed_time(theta, t), without overflow. */
 static struct scaled scaled_clock(double theta, double rho, double t) {
-  struct scaled variance = scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
-  return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
+  return scaled_times(scaled_variance(theta, rho, t), scaled_exp(2.0 * (theta * t)));
 }
 
 /* Returns sensitivity^2/(2 clock), or 0 if the sensitivity is 0, whatever the clock is. */
@@ -105,10 +108,6 @@ double ou_time(double theta, double rho, double clock) {
   double logarithm =
       small < 1e300 ? log1p(small) : log(x.mantissa) + (double)x.exponent * 0x1.62e42fefa39efp-1;
   return scaled_value(scaled_over(scaled(0.5 * logarithm), scaled(theta)));
-}
-
-static struct scaled scaled_variance(double theta, double rho, double t) {
-  return scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
 }
 
 double ou_variance(double theta, double rho, double t) {

@@ -247,18 +247,19 @@ double geometric_sum(double log_q, double count) {
   return log_q > -INFINITY ? expm1(count * log_q) / expm1(log_q) : fmin(count, 1.0);
 }
 
-double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
+static double random_stop(const struct sgd *sgd, double epsilon, int is_printed) {
   double lipschitz = printed_contraction(sgd->eta, sgd->beta, sgd->rho);
   if (isnan(lipschitz)) return lipschitz;
   double first = gaussian_hockey_stick(epsilon, first_distance(sgd));
   double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
+  if (is_printed) return first > 0.0 ? first / sgd->length / fabs(expm1(log_later)) : 0.0;
   return first * (geometric_sum(log_later, sgd->length - sgd->index + 1.0) / sgd->length);
 }
 
+double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
+  return random_stop(sgd, epsilon, 0);
+}
+
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon) {
-  double lipschitz = printed_contraction(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz)) return lipschitz;
-  double first = gaussian_hockey_stick(epsilon, first_distance(sgd));
-  double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
-  return first > 0.0 ? first / sgd->length / fabs(expm1(log_later)) : 0.0;
+  return random_stop(sgd, epsilon, 1);
 }

@@ -89,7 +89,6 @@ static double rate_residual(double u, void *pointer) {
   return u / (2.0 + 1.0 / u) * (equation->epsilon + log1p(1.0 / u)) - slack(u, equation->delta);
 }
 
-/* Returns the root of rate_residual(). */
 static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);

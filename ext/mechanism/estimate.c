@@ -28,8 +28,7 @@ struct estimate estimate_mixed(const struct reading *reading, const struct estim
   }
   double noise = largest * sqrt(variance), shrink = reading->view.is_ou ? reading->shrink : 1;
   double x = all * reading->view.centre * (1 - 1 / shrink) + value / shrink; /* not shrunk */
-  struct estimate mixed = terms > 1 ? estimate_of_draws(reading, cell, 0, x, noise / shrink)
-                                    : estimate_of_draw(reading, cell, 0, x, noise / shrink);
+  struct estimate mixed = estimate_of(reading, cell, 0, x, noise / shrink, terms > 1);
   if (shrink != 1) move(&mixed, value);
   mixed.stddev = published_up(noise);
   return mixed;
@@ -45,9 +44,8 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
                                  int component, int number) {
   const struct view *view = &reading->view;
   double x = reading_coordinate(reading, values, cell, component);
-  struct estimate found = reading->numbers
-                              ? estimate_of_draws(reading, cell, number, x, view_noise(view))
-                              : estimate_of_draw(reading, cell, number, x, view_noise(view));
+  int is_mixed = reading->numbers != 0;
+  struct estimate found = estimate_of(reading, cell, number, x, view_noise(view), is_mixed);
   if (view->is_ou) {
     move(&found, view->centre + reading->shrink * (x - view->centre));
     found.stddev = published_up(reading->shrink * view_noise(view));

@@ -63,7 +63,7 @@ static struct estimate mean_of(const struct reading *reading, int cell, int comp
   double mean = clamp(ratio->sum / rows, -limit, limit);
   double stddev = ratio->noise / rows * hypot(1, mean / ratio->factor);
   double value = clamp(axis->middle + axis->half * mean, axis->least, axis->most);
-  struct estimate found = estimate_of_draws(reading, cell, component, value, axis->half * stddev);
+  struct estimate found = estimate_of(reading, cell, component, value, axis->half * stddev, 1);
   double z = reading_mixed_width(reading), low = mean - z * stddev, high = mean + z * stddev;
   double first_low = low, first_high = high;
   fieller(ratio, z, mean, &low, &high);

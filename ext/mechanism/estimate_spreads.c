@@ -150,19 +150,16 @@ static struct estimate spread(const struct reading *reading, int cell, variance_
   variances_near(variance, y, radius * noise, &low, &high);
   low = fmin(low, value);
   high = fmax(high, value);
-  if (!reading->root)
-    return (struct estimate){cell,
-                             0,
-                             half * half * value,
-                             published_up(half * half * stddev),
-                             nextafter(half * half * low, -INFINITY),
-                             nextafter(half * half * high, INFINITY)};
-  return (struct estimate){cell,
-                           0,
-                           half * sqrt(value),
-                           published_up(half * first / (2 * z)),
-                           nextafter(half * sqrt(low), -INFINITY),
-                           nextafter(half * sqrt(high), INFINITY)};
+  double scale = reading->root ? half : half * half;
+  stddev = published_up(reading->root ? half * first / (2 * z) : scale * stddev);
+  if (reading->root) {
+    value = sqrt(value);
+    low = sqrt(low);
+    high = sqrt(high);
+  }
+  low = nextafter(scale * low, -INFINITY);
+  high = nextafter(scale * high, INFINITY);
+  return (struct estimate){cell, 0, scale * value, stddev, low, high};
 }
 
 /* Copies the three sums of a cell. */

@@ -135,10 +135,8 @@ const struct noise_law laplace_noise = {.name = "Laplace",
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-const struct mechanism laplace_mechanism = {
-    .name = "laplace",
-    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
-               "/ scale",
-    .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
-    .noise = &laplace_noise,
-    NOISY_SUMS};
+const struct mechanism laplace_mechanism = {.name = "laplace",
+                                            .theorem = LAPLACE_THEOREM,
+                                            .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                            .noise = &laplace_noise,
+                                            NOISY_SUMS};

@@ -69,7 +69,7 @@ struct mechanism {
               struct cost_room *room, struct cost *cost);
 };
 
-/* The functions of a mechanism that adds noise to sums (noisy_sums.c). */
+/* The functions of a mechanism that adds noise to sums. */
 uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,
                      struct design *design);
 uint64_t sums_sensitivity(const struct mechanism *mechanism, const struct terms *terms);
@@ -86,6 +86,13 @@ double noise_curve(const void *room, double alpha);
 
 /* Returns the largest zCDP rate of a release. */
 double mechanism_most_rate(const struct mechanism *mechanism);
+
+/* The ledger has one theorem for all mechanisms with the same name. */
+#define GAUSSIAN_THEOREM                                                                           \
+  "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
+  " charged as sensitivity^2 / (2 (variance - 1/12))"
+#define LAPLACE_THEOREM                                                                            \
+  "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity / scale"
 
 /* The mechanisms of gaussian.c and laplace.c. */
 extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanism;

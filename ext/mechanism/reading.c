@@ -38,28 +38,14 @@ double reading_coordinate(const struct reading *reading, const int64_t *values, 
   return ldexp((double)steps, reading->view.granularity);
 }
 
-static struct estimate with_interval(int cell, int component, double value, double noise,
-                                     double half_width) {
-  return (struct estimate){cell,
-                           component,
-                           value,
-                           noise,
-                           nextafter(value - half_width, -INFINITY),
-                           nextafter(value + half_width, INFINITY)};
-}
-
-struct estimate estimate_of_draw(const struct reading *reading, int cell, int component,
-                                 double value, double stddev) {
-  double noise = published_up(stddev);
-  return with_interval(cell, component, value, noise,
-                       reading->view.noise->half_width(noise, reading->confidence));
-}
-
-struct estimate estimate_of_draws(const struct reading *reading, int cell, int component,
-                                  double value, double stddev) {
-  double noise = published_up(stddev);
-  return with_interval(cell, component, value, noise,
-                       mixed_half_width(reading->view.noise, noise, reading->confidence));
+struct estimate estimate_of(const struct reading *reading, int cell, int component, double value,
+                            double stddev, int is_mixed) {
+  double noise = published_up(stddev), confidence = reading->confidence;
+  double half_width = is_mixed ? mixed_half_width(reading->view.noise, noise, confidence)
+                               : reading->view.noise->half_width(noise, confidence);
+  double low = nextafter(value - half_width, -INFINITY);
+  double high = nextafter(value + half_width, INFINITY);
+  return (struct estimate){cell, component, value, noise, low, high};
 }
 
 double reading_mixed_width(const struct reading *reading) {

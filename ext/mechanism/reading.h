@@ -95,12 +95,11 @@ double reading_half_range(const struct reading *reading);
 */
 double reading_mixed_width(const struct reading *reading);
 
-/* Returns an estimate that is one coordinate of the point. Its noise comes from one draw. */
-struct estimate estimate_of_draw(const struct reading *reading, int cell, int component,
-                                 double value, double stddev);
-
-/* Returns an estimate that is computed from several coordinates. */
-struct estimate estimate_of_draws(const struct reading *reading, int cell, int component,
-                                  double value, double stddev);
+/*
+** Returns an estimate with its interval. If `is_mixed` is 0, the estimate is one coordinate of the
+** point, and its noise comes from one draw. Otherwise it is computed from several coordinates.
+*/
+struct estimate estimate_of(const struct reading *reading, int cell, int component, double value,
+                            double stddev, int is_mixed);
 
 #endif

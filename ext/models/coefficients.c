@@ -33,7 +33,7 @@ static int estimate_coefficients(struct reading *reading, const int64_t *values,
   double *w = malloc(sizeof *w * (size_t)dim);
   if (!w) return -1;
   ball_project(descent->radius, values, dim, reading->view.granularity, w);
-  for (int j = 0; j < dim; j++) estimates[j] = estimate_of_draws(reading, 0, j, w[j], noise);
+  for (int j = 0; j < dim; j++) estimates[j] = estimate_of(reading, 0, j, w[j], noise, 1);
   free(w);
   return dim;
 }

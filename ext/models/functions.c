@@ -2,12 +2,11 @@
 ** functions.c: dp_predict() and dp_sgd_profile(), which use stored models.
 ** Tests: tests/models/test_sgd.py
 */
-#include "models/functions.h"
-
 #include "base/vector_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "ledger/ledger.h"
+#include "models/model.h"
 #include "models/profile.h"
 #include "release/pending.h"
 
@@ -44,25 +43,6 @@ static void read_coefficients(struct ledger *ledger, const char *name, const cha
 }
 
 /*
-** Sets the result to the prediction for one row. The features must have the dimension of the model.
-*/
-static void predict(sqlite3_context *context, const struct descent *descent,
-                    const struct coefficients *coefficients, sqlite3_value *value) {
-  double features[LAYOUT_MAX_SIZE], score = 0;
-  int dim = (int)descent->dim;
-  if (!vector_text_read(value, features, dim)) {
-    function_error(context,
-                   "features must be a JSON array of %d numbers, or a blob of as many floats", dim);
-    return;
-  }
-  descent_clip(descent, features);
-  for (int j = 0; j < dim; j++) score += coefficients->w[j] * features[j];
-  /* The derivative of the logistic loss for y = 0 is the probability of 1. */
-  sqlite3_result_double(context,
-                        descent->loss == LOSS_LOGISTIC ? descent_slope(descent, score, 0) : score);
-}
-
-/*
 ** dp_predict(name, tier, features) -> REAL
 ** Returns the prediction of a model for one row: w.x, or the probability of y = 1 for the loss
 ** 'logistic'. The model must be published at the tier. The features have the form that dp_sgd()
@@ -81,10 +61,21 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
     read_coefficients(ledger, name, tier, &descent, &coefficients);
     ledger_rollback(ledger);
   }
+  double features[LAYOUT_MAX_SIZE], score = 0;
+  int dim = (int)descent.dim;
   if (error_is_set(ledger_error(ledger))) {
     function_error(context, "%s", error_text(ledger_error(ledger)));
-  } else if (sqlite3_value_type(argv[2]) != SQLITE_NULL) {
-    predict(context, &descent, &coefficients, argv[2]);
+  } else if (sqlite3_value_type(argv[2]) == SQLITE_NULL) {
+    return;
+  } else if (!vector_text_read(argv[2], features, dim)) {
+    function_error(context,
+                   "features must be a JSON array of %d numbers, or a blob of as many floats", dim);
+  } else {
+    descent_clip(&descent, features);
+    for (int j = 0; j < dim; j++) score += coefficients.w[j] * features[j];
+    /* The derivative of the logistic loss for y = 0 is the probability of 1. */
+    if (descent.loss == LOSS_LOGISTIC) score = descent_slope(&descent, score, 0);
+    sqlite3_result_double(context, score);
   }
 }
 

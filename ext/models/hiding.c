@@ -22,12 +22,6 @@
 */
 #define MARGIN 0x1p-30
 
-void hiding_make(struct hiding *hiding, const struct descent *descent, const struct layout *shape,
-                 int shift) {
-  hiding->descent = descent;
-  course_make(&hiding->course, descent, shape, shift);
-}
-
 /* ---- one step -------------------------------------------------------------------------------- */
 
 /* The noise of one step, or the combined noise of several steps. */
@@ -38,8 +32,8 @@ struct noise {
   double slack; /* the lattice slack of all these draws */
 };
 
-static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {
-  const struct descent *descent = hiding->descent;
+static struct noise noise_of(const struct course *course, const struct hop *hop) {
+  const struct descent *descent = course->descent;
   double clock = (double)hop->clock;
   return (struct noise){descent->laplace > 0, clock, clock,
                         descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
@@ -75,9 +69,9 @@ static double log_stick(const struct noise *noise, double epsilon, double distan
 ** Returns the largest distance that two points of the ball can have after a step. The distance is
 ** in the norm of the step's noise.
 */
-static double moved_by(const struct hiding *hiding, const struct hop *hop) {
-  const struct descent *descent = hiding->descent;
-  double width = 2 * ldexp(descent->radius, -hiding->course.granularity), root = sqrt(descent->dim);
+static double moved_by(const struct course *course, const struct hop *hop) {
+  const struct descent *descent = course->descent;
+  double width = 2 * ldexp(descent->radius, -course->granularity), root = sqrt(descent->dim);
   double moved = hop->contraction * width + 1.25 * root;
   return moved * (descent->laplace > 0 ? root : 1) * (1 + 0x1p-40);
 }
@@ -89,7 +83,7 @@ static double moved_by(const struct hiding *hiding, const struct hop *hop) {
 ** for the row, at one epsilon.
 */
 struct walk {
-  const struct hiding *hiding;
+  const struct course *course;
   double index, epsilon;
   double after, left; /* number of steps taken, and number of steps left */
   double log_delta;
@@ -103,7 +97,7 @@ struct walk {
 };
 
 static double log_path(const struct walk *walk) {
-  struct noise noise = noise_of(walk->hiding, &walk->hop);
+  struct noise noise = noise_of(walk->course, &walk->hop);
   noise.clock = walk->variance;
   noise.slack *= walk->after + 1;
   return log_stick(&noise, walk->epsilon, walk->distance);
@@ -113,29 +107,29 @@ static double log_path(const struct walk *walk) {
 static void extend_path(struct walk *walk) {
   double contraction = walk->hop.contraction;
   walk->distance =
-      (contraction * walk->distance + 2.5 * sqrt(walk->hiding->descent->dim)) * (1 + 0x1p-50);
+      (contraction * walk->distance + 2.5 * sqrt(walk->course->descent->dim)) * (1 + 0x1p-50);
   walk->variance =
       (contraction * contraction * walk->variance + (double)walk->hop.clock) * (1 - 0x1p-50);
 }
 
-static struct walk walk_from(const struct hiding *hiding, double index, double epsilon) {
+static struct walk walk_from(const struct course *course, double index, double epsilon) {
   struct walk walk = {
-      .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
+      .course = course, .index = index, .epsilon = epsilon, .left = course->steps - index};
   /*
   ** The ratio of sensitivity to noise is largest in the last step (sgd.h), so the walk uses the
   ** parameters of the last step for the row's own step.
   */
-  course_hop(&hiding->course, hiding->course.steps, &walk.hop);
+  course_hop(course, course->steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
   walk.variance = (double)walk.hop.clock;
-  struct noise noise = noise_of(hiding, &walk.hop);
+  struct noise noise = noise_of(course, &walk.hop);
   walk.log_delta = log_stick(&noise, epsilon, walk.distance);
   return walk;
 }
 
 /* The walk uses the path bound only for equal steps with Gaussian noise. */
 static int has_path(const struct walk *walk) {
-  const struct descent *descent = walk->hiding->descent;
+  const struct descent *descent = walk->course->descent;
   return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
 }
 
@@ -147,17 +141,17 @@ static int has_path(const struct walk *walk) {
 ** d has a smaller factor.
 */
 static void walk_on(struct walk *walk, double most) {
-  const struct hiding *hiding = walk->hiding;
+  const struct course *course = walk->course;
   double block = walk->after < SINGLE ? 1 : floor(walk->after / SHARE);
   int uses_path = has_path(walk);
   walk->block = fmin(fmin(block, walk->left), most);
-  if (hiding->descent->decay > 0)
-    course_hop(&hiding->course, walk->index + walk->after + walk->block, &walk->hop);
-  struct noise noise = noise_of(hiding, &walk->hop);
+  if (course->descent->decay > 0)
+    course_hop(course, walk->index + walk->after + walk->block, &walk->hop);
+  struct noise noise = noise_of(course, &walk->hop);
   double delta = walk->log_delta > -INFINITY ? fmax(exp(walk->log_delta), DBL_MIN) : 0;
   /* If d is below DBL_MIN, using DBL_MIN is safe, because a larger d has a larger factor. */
   double epsilon = mixing_epsilon(walk->epsilon, delta);
-  walk->log_factor = log_stick(&noise, epsilon, moved_by(hiding, &walk->hop));
+  walk->log_factor = log_stick(&noise, epsilon, moved_by(course, &walk->hop));
   walk->log_delta += walk->block * walk->log_factor;
   walk->after += walk->block;
   walk->left -= walk->block;
@@ -180,10 +174,10 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
     ahead.after++;
   }
   if (has_path(walk)) best = fmin(best, log_path(&ahead));
-  if (walk->left > 0) course_hop(&walk->hiding->course, walk->index + 1, &ahead.hop);
-  struct noise noise = noise_of(walk->hiding, &ahead.hop);
+  if (walk->left > 0) course_hop(walk->course, walk->index + 1, &ahead.hop);
+  struct noise noise = noise_of(walk->course, &ahead.hop);
   double factor = log_stick(&noise, mixing_epsilon(walk->epsilon, exp(log_wanted)),
-                            moved_by(walk->hiding, &ahead.hop));
+                            moved_by(walk->course, &ahead.hop));
   return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
 }
 
@@ -191,9 +185,9 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
 ** Returns an upper bound on ln d after all steps. The walk may stop early, when ln d is at most
 ** log_wanted or certainly cannot reach log_wanted.
 */
-static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
+static double log_delta_after(const struct course *course, double index, double epsilon,
                               double log_wanted) {
-  struct walk walk = walk_from(hiding, index, epsilon);
+  struct walk walk = walk_from(course, index, epsilon);
   if (log_wanted > -INFINITY && is_hopeless(&walk, log_wanted - MARGIN)) return walk.log_delta;
   while (walk.left > 0 && walk.log_delta > log_wanted - MARGIN) {
     walk_on(&walk, INFINITY);
@@ -204,22 +198,22 @@ static double log_delta_after(const struct hiding *hiding, double index, double 
 
 /* ---- the least epsilon ----------------------------------------------------------------------- */
 
-static int suffices(const struct hiding *hiding, double index, double epsilon, double log_wanted) {
-  return log_delta_after(hiding, index, epsilon, log_wanted) <= log_wanted;
+static int suffices(const struct course *course, double index, double epsilon, double log_wanted) {
+  return log_delta_after(course, index, epsilon, log_wanted) <= log_wanted;
 }
 
 /*
 ** Returns the least epsilon in [0, high] for which the delta after all steps is at most
 ** exp(log_wanted). Returns `high` if high * (1 - 2^-16) does not suffice.
 */
-static double least_epsilon(const struct hiding *hiding, double index, double high,
+static double least_epsilon(const struct course *course, double index, double high,
                             double log_wanted) {
   double low = 0, least = high * 0x1p-40;
-  if (!suffices(hiding, index, high * (1 - 0x1p-16), log_wanted)) return high;
-  if (suffices(hiding, index, 0, log_wanted)) return 0;
+  if (!suffices(course, index, high * (1 - 0x1p-16), log_wanted)) return high;
+  if (suffices(course, index, 0, log_wanted)) return 0;
   while (high - low > fmax(high * 0x1p-32, least)) {
     double middle = low / 2 + high / 2;
-    if (suffices(hiding, index, middle, log_wanted)) {
+    if (suffices(course, index, middle, log_wanted)) {
       high = middle;
     } else {
       low = middle;
@@ -228,27 +222,27 @@ static double least_epsilon(const struct hiding *hiding, double index, double hi
   return high;
 }
 
-void hiding_lower(const struct hiding *hiding, double delta, double *epsilons) {
+void hiding_lower(const struct course *course, double delta, double *epsilons) {
   double least = INFINITY, next = 0, log_wanted = log(delta);
-  for (int row = (int)hiding->descent->rows; row >= 1; row--) {
-    double after = hiding->course.steps - row, *epsilon = &epsilons[row - 1];
+  for (int row = (int)course->descent->rows; row >= 1; row--) {
+    double after = course->steps - row, *epsilon = &epsilons[row - 1];
     *epsilon = fmin(*epsilon, least);
     if (after < next || *epsilon == 0) continue;
     next = after < SINGLE ? after + 1 : after + floor(after / SHARE);
-    double found = least_epsilon(hiding, row, *epsilon, log_wanted);
+    double found = least_epsilon(course, row, *epsilon, log_wanted);
     if (found < *epsilon) *epsilon = least = found;
   }
 }
 
-void hiding_path_epsilons(const struct hiding *hiding, double delta, const double *rates,
+void hiding_path_epsilons(const struct course *course, double delta, const double *rates,
                           double *epsilons) {
   struct hop hop;
-  course_hop(&hiding->course, hiding->course.steps, &hop);
-  struct noise noise = noise_of(hiding, &hop);
-  for (int i = 0; i < (int)hiding->descent->rows; i++) {
+  course_hop(course, course->steps, &hop);
+  struct noise noise = noise_of(course, &hop);
+  for (int i = 0; i < (int)course->descent->rows; i++) {
     double rate = rates[i] * (1 + 1 / (6 * noise.least)); /* V - 1/12 replaces each variance V */
     double most = rate + 2 * sqrt(rate * -log(delta));
-    double slack = noise.slack * (hiding->course.steps - i) * (1 + exp(fmin(most, 700)));
+    double slack = noise.slack * (course->steps - i) * (1 + exp(fmin(most, 700)));
     double exact = slack < delta ? gaussian_epsilon(rate, delta - slack) : INFINITY;
     epsilons[i] = exact <= most ? exact : zcdp_epsilon(rates[i], delta);
     if (slack > delta * 0x1p-40) epsilons[i] = fmin(epsilons[i], zcdp_epsilon(rates[i], delta));
@@ -257,8 +251,8 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
-  struct walk walk = walk_from(hiding, 1, epsilon);
+double hiding_stop_delta(const struct course *course, double epsilon) {
+  struct walk walk = walk_from(course, 1, epsilon);
   double sum = exp(walk.log_delta);
   /* Within a block, the values d_k form a geometric sequence. */
   while (walk.left > 0 && walk.log_delta > -INFINITY) {
@@ -267,12 +261,12 @@ double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
     double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
     sum += exp(first) * geometric_sum(walk.log_factor, walk.block);
   }
-  return fmin(sum / hiding->descent->rows, 1) * (1 + MARGIN);
+  return fmin(sum / course->descent->rows, 1) * (1 + MARGIN);
 }
 
-void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *deltas) {
-  int rows = (int)hiding->descent->rows;
-  struct walk walk = walk_from(hiding, 1, epsilon);
+void hiding_stop_deltas(const struct course *course, double epsilon, double *deltas) {
+  int rows = (int)course->descent->rows;
+  struct walk walk = walk_from(course, 1, epsilon);
   double sum = exp(walk.log_delta);
   /* The delta of row i is the sum of d_0 .. d_(rows - i), divided by rows (hiding.h). */
   for (int row = rows; row >= 1; row--) {
@@ -285,15 +279,15 @@ void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *del
 void hiding_stop_variance(struct descent *descent, const struct layout *shape,
                           const struct design *design, double epsilon, double delta) {
   double low = (double)LATTICE_MIN_VARIANCE - 1, high = 0x1p52;
-  struct hiding hiding;
+  struct course course;
   descent->variance = high;
-  hiding_make(&hiding, descent, shape, design->shift);
-  int found = hiding_stop_delta(&hiding, epsilon) <= delta;
+  course_make(&course, descent, shape, design->shift);
+  int found = hiding_stop_delta(&course, epsilon) <= delta;
   /* delta falls as the variance grows. The variance `low` is too small; `high` is large enough. */
   while (found && high - low > 1) {
     descent->variance = floor((low + high) / 2);
-    hiding_make(&hiding, descent, shape, design->shift);
-    if (hiding_stop_delta(&hiding, epsilon) <= delta) {
+    course_make(&course, descent, shape, design->shift);
+    if (hiding_stop_delta(&course, epsilon) <= delta) {
       high = descent->variance;
     } else {
       low = descent->variance;
@@ -321,13 +315,13 @@ static double node_share(int node) {
   return (double)(16 + node - geometric) / 1024;
 }
 
-void hiding_profile(const struct hiding *hiding, struct profile *profile) {
-  double index = hiding->descent->rows, least = 0;
-  struct walk walk = walk_from(hiding, index, 0);
+void hiding_profile(const struct course *course, struct profile *profile) {
+  double index = course->descent->rows, least = 0;
+  struct walk walk = walk_from(course, index, 0);
   profile->rate = walk.distance * walk.distance / (2 * walk.variance);
   double high = walk.distance / sqrt(walk.variance / 2) * (1 + 0x1p-40);
   profile->pure =
-      hiding->descent->laplace > 0 ? least_epsilon(hiding, index, high, -INFINITY) : INFINITY;
+      course->descent->laplace > 0 ? least_epsilon(course, index, high, -INFINITY) : INFINITY;
   profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
   /*
   ** For any epsilon above that of the last node, the noise of the row's own step alone makes delta
@@ -337,12 +331,12 @@ void hiding_profile(const struct hiding *hiding, struct profile *profile) {
       profile->pure < INFINITY ? profile->pure : profile->rate + 2 * sqrt(profile->rate * 690);
   for (int node = 0; node < profile->count; node++) {
     double epsilon = end * node_share(node);
-    least = fmin(least, log_delta_after(hiding, index, epsilon, -INFINITY));
+    least = fmin(least, log_delta_after(course, index, epsilon, -INFINITY));
     profile->epsilon[node] = epsilon;
     profile->log_delta[node] = least;
   }
   profile->log_factor = 0;
-  for (walk = walk_from(hiding, index, end); walk.left > 0 && walk.log_delta > -INFINITY;) {
+  for (walk = walk_from(course, index, end); walk.left > 0 && walk.log_delta > -INFINITY;) {
     walk_on(&walk, INFINITY);
     profile->log_factor += walk.block * walk.log_factor;
   }

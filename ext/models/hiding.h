@@ -42,29 +42,21 @@
 
 #include "models/sgd.h"
 
-/* A model on its lattice. The caller owns the descent. */
-struct hiding {
-  const struct descent *descent;
-  struct course course;
-};
-
-/* Fills `hiding`. The layout `shape` and the shift are those of the release. */
-void hiding_make(struct hiding *hiding, const struct descent *descent, const struct layout *shape,
-                 int shift);
-
 /*
+** The steps of a model are given as struct course, for the layout and the shift of the release.
+**
 ** For each private row i, lowers epsilons[i - 1] to the least epsilon that the contraction bound
 ** proves for this delta. Before the call, each entry must already be a valid epsilon. delta = 0
 ** means pure differential privacy. If more than 256 steps follow a row, the function may skip the
 ** row. It then lowers the row's epsilon to that of the next row after it that is not skipped.
 */
-void hiding_lower(const struct hiding *hiding, double delta, double *epsilons);
+void hiding_lower(const struct course *course, double delta, double *epsilons);
 
 /*
 ** For Gaussian noise: sets epsilons[i - 1] to the epsilon that the path bound proves for row i and
 ** this delta. `rates` are the results of descent_rates().
 */
-void hiding_path_epsilons(const struct hiding *hiding, double delta, const double *rates,
+void hiding_path_epsilons(const struct course *course, double delta, const double *rates,
                           double *epsilons);
 
 /*
@@ -75,10 +67,10 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 ** d_k, the contraction bound. The mean is sum_{k=0}^{rows - i} d_k/rows. The bound also holds for
 ** an observer who knows the stop, because the duration of a release shows the stop.
 */
-double hiding_stop_delta(const struct hiding *hiding, double epsilon);
+double hiding_stop_delta(const struct course *course, double epsilon);
 
 /* Sets deltas[i - 1] to the delta of row i (hiding_stop_delta). */
-void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *deltas);
+void hiding_stop_deltas(const struct course *course, double epsilon, double *deltas);
 
 /*
 ** Sets descent->variance to the least variance at which the worst row's delta is at most `delta`,
@@ -104,7 +96,7 @@ struct profile {
   double epsilon[PROFILE_NODES]; /* increasing from 0 */
   double log_delta[PROFILE_NODES];
 };
-void hiding_profile(const struct hiding *hiding, struct profile *profile);
+void hiding_profile(const struct course *course, struct profile *profile);
 
 /*
 ** Returns an upper bound r on the Renyi divergence of order alpha > 1 of two distributions with

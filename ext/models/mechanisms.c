@@ -76,20 +76,6 @@ static double hidden_curve(const void *room, double alpha) {
               profile_rdp(((const struct cost_room *)room)->profile, alpha));
 }
 
-/*
-** Computes the profile for hidden_curve(). The profile does not depend on the tier, so it is
-** computed once.
-*/
-static int hide(const struct terms *terms, struct cost_room *room) {
-  struct hiding hiding;
-  if (room->profile) return 1;
-  room->profile = malloc(sizeof(struct profile));
-  if (!room->profile) return 0;
-  hiding_make(&hiding, descent_of(terms), terms->shape, terms->shift);
-  hiding_profile(&hiding, room->profile);
-  return 1;
-}
-
 static int model_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
                       struct cost_room *room, struct cost *cost) {
   sums_cost(mechanism, terms, clock, room, cost);
@@ -98,14 +84,19 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
     *cost = (struct cost){0, terms->delta, stop_curve, room};
   } else if (descent_of(terms)->public_rows > 0) {
     *cost = (struct cost){0, 0, hidden_curve, room};
-    return hide(terms, room);
+    if (room->profile) return 1; /* it does not depend on the tier, so it is computed once */
+    struct course course;
+    room->profile = malloc(sizeof(struct profile));
+    if (!room->profile) return 0;
+    course_make(&course, descent_of(terms), terms->shape, terms->shift);
+    hiding_profile(&course, room->profile);
   }
   return 1;
 }
 
 #define MODEL                                                                                      \
-  .design = model_design, .sensitivity = model_sensitivity, .rate = model_rate,                    \
-  .draw_clock = model_draw_clock, .cost = model_cost
+  .statistics = STATISTIC_MODEL, .design = model_design, .sensitivity = model_sensitivity,         \
+  .rate = model_rate, .draw_clock = model_draw_clock, .cost = model_cost
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 
@@ -114,20 +105,10 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
 ** theorem of the noise.
 */
 const struct mechanism sgd_gaussian = {
-    .name = "gaussian",
-    .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "
-               "Theorem 4); charged as sensitivity^2 / (2 (variance - 1/12))",
-    .statistics = STATISTIC_MODEL,
-    .noise = &gaussian_noise,
-    MODEL};
+    .name = "gaussian", .theorem = GAUSSIAN_THEOREM, .noise = &gaussian_noise, MODEL};
 
 const struct mechanism sgd_laplace = {
-    .name = "laplace",
-    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
-               "/ scale",
-    .statistics = STATISTIC_MODEL,
-    .noise = &laplace_noise,
-    MODEL};
+    .name = "laplace", .theorem = LAPLACE_THEOREM, .noise = &laplace_noise, MODEL};
 
 /* Mechanisms with public rows or a random stop. */
 static const struct mechanism sgd_iteration = {
@@ -136,7 +117,6 @@ static const struct mechanism sgd_iteration = {
                "Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1 "
                "of the former anew in each step), or the first of one that stops at random "
                "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
-    .statistics = STATISTIC_MODEL,
     .hides = 1,
     .noise = &gaussian_noise,
     MODEL};
@@ -145,7 +125,6 @@ static const struct mechanism sgd_laplace_iteration = {
     .name = "laplace_iteration",
     .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
                "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
-    .statistics = STATISTIC_MODEL,
     .hides = 1,
     .noise = &laplace_noise,
     MODEL};

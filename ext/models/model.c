@@ -463,11 +463,9 @@ static double model_publics(const struct request *request) {
 /* Reads the model's text, and checks that it fits the release. */
 static void *model_describe(const struct publication *publication) {
   struct descent read;
-  if (!models_read(publication->definition.release.model, &read) ||
+  if (!models_read(publication->definition.release.model, &read) || !is_sound(&read) ||
       read.dim != publication->definition.release.size || !(read.variance >= LATTICE_MIN_VARIANCE))
     return 0;
-  double step = descent_step(&read);
-  if (!(step >= LAYOUT_MIN_CLIP && step <= LAYOUT_MAX_CLIP)) return 0;
   struct descent *descent = sqlite3_malloc64(sizeof *descent);
   if (!descent) error_set_memory(ledger_error(publication->session->ledger));
   if (descent) *descent = read;

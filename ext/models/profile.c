@@ -55,23 +55,6 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   json_append_number(json, x);
 }
 
-/*
-** Returns the parameters for the theorems as they are printed in the papers. In these theorems the
-** noise is added to a gradient, and the size of the noise is the standard deviation of Gaussian
-** noise or the scale of Laplace noise.
-*/
-static struct sgd theorem_of(const struct descent *descent, int granularity) {
-  double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
-  double noise = ldexp(sqrt(variance), granularity) / descent->eta;
-  return (struct sgd){.length = descent->rows + descent->public_rows,
-                      .lipschitz_loss = descent->lipschitz,
-                      .noise = noise,
-                      .eta = descent->eta,
-                      .beta = descent->beta,
-                      .rho = descent->l2,
-                      .diameter = 2 * descent->radius};
-}
-
 /* A model and the values to list for its rows. */
 struct listing {
   const struct descent *descent;
@@ -80,7 +63,7 @@ struct listing {
   double delta; /* the tier's delta without delta_keys */
   struct sgd theorem;
   struct layout shape;
-  struct hiding hiding;
+  struct course course;
   double *first, *second; /* one number for each row, set by the functions prepare_*() */
   sqlite3_str *json;
 };
@@ -119,7 +102,7 @@ static void append_printed(struct listing *listing, double x) {
 
 /* Applies Theorem 5 of Asoodeh et al. */
 static void prepare_stop(struct listing *listing) {
-  hiding_stop_deltas(&listing->hiding, listing->price.epsilon, listing->first);
+  hiding_stop_deltas(&listing->course, listing->price.epsilon, listing->first);
 }
 
 static void append_stop(struct listing *listing, int i) {
@@ -132,11 +115,11 @@ static void append_stop(struct listing *listing, int i) {
 static void prepare_laplace(struct listing *listing) {
   int rows = (int)listing->descent->rows;
   double scale = (double)laplace_scale((uint64_t)listing->descent->variance);
-  double own = (double)listing->hiding.course.last.sensitivity / scale * (1 + 0x1p-40);
+  double own = (double)listing->course.last.sensitivity / scale * (1 + 0x1p-40);
   for (int i = 0; i < rows; i++) listing->first[i] = listing->second[i] = own;
-  hiding_lower(&listing->hiding, 0, listing->first);
+  hiding_lower(&listing->course, 0, listing->first);
   if (listing->delta > 0) {
-    hiding_lower(&listing->hiding, listing->delta, listing->second);
+    hiding_lower(&listing->course, listing->delta, listing->second);
   } else {
     memcpy(listing->second, listing->first, sizeof *listing->first * (size_t)rows);
   }
@@ -151,8 +134,8 @@ static void append_laplace(struct listing *listing, int i) {
 /* Applies Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
 static void prepare_gaussian(struct listing *listing) {
   descent_rates(listing->descent, &listing->shape, listing->release->shift, listing->first);
-  hiding_path_epsilons(&listing->hiding, listing->delta, listing->first, listing->second);
-  hiding_lower(&listing->hiding, listing->delta, listing->second);
+  hiding_path_epsilons(&listing->course, listing->delta, listing->first, listing->second);
+  hiding_lower(&listing->course, listing->delta, listing->second);
 }
 
 static void append_gaussian(struct listing *listing, int i) {
@@ -184,16 +167,28 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
                           const struct ledger_tier *tier) {
   sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
   struct contribution question = model_contribution(descent);
+  /*
+  ** In the theorems as they are printed, the noise is added to a gradient, and its size is the
+  ** standard deviation of Gaussian noise or the scale of Laplace noise.
+  */
+  double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
+  struct sgd theorem = {.length = descent->rows + descent->public_rows,
+                        .lipschitz_loss = descent->lipschitz,
+                        .noise = ldexp(sqrt(variance), release->granularity) / descent->eta,
+                        .eta = descent->eta,
+                        .beta = descent->beta,
+                        .rho = descent->l2,
+                        .diameter = 2 * descent->radius};
   struct listing listing = {.descent = descent,
                             .release = release,
                             .price = model_price(tier, release->weight, release->key_share),
                             .delta = tier->delta - tier->delta_keys,
-                            .theorem = theorem_of(descent, release->granularity),
+                            .theorem = theorem,
                             .first = sqlite3_malloc64(bytes),
                             .second = sqlite3_malloc64(bytes)};
   char *text = 0;
   layout_make(&listing.shape, &question, 0, 1);
-  hiding_make(&listing.hiding, descent, &listing.shape, release->shift);
+  course_make(&listing.course, descent, &listing.shape, release->shift);
   if (listing.first && listing.second) {
     listing.json = sqlite3_str_new(0);
     list_rows(&listing);

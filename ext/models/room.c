@@ -10,7 +10,6 @@
 #include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "functions/options.h"
-#include "models/functions.h"
 #include "models/model.h"
 #include "query/row_reader.h"
 
@@ -98,12 +97,7 @@ static const struct own_rows rows = {open_descent, add_private, turn_to_public, 
 
 /* ---- the kind -------------------------------------------------------------------------------- */
 
-/* The arguments after is_argument are the domain (struct domain). */
-#define OPTION(type, member, is_argument, ...)                                                     \
-  {                                                                                                \
-    {__VA_ARGS__}, type, OWN(struct model_options, member), OPTIONS_OF_PUBLISHING, P_OWN,          \
-        is_argument, 0                                                                             \
-  }
+#define OPTION(type, member, ...) OWN_OPTION(type, struct model_options, member, __VA_ARGS__)
 
 static const struct option options[] = {
     OPTION(WORD, loss, 1, "loss", 0, 0, 0, 0),

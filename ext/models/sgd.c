@@ -280,16 +280,6 @@ static void falling_rates(const struct course *course, double *rates) {
   }
 }
 
-static int falling_diffusible(const struct course *course, double added, double limit) {
-  struct way way = NO_WAY;
-  for (double i = course->steps; i >= 1; i--) {
-    way_back(course, i, &way);
-    double ratio = fmin(way_on_top(&way, added), way_ratio(&way));
-    if (i <= course->descent->rows && ratio / 2 > limit) return 0;
-  }
-  return 1;
-}
-
 /*
 ** Designs the lattice for the last step. This lattice is at most 2^9 times finer than the lattice
 ** for the first step.
@@ -375,9 +365,15 @@ int descent_diffusible(const struct descent *descent, const struct layout *shape
            (course.steps == 1 || (course.last.contraction * reach + 1.25 * root) * UP <= reach);
   }
   if (!(descent->decay > 0)) return equal_diffusible(descent, shape, shift, clock);
-  uint64_t added = clock - descent_clock(descent, shape, shift);
+  double added = (double)(clock - descent_clock(descent, shape, shift));
   double limit = lattice_rate(descent_sensitivity(descent, shape, shift), clock);
-  return falling_diffusible(&course, (double)added, limit);
+  struct way way = NO_WAY;
+  for (double i = course.steps; i >= 1; i--) {
+    way_back(&course, i, &way);
+    double ratio = fmin(way_on_top(&way, added), way_ratio(&way));
+    if (i <= descent->rows && ratio / 2 > limit) return 0;
+  }
+  return 1;
 }
 
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
@@ -412,14 +408,11 @@ double descent_noise(const struct descent *descent, const struct layout *shape, 
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* 1/(1 + e^-x) */
-static double logistic(double x) {
-  double e = exp(-fabs(x));
-  return x >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
-
 double descent_slope(const struct descent *descent, double margin, double y) {
-  if (descent->loss == LOSS_LOGISTIC) return logistic(margin) - (y > 0.5);
+  if (descent->loss == LOSS_LOGISTIC) { /* 1/(1 + e^-margin), minus the truth */
+    double e = exp(-fabs(margin));
+    return (margin >= 0 ? 1 : e) / (1 + e) - (y > 0.5);
+  }
   double bound = isnan(descent->bound) ? INFINITY : descent->bound;
   double residual = margin - fmin(fmax(y, -bound), bound);
   if (descent->loss == LOSS_SQUARED) return residual;

@@ -10,12 +10,6 @@ struct step {
   uint64_t from, to;
 };
 
-/* Returns a random k >= 0 with P(k) proportional to exp(-k/t). */
-static uint64_t geometric(struct csprng *random, uint64_t t) {
-  uint64_t remainder = laplace_remainder(random, t);
-  return remainder + t * laplace_quotient(random);
-}
-
 /*
 ** Returns a random k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric
 ** variable of scale b, divides it by a and rounds down. A result above 2^64 - 1 is replaced by 2^64
@@ -41,7 +35,8 @@ static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
   int all = decays(random, a, b);
   for (int i = 0; i < 2; i++) {
-    uint64_t k = geometric(random, step->to);
+    uint64_t k = laplace_remainder(random, step->to); /* P(k) will be proportional to r^k */
+    k += step->to * laplace_quotient(random);
     all &= k <= geometric_of(random, a, b);
   }
   return all;

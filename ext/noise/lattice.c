@@ -16,16 +16,10 @@ static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
 }
 
-static int bit_length(uint128 x) {
-  int length = 0;
-  for (; x > 0; x >>= 1) length++;
-  return length;
-}
-
 /* Returns x * 2^shift, saturated at 2^128 - 1. shift >= 0. */
 static uint128 shift_left(uint128 x, int64_t shift) {
   if (x == 0) return 0;
-  return bit_length(x) + shift <= 128 ? x << shift : ~(uint128)0;
+  return shift < 128 && x << shift >> shift == x ? x << shift : ~(uint128)0;
 }
 
 static uint128 divide_up(uint128 a, uint128 b) {

@@ -169,21 +169,13 @@ static int has_name(int file, const char *name) {
 }
 
 /*
-** Returns whether a file can be a lock file. A file with content belongs to somebody else, and
-** diffuse must not delete it.
-*/
-static int is_lock(int file) {
-  struct stat status;
-  return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
-}
-
-/*
 ** Returns 1 if this process now holds the lock, 0 if another process holds the lock or has just
 ** deleted the file, and -1 on error.
 */
 static int try_lock(int file, const char *name) {
-  if (!is_lock(file)) {
-    errno = EEXIST;
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0) {
+    errno = EEXIST; /* a file with content belongs to somebody else, and must not be deleted */
     return -1;
   }
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return has_name(file, name);

@@ -58,16 +58,6 @@ static const char tables_sql[] =
     "COMMIT;"
     "DETACH handover";
 
-static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
-  char *attach = sqlite3_mprintf("ATTACH %Q AS handover", path);
-  int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
-  sqlite3_free(attach);
-  if (rc == SQLITE_OK) rc = sqlite3_exec(facts, tables_sql, 0, 0, 0);
-  return rc == SQLITE_OK ||
-         (rc == SQLITE_NOMEM ? error_set_memory(error)
-                             : error_set(error, "cannot write file: %s", sqlite3_errmsg(facts)));
-}
-
 int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
                  struct error *error) {
   /* The "./" keeps SQLite from reading a name as a URI, or ":memory:" as a database in memory. */
@@ -82,7 +72,13 @@ int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
       file_exists(path) ? FILE_EXISTS : file_create(path, ledger_database(ledger));
   int written = 0;
   if (creation == FILE_CREATED) {
-    written = write_tables(facts, path, error);
+    char *attach = sqlite3_mprintf("ATTACH %Q AS handover", path);
+    int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
+    sqlite3_free(attach);
+    if (rc == SQLITE_OK) rc = sqlite3_exec(facts, tables_sql, 0, 0, 0);
+    if (rc == SQLITE_NOMEM) error_set_memory(error);
+    if (rc != SQLITE_OK) error_set(error, "cannot write file: %s", sqlite3_errmsg(facts));
+    written = rc == SQLITE_OK;
     if (!written) {
       sqlite3_exec(facts, "ROLLBACK", 0, 0, 0);
       sqlite3_exec(facts, "DETACH handover", 0, 0, 0);

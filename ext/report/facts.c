@@ -51,14 +51,6 @@ static int take_row(void *context, sqlite3_stmt *row, int columns) {
   return sqlite3_reset(insert) == SQLITE_OK && rc == SQLITE_DONE;
 }
 
-static char *insert_text(const struct ledger_table *table) {
-  sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table->columns->table);
-  for (int place = 2; ledger_table_column(table, place); place++) sqlite3_str_appendall(sql, ", ?");
-  sqlite3_str_appendall(sql, ")");
-  return sqlite3_str_finish(sql);
-}
-
 static int copy_table(sqlite3 *facts, struct ledger *ledger, const struct ledger_table *table,
                       struct error *error) {
   char *columns = ledger_table_declaration(table);
@@ -66,7 +58,11 @@ static int copy_table(sqlite3 *facts, struct ledger *ledger, const struct ledger
       columns ? sqlite3_mprintf("CREATE TABLE %s(%s)", table->columns->table, columns) : 0;
   sqlite3_free(columns);
   if (!run(facts, create, error)) return 0;
-  char *text = insert_text(table);
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table->columns->table);
+  for (int place = 2; ledger_table_column(table, place); place++) sqlite3_str_appendall(sql, ", ?");
+  sqlite3_str_appendall(sql, ")");
+  char *text = sqlite3_str_finish(sql);
   sqlite3_stmt *insert = text ? facts_prepare(facts, text, error) : 0;
   if (!text) error_set_memory(error);
   sqlite3_free(text);

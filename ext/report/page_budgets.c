@@ -19,20 +19,12 @@ static const char tiers_sql[] =
     " FROM dp_tier t JOIN dp_budget b ON b.tier = t.name JOIN certificate"
     " JOIN json_each(document, '$.tiers') c ON json_extract(c.value, '$.name') = t.name"
     " ORDER BY t.rate DESC";
+/* clang-format off */
 enum {
-  NAME,
-  EPSILON,
-  DELTA,
-  PERIOD,
-  SPENT,
-  RELEASES_LEFT,
-  START,
-  END,
-  PERIODS,
-  ALL_EPSILON,
-  ALL_DELTA,
-  SHARE
+  NAME, EPSILON, DELTA, PERIOD, SPENT, RELEASES_LEFT, START, END, PERIODS, ALL_EPSILON,
+  ALL_DELTA, SHARE
 };
+/* clang-format on */
 
 /* ---- the guarantee --------------------------------------------------------------------------- */
 
@@ -98,14 +90,6 @@ static void write_guarantee(struct page *page, sqlite3_stmt *row) {
 #define WIDTH  300
 #define HEIGHT 64
 
-static void write_bar(struct page *page, int number, double share) {
-  sqlite3_str_appendf(page->html,
-                      "<svg viewBox=\"0 0 %d 8\"><path class=axis d=\"M0 4H%d\" "
-                      "style=\"stroke-width:8\"/><path class=p%d d=\"M0 4H%.1f\" "
-                      "style=\"stroke-width:8\"/></svg>\n",
-                      WIDTH, WIDTH, (number - 1) % 5 + 1, WIDTH * share);
-}
-
 static void write_percent(struct page *page, double share) {
   html_number(page->html, share * 100, 3);
   sqlite3_str_appendall(page->html, "%");
@@ -113,8 +97,11 @@ static void write_percent(struct page *page, double share) {
 
 static void write_spent(struct page *page, sqlite3_stmt *row, int number) {
   double share = sqlite3_column_double(row, SHARE), spent = sqlite3_column_double(row, SPENT);
-  write_bar(page, number, share);
-  sqlite3_str_appendall(page->html, "<p>Spent: ");
+  sqlite3_str_appendf(page->html,
+                      "<svg viewBox=\"0 0 %d 8\"><path class=axis d=\"M0 4H%d\" "
+                      "style=\"stroke-width:8\"/><path class=p%d d=\"M0 4H%.1f\" "
+                      "style=\"stroke-width:8\"/></svg>\n<p>Spent: ",
+                      WIDTH, WIDTH, (number - 1) % 5 + 1, WIDTH * share);
   write_percent(page, share);
   if (share > 0 && isfinite(spent)) {
     sqlite3_str_appendall(page->html, " (ε so far about ");

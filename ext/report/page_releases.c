@@ -32,28 +32,12 @@ static const char lines_sql[] =
     "(PARTITION BY series,"
     " iif(series, '', release)), iif(series > 0, title, release), series, iif(series > 0, at, 0),"
     " release, line, tier";
+/* clang-format off */
 enum {
-  RELEASE,
-  KIND,
-  DAY,
-  IS_GROUP,
-  LOWEST,
-  HIGHEST,
-  TIER,
-  DISPLAY,
-  VALUE,
-  LOW,
-  HIGH,
-  LINE,
-  LABEL,
-  SERIES,
-  ABOUT_TEXT,
-  TITLE,
-  RELEASES,
-  FIRST,
-  LAST,
-  HAS_CHARTS
+  RELEASE, KIND, DAY, IS_GROUP, LOWEST, HIGHEST, TIER, DISPLAY, VALUE, LOW, HIGH, LINE, LABEL,
+  SERIES, ABOUT_TEXT, TITLE, RELEASES, FIRST, LAST, HAS_CHARTS
 };
+/* clang-format on */
 
 static int is_count(const char *kind) {
   return strstr(kind, "count") || strstr(kind, "histogram");
@@ -170,11 +154,6 @@ static int write_line(struct release_table *table, int is_shown) {
   return more;
 }
 
-/* Writes the first cell of a line with the name of its release. */
-static void write_name(struct release_table *table) {
-  html_put(table->page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
-}
-
 /*
 ** Writes the table of the releases of one number that belong to no series. Each line has its own
 ** scale.
@@ -185,7 +164,7 @@ static int write_numbers(struct release_table *table) {
   table_open(table, "Release", 0);
   while (more && !sqlite3_column_int(table->row, IS_GROUP) &&
          !sqlite3_column_int(table->row, SERIES)) {
-    write_name(table);
+    html_put(page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
     html_text(page->html, text_of(table, ABOUT_TEXT));
     sqlite3_str_appendf(page->html, " · %s</small>", text_of(table, DAY));
     table->scale = scale_of_row(table);
@@ -227,24 +206,12 @@ static int write_number_series(struct release_table *table) {
   table->has_charts = 1;
   table_open(table, "", scale_is_good(table->scale));
   while (more && sqlite3_column_int(table->row, SERIES) == series) {
-    write_name(table);
+    html_put(page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
     sqlite3_str_appendf(page->html, "%s</small>", text_of(table, DAY));
     more = write_line(table, 1);
   }
   sqlite3_str_appendall(page->html, "</table>\n");
   return more;
-}
-
-/* Writes the heading of one release of several numbers. */
-static void write_group_heading(struct release_table *table) {
-  struct page *page = table->page;
-  int in_series = sqlite3_column_int(table->row, SERIES) > 0;
-  const char *level = in_series ? "h4" : "h3";
-  sqlite3_str_appendf(page->html, "<%s>", level);
-  html_put(page->html, "", text_of(table, RELEASE), "<small>");
-  if (!in_series) html_text(page->html, text_of(table, ABOUT_TEXT));
-  sqlite3_str_appendf(page->html, "%s%s</small></%s>\n", in_series ? "" : " · ",
-                      text_of(table, DAY), level);
 }
 
 /*
@@ -257,7 +224,13 @@ static int write_group(struct release_table *table) {
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
   int more = 1, lines = 0;
   if (!release) return error_set_memory(page->error);
-  if (!is_running(table)) write_group_heading(table);
+  if (!is_running(table)) {
+    int in_series = sqlite3_column_int(table->row, SERIES) > 0;
+    html_put(page->html, in_series ? "<h4>" : "<h3>", release, "<small>");
+    if (!in_series) html_put(page->html, "", text_of(table, ABOUT_TEXT), " · ");
+    sqlite3_str_appendf(page->html, "%s</small></%s>\n", text_of(table, DAY),
+                        in_series ? "h4" : "h3");
+  }
   scale_set(table);
   table->has_charts = sqlite3_column_int(table->row, HAS_CHARTS);
   table_open(table, "", scale_is_good(table->scale));

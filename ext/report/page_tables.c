@@ -81,35 +81,9 @@ static sqlite3_stmt *prepare(struct page *page, const char *sql, sqlite3_stmt *t
   return statement;
 }
 
-/* Writes a label, or "all" for a margin. */
-static void write_label(struct page *page, sqlite3_stmt *row, int column) {
-  if (sqlite3_column_type(row, column) == SQLITE_NULL) {
-    sqlite3_str_appendall(page->html, "<i>all</i>");
-  } else {
-    html_text(page->html, facts_text(row, column));
-  }
-}
-
 /* The keys of the last attribute. */
 static const char columns_sql[] = "SELECT k.value FROM json_each(?4) o, json_each(o.value) k"
                                   " WHERE o.key = json_extract(?1, '$[#-1]')";
-
-static void write_head(struct page *page, sqlite3_stmt *table) {
-  sqlite3_stmt *key = prepare(page, columns_sql, table);
-  sqlite3_str_appendall(page->html, "<thead><tr><th>");
-  while (facts_row(key, page->error)) {
-    html_put(page->html, "<th>", facts_text(key, 0), "");
-  }
-  sqlite3_finalize(key);
-  sqlite3_str_appendall(page->html, "<th><i>all</i>\n<tbody>\n");
-}
-
-static int is_large(struct page *page, sqlite3_stmt *table) {
-  sqlite3_stmt *size = prepare(page, size_sql, table);
-  int large = facts_row(size, page->error) && sqlite3_column_int(size, 0);
-  sqlite3_finalize(size);
-  return large;
-}
 
 static void write_table(struct page *page, sqlite3_stmt *table) {
   sqlite3_stmt *cell = prepare(page, cells_sql, table);
@@ -117,8 +91,11 @@ static void write_table(struct page *page, sqlite3_stmt *table) {
   sqlite3_str_appendall(page->html, "<p>");
   page_tier_number(page, sqlite3_column_int(table, TIER_NUMBER));
   html_text(page->html, facts_text(table, TIER));
-  html_put(page->html, ": ", facts_text(table, CAPTION), "</p>\n<table class=v>\n");
-  write_head(page, table);
+  html_put(page->html, ": ", facts_text(table, CAPTION), "</p>\n<table class=v>\n<thead><tr><th>");
+  sqlite3_stmt *key = prepare(page, columns_sql, table);
+  while (facts_row(key, page->error)) html_put(page->html, "<th>", facts_text(key, 0), "");
+  sqlite3_finalize(key);
+  sqlite3_str_appendall(page->html, "<th><i>all</i>\n<tbody>\n");
   while (facts_row(cell, page->error)) {
     const char *row = facts_text(cell, 0);
     if (!last || strcmp(last, row) != 0) {
@@ -128,8 +105,8 @@ static void write_table(struct page *page, sqlite3_stmt *table) {
         error_set_memory(page->error);
         break;
       }
-      sqlite3_str_appendall(page->html, "<tr><th>");
-      write_label(page, cell, 0);
+      int is_margin = sqlite3_column_type(cell, 0) == SQLITE_NULL;
+      html_put(page->html, is_margin ? "<tr><th><i>all</i>" : "<tr><th>", is_margin ? 0 : row, "");
     }
     html_put(page->html, "<td>", facts_text(cell, 2), "");
   }
@@ -149,7 +126,10 @@ void page_tables(struct page *page) {
       html_text(page->html, facts_text(table, ABOUT_TEXT));
       sqlite3_str_appendf(page->html, " · %s</small></h3>\n", facts_text(table, DAY));
     }
-    if (is_large(page, table)) {
+    sqlite3_stmt *size = prepare(page, size_sql, table);
+    int is_large = facts_row(size, page->error) && sqlite3_column_int(size, 0);
+    sqlite3_finalize(size);
+    if (is_large) {
       html_put(page->html, "<p>The table ", facts_text(table, CAPTION),
                " is too large to print. The data of this page has it.</p>\n");
     } else {

@@ -71,22 +71,6 @@ static int write_tier(struct page *page, struct trend *trend, const char *id) {
   return more;
 }
 
-/* Writes the label of a chart and its scale. */
-static void write_caption(struct page *page, struct trend *trend) {
-  html_put(page->html, "<section class=trend><div class=ends><span>", facts_text(trend->row, LABEL),
-           "</span><span>");
-  page_scale_end(page, trend->scale.low);
-  sqlite3_str_appendall(page->html, " to ");
-  page_scale_end(page, trend->scale.high);
-  sqlite3_str_appendall(page->html, "</span></div>");
-}
-
-/* Ends a chart. Writes the first and the last period of the series below it. */
-static void write_periods(struct page *page, const struct trend *trend) {
-  html_put(page->html, "</svg><div class=ends><span>", trend->start, "</span><span>");
-  html_put(page->html, "", trend->end, "</span></div></section>\n");
-}
-
 /*
 ** Writes the chart of one number of the series. If `is_shown` is 0, skips the rows of this number.
 ** Returns 0 if there is no next row.
@@ -101,12 +85,19 @@ static int write_trend(struct page *page, struct trend *trend, int is_shown, int
   is_shown = is_shown && scale_is_good(trend->scale);
   if (is_shown) {
     trend->scale = scale_round(trend->scale);
-    write_caption(page, trend);
-    sqlite3_str_appendf(page->html, "<svg viewBox=\"0 0 %d %d\">", WIDTH, HEIGHT);
+    html_put(page->html, "<section class=trend><div class=ends><span>",
+             facts_text(trend->row, LABEL), "</span><span>");
+    page_scale_end(page, trend->scale.low);
+    sqlite3_str_appendall(page->html, " to ");
+    page_scale_end(page, trend->scale.high);
+    sqlite3_str_appendf(page->html, "</span></div><svg viewBox=\"0 0 %d %d\">", WIDTH, HEIGHT);
   }
   while (more && strcmp((const char *)sqlite3_column_text(trend->row, ID), id) == 0)
     more = is_shown ? write_tier(page, trend, id) : facts_row(trend->row, page->error);
-  if (is_shown) write_periods(page, trend);
+  if (is_shown) { /* the first and the last period of the series below the chart */
+    html_put(page->html, "</svg><div class=ends><span>", trend->start, "</span><span>");
+    html_put(page->html, "", trend->end, "</span></div></section>\n");
+  }
   sqlite3_free(id);
   return more;
 }

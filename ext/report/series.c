@@ -56,9 +56,10 @@ static struct period period_read(const char *name, int start) {
   return found;
 }
 
+/* Finds the first period in a name. The form is 0 if there is none. */
 static struct period period_find(const char *name) {
   struct period found = {0};
-  for (int i = 0; name[i] && !found.form; i++)
+  for (int i = 0; name && name[i] && !found.form; i++)
     if (i == 0 || !is_word(name[i - 1])) found = period_read(name, i);
   return found;
 }
@@ -77,7 +78,7 @@ static void give(sqlite3_context *context, sqlite3_str *text) {
 static void series_stem(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const char *name = (const char *)sqlite3_value_text(argv[0]);
-  struct period period = name ? period_find(name) : (struct period){0};
+  struct period period = period_find(name);
   if (!name) return;
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_append(text, name, period.start);
@@ -98,7 +99,7 @@ static void series_title(sqlite3_context *context, int argc, sqlite3_value **arg
   (void)argc;
   static const char punctuation[] = " -_:,/";
   const char *name = (const char *)sqlite3_value_text(argv[0]);
-  struct period period = name ? period_find(name) : (struct period){0};
+  struct period period = period_find(name);
   if (!name) return;
   int before = period.start;
   const char *after = name + period.end;
@@ -120,7 +121,7 @@ static void series_title(sqlite3_context *context, int argc, sqlite3_value **arg
 static void series_period(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const char *name = (const char *)sqlite3_value_text(argv[0]);
-  struct period period = name ? period_find(name) : (struct period){0};
+  struct period period = period_find(name);
   if (period.form)
     sqlite3_result_text(context, name + period.start, period.end - period.start, SQLITE_TRANSIENT);
 }
@@ -128,7 +129,7 @@ static void series_period(sqlite3_context *context, int argc, sqlite3_value **ar
 static void series_at(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const char *name = (const char *)sqlite3_value_text(argv[0]);
-  struct period period = name ? period_find(name) : (struct period){0};
+  struct period period = period_find(name);
   if (period.form) sqlite3_result_int(context, period.at);
 }
 

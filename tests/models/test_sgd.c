@@ -582,13 +582,13 @@ static void stop_delta(void) {
     struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
     struct layout shape;
     struct design design;
-    struct hiding hiding;
+    struct course course;
     double epsilon = log_uniform(0.1, 5), delta = log_uniform(1e-12, 1e-3), rows = descent.rows;
     descent.random_stop = 1;
     lattice_of(&descent, epsilon * tanh(epsilon / 2), &shape, &design);
     hiding_stop_variance(&descent, &shape, &design, epsilon, delta);
     CHECK(descent.variance >= LATTICE_MIN_VARIANCE, "no variance");
-    hiding_make(&hiding, &descent, &shape, design.shift);
+    course_make(&course, &descent, &shape, design.shift);
     long double sigma = sqrtl(descent.variance - 1.0L / 12), root = sqrtl(descent.dim);
     long double slack = gaussian_lattice_slack((uint64_t)descent.variance) * descent.dim;
     long double reach = ldexp(descent.radius, 1 - design.granularity), contraction = 1;
@@ -607,21 +607,21 @@ static void stop_delta(void) {
       d = fminl(d, stick(epsilon, distance / (sigma * sqrtl(variances)), slack * (k + 1)));
       sum += d;
     }
-    double got = hiding_stop_delta(&hiding, epsilon);
+    double got = hiding_stop_delta(&course, epsilon);
     CHECK(got <= (double)(printed / rows) * (1 + 1e-6), "above Theorem 5");
     CHECK(got >= (double)(sum / rows) * (1 - 1e-6), "below the sum");
     /* For so few rows, the code computes every step separately. */
     if (rows <= 256) CHECK_CLOSE(got, (double)(sum / rows), 1e-6);
     CHECK(got <= delta, "delta %g above %g", got, delta);
     double *deltas = malloc(sizeof *deltas * (size_t)rows);
-    hiding_stop_deltas(&hiding, epsilon, deltas);
+    hiding_stop_deltas(&course, epsilon, deltas);
     CHECK(deltas[0] <= got * (1 + 1e-8), "the first row has %g, not %g", deltas[0], got);
     CHECK_CLOSE(deltas[(int)rows - 1],
                 (double)(stick(epsilon, design.sensitivity / sigma, slack) / rows), 1e-6);
     free(deltas);
     descent.variance -= 1;
-    hiding_make(&hiding, &descent, &shape, design.shift);
-    CHECK(descent.variance < LATTICE_MIN_VARIANCE || hiding_stop_delta(&hiding, epsilon) > delta,
+    course_make(&course, &descent, &shape, design.shift);
+    CHECK(descent.variance < LATTICE_MIN_VARIANCE || hiding_stop_delta(&course, epsilon) > delta,
           "more noise than needed");
   }
 }
