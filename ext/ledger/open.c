@@ -226,14 +226,6 @@ static int open_marked(struct ledger *ledger, const struct marker *marker) {
   return !error_is_set(ledger->error);
 }
 
-/* Opens the ledger beside a database that has no marker. */
-static int open_unmarked(struct ledger *ledger) {
-  char *name = ledger_default_name(ledger);
-  char *path = name ? ledger_resolve(ledger, name) : 0;
-  sqlite3_free(name);
-  return ledger_use_path(ledger, path);
-}
-
 int ledger_ready(struct ledger *ledger) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
@@ -242,7 +234,10 @@ int ledger_ready(struct ledger *ledger) {
   ledger_rollback(ledger); /* a transaction may be open since memory ran out */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
-  int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
+  char *name = marker.id ? 0 : ledger_default_name(ledger); /* without a marker: beside it */
+  int found = marker.id ? open_marked(ledger, &marker)
+                        : ledger_use_path(ledger, name ? ledger_resolve(ledger, name) : 0);
+  sqlite3_free(name);
   marker_clear(&marker);
   if (found) return marker_check_attached(ledger);
   /* Advice: Or you have opened another file than you think: SQLite creates an empty database for

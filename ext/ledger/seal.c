@@ -1,6 +1,5 @@
 /*
-** seal.c: writes and checks dp_seal, the hash chain for everything that the chain of charges does
-** not cover.
+** seal.c: see seal.h.
 **
 ** A seal belongs to one subject: a release, the terms and tiers, or the orders. At the end of a
 ** transaction, each subject that the transaction has changed gets a new seal. If only budgets have
@@ -102,14 +101,17 @@ int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* Returns whether the last seal of a subject has this digest. */
-static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_seal, "i", subject);
+/* Returns whether a column of the first row holds this digest. */
+static int holds(struct ledger *ledger, sqlite3_stmt *row, int column, const char *digest) {
   if (!statement_row(ledger, row)) return 0;
-  const char *stored = (const char *)sqlite3_column_text(row, 0);
-  int same = stored && strcmp(stored, digest) == 0;
+  int same = strcmp(column_text(row, column), digest) == 0;
   sqlite3_reset(row);
   return same;
+}
+
+/* Returns whether the last seal of a subject has this digest. */
+static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
+  return holds(ledger, statement_bind(ledger, &select_seal, "i", subject), 0, digest);
 }
 
 static int append(struct ledger *ledger, int64_t subject) {
@@ -159,14 +161,8 @@ int seal_matches(struct ledger *ledger, int64_t subject) {
 
 int seal_matches_books(struct ledger *ledger) {
   char books[HASH_SIZE];
-  sqlite3_stmt *row = rows_digest(ledger, rows_of_books, 0, books)
-                          ? statement_bind(ledger, &select_last_seal, "")
-                          : 0;
-  if (!statement_row(ledger, row)) return 0;
-  const char *stored = (const char *)sqlite3_column_text(row, 4);
-  int same = stored && strcmp(stored, books) == 0;
-  sqlite3_reset(row);
-  return same;
+  return rows_digest(ledger, rows_of_books, 0, books) &&
+         holds(ledger, statement_bind(ledger, &select_last_seal, ""), 4, books);
 }
 
 /* ---- trust ----------------------------------------------------------------------------------- */

@@ -43,25 +43,21 @@ static void write_terms(struct page *page, double epsilon, double delta) {
 
 /*
 ** Suppose that two neighbouring data sets are equally likely, and that somebody guesses from the
-** releases which of the two was used. Returns a bound on how many of 100 such guesses are right:
+** releases which of the two was used. Writes a bound on how many of 100 such guesses are right:
 ** 100 (e^epsilon + delta) / (1 + e^epsilon), rounded up to two decimals, or to more (at most eight)
 ** if the number would otherwise be 100. (Kairouz, Oh and Viswanath 2015, Theorem 2.1: two linear
 ** inequalities bound the probabilities of a wrong guess under each of the two data sets. The sum of
 ** the two probabilities is least where both inequalities are equalities.)
 */
-static double best_guess(double epsilon, double delta) {
+static void write_guess(struct page *page, double epsilon, double delta) {
   double right = (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon));
   double guess = 100;
   for (int decimals = 2; decimals <= 8 && guess >= 100; decimals++) {
     double unit = pow(10, decimals);
     guess = ceil(right * 100 * unit * (1 - 1e-12)) / unit;
   }
-  return fmin(guess, 100);
-}
-
-static void write_guess(struct page *page, double epsilon, double delta) {
   sqlite3_str_appendall(page->html, "A best guess is right in at most ");
-  html_number(page->html, best_guess(epsilon, delta), 10);
+  html_number(page->html, fmin(guess, 100), 10);
   sqlite3_str_appendall(page->html, " of 100 cases.");
 }
 
