@@ -135,8 +135,6 @@ static int check_proof(struct run *run, const struct loop_proof *proof, struct e
                      run->aggregate->places.unit + 1, table, loop_proof_column(proof),
                      proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
                      instead ? ", not '" : "", instead ? instead : "", instead ? "'" : "");
-  /* Advice: An aggregate needs one plain loop over one protected table. The error names the part
-     that is too much; `dp_release` accepts any query. */
   if (proof->result != PROOF_HOLDS)
     return error_set(error,
                      "cannot show that the rows of one %s stay apart from those of another in this "
@@ -305,7 +303,6 @@ static void final(sqlite3_context *context) {
   struct error *error = &binding->host->session.error;
   if (!evaluation || evaluation->phase == NEW) {
     error_clear(error);
-    /* Advice: SQLite does not pass the arguments if no row matches. */
     error_set(error,
               "no row reached %s (put the condition in the value: iif(cond, x, NULL), or use "
               "dp_release)",

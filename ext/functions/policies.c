@@ -39,8 +39,6 @@ static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const st
     int place = is_there ? table_column_find(&theirs, other->unit_column) : -1;
     error_clear(&gone);
     const struct table_column *column = place >= 0 ? &theirs.columns[place] : unit;
-    /* Advice: One table has the person as INTEGER and another as TEXT, or one uses NOCASE.
-       Rebuild one of them. */
     if (column->affinity != unit->affinity || column->collation != unit->collation)
       going = error_set(error,
                         "%s.%s (%s, %s) and %s.%s (%s, %s) compare differently, so that one unit "

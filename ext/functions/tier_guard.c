@@ -301,7 +301,6 @@ int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *e
   enum use use = name ? TO_OWNER : TO_ALL;
   for (int i = 0; name && i < COUNT(of_ledger); i++)
     if (strcmp(of_ledger[i].name, name) == 0) use = of_ledger[i].use;
-  /* Advice: [What an analyst may do](guard.md#the-guard). The owner uses another connection. */
   if (use == TO_OWNER || (use == TO_ASK && !guard->grant))
     return error_set(error,
                      "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "

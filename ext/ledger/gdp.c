@@ -99,7 +99,6 @@ const struct accountant accountant_gdp = {
                "lattice",
     .has_delta = 1,
     .covers_rates = 1,
-    /* Advice: The accountant `'rdp'` counts both. */
     .refusal = "has exact Gaussian accounting, and the release is not Gaussian (nothing was "
                "charged or read)",
     .reserve_slack = reserve_slack,

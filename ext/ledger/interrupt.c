@@ -45,7 +45,6 @@ int ledger_caller_interrupted(struct ledger *ledger) {
 
 int ledger_goes_on(struct ledger *ledger) {
   if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
-  /* Advice: Ctrl-C, `sqlite3_interrupt` or a progress handler. */
   return !ledger_caller_interrupted(ledger) || ledger_fail(ledger, "interrupted");
 }
 

@@ -136,8 +136,6 @@ static int fail_missing(struct ledger *ledger, const char *beside) {
                        "connection (restore the database from a backup with its ledger, or name a "
                        "file in dp_init() next time; only where it is lost for good, DROP TABLE "
                        "dp_ledger_id starts a new budget)");
-  /* Advice: The database was moved or copied alone. Bring its ledger along, under this name
-     ([backup.md](backup.md)). */
   return ledger_fail(ledger, "the privacy ledger '%s' of this database is missing " BRING_BACK,
                      ledger->path, beside);
 }

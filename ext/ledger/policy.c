@@ -51,7 +51,6 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
 int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy) {
   for (int i = 0; i < policy->count; i++)
     if (policy->list[i].role == POLICY_PROTECTED) return 1;
-  /* Advice: Declare whose rows are whose first ([policy.md](policy.md)). */
   return ledger_fail(ledger, "no table is protected yet: SELECT dp_protect('visit'%s)",
                      ledger->protects == LEDGER_UNITS ? ", 'patient_id'" : "");
 }

@@ -93,8 +93,6 @@ static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statem
   struct prepared *slot = slot_of(ledger, statement);
   if (!slot->statement && !prepare(ledger, statement, slot)) return 0;
   int writes = statement->changes > CHANGES_TRANSACTION;
-  /* Advice: The database was opened read-only (`mode=ro`, `-readonly`, `immutable=1`, `PRAGMA
-     query_only`). Such a connection stays so until it is closed. */
   if (writes && ledger->writes_refused) /* L7 */
     ledger_fail(ledger,
                 "this connection cannot write its database (%s), so it reads what has been "

@@ -143,7 +143,6 @@ static int admits_one(struct ledger *ledger, const struct ledger_tier *tier,
   if (cost_of_one(tier) <= tier->rate_limit) return 1;
   const struct accountant *other = narrower(tier, outer);
   char *advice = advice_on_epsilon(tier, outer, "; or ");
-  /* Advice: Use `dp_rate(epsilon, delta, releases)` with the epsilon and delta of the budget. */
   ledger_fail(ledger,
               "the budget of tier '%s', epsilon %g at delta %g, does not admit one release of its "
               "rate %g (a rate of at most %.4g fits once%s%s%s%s%s)",
@@ -174,8 +173,6 @@ static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *t
                               const struct ledger_tier *outer) {
   const struct accountant *a = tier->accountant, *b = outer->accountant;
   if ((a->covers_rates && b->covers_rates) || (a->covers_curves && b->covers_curves)) return 1;
-  /* Advice: `'gdp'` counts Gaussian noise only, `'pure'` Laplace noise only; `'rdp'` counts
-     both. */
   return ledger_fail(ledger,
                      "tier '%s' would refuse everything that tier '%s' outside it may publish: one "
                      "has the accountant '%s', the other '%s' (take '%s' for one of them)",
@@ -197,8 +194,6 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
   int is_advised = advice && *advice;
   int overlaps = period_overlaps(tier->period, outer->period);
   char *times = overlaps > 1 ? sqlite3_mprintf("%d times ", overlaps) : sqlite3_mprintf("");
-  /* Advice: An inner tier sees and pays for everything at outer tiers, so it needs the larger
-     budget. The numbers in brackets would do. */
   ledger_fail(
       ledger,
       "tier '%s' would block tier '%s' outside it: it pays for all that '%s' publishes, and "
@@ -288,7 +283,6 @@ int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledg
                        "epsilon %g is too large for %s on the lattice at delta %g (use the "
                        "accountant '%s')",
                        tier->epsilon, tier->accountant->title, tier->delta, accountants[0]->name);
-  /* Advice: The budget is tiny. Typical: epsilon 0.5 to 10, delta 1e-6. */
   if (!has_limit)
     return ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
                        tier->delta);

@@ -268,7 +268,6 @@ static void explain(void *context, const struct collector *collector, int rc, st
   const struct running *running = context;
   const struct unit_map *map = &running->loop->map;
   (void)rc;
-  /* Advice: An interrupt, lack of memory, or a damaged file. */
   error_set(error, "the query failed: %s%s",
             map->rc != SQLITE_OK ? sqlite3_errstr(map->rc) : sqlite3_errmsg(collector->db),
             running->opener->after);

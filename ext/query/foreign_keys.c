@@ -171,8 +171,6 @@ static int check_column(struct check *check, const struct ledger_declaration *of
   } else if (!of->parent && other && other->role == POLICY_PROTECTED &&
              (other->parent || !other->unit_column ||
               sqlite3_stricmp(other->unit_column, target) != 0)) {
-    /* Advice: A foreign key contradicts the declaration: with it, each visit would be a unit of
-       its own, and no person protected ([foreign keys](policy.md#foreign-keys)). */
     going = error_set(error,
                       "column '%s' of table '%s' is no unit, because it refers to table '%s', "
                       "whose rows belong to units (dp_protect(%Q, %Q, %Q))",

@@ -284,7 +284,6 @@ static int add_table(struct route *route, sqlite3 *db, const struct ledger_polic
   struct table_facts *facts = &route->tables[route->count++];
   int going = table_facts_read(facts, db, declaration->table, error);
   if (!going) return 0;
-  /* Advice: Add a UNIQUE index to the parent, or copy the unit's column into the child. */
   if (route->count > 1 && facts->unique < 0)
     return error_set(error,
                      "table '%s' has no key that one column of '%s' can refer to (a primary key "

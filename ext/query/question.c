@@ -181,8 +181,6 @@ static int check_attributes(const struct question *question, const struct progra
     const char *column = evaluator_column_name(question->evaluator, i);
     const char *attribute = programme_attribute(programme, i);
     if (!column) return error_set_memory(error);
-    /* Advice: Swapped columns would silently count nothing, so each column has the name of its
-       attribute. */
     if (sqlite3_stricmp(column, attribute) != 0)
       return error_set(error,
                        "column %d of the question is '%s', attribute %d of keys is '%s' (give both "

@@ -68,7 +68,6 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
 static int finish_range(struct request *request, struct error *error) {
   if (!request_takes(request, P_LO)) return 1;
   int has_lo = is_given(request->lo), has_hi = is_given(request->hi);
-  /* Advice: Bounds are public and yours to choose ([choosing.md](choosing.md)). */
   if (!has_lo && !has_hi) return error_set(error, "lo and hi are missing (the public range of x)");
   if (!has_lo || !has_hi)
     return error_set(error, "%s is missing (lo and hi are the public range of x)",

@@ -118,7 +118,6 @@ static int charge(struct publication *publication, uint64_t clock) {
                      "the noise at tier '%s' would shrink the value to nothing but its centre "
                      "(give a larger radius, or rho)",
                      tier);
-  /* Advice: Mostly, the keys of a reference table are better. */
   if (publication->definition.release.max_groups && !(cost.delta > 0))
     return error_set(ledger_error(ledger),
                      "tier '%s' has no delta_keys for selecting keys privately (list public "

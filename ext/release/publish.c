@@ -183,8 +183,6 @@ static int same_text(const char *one, const char *other) {
 static int same_query(struct publication *publication, const struct request *request) {
   const struct ledger_release *release = &publication->definition.release;
   if (!request->sql && !request->statement) return 1;
-  /* Advice: The error shows what the name stands for. Take a new name, or `dp_discard` the old
-     one (its charge stays). */
   return (same_text(release->sql, request->sql) &&
           same_text(release->statement, request->statement)) ||
          error_set(&publication->session->error,
@@ -200,7 +198,7 @@ static int same_question(struct publication *publication, const struct request *
   char *fingerprint = ledger_fingerprint(&asked);
   int same = fingerprint && strcmp(fingerprint, stored->fingerprint) == 0;
   sqlite3_free(fingerprint);
-  /* Advice: Take a new name, or `dp_discard` the old one (its charge stays). Whether a median is
+  /* Advice: Whether a median is
      drawn (`"exponential"`) must be [decided before](choosing.md#a-median-or-a-few-quantiles). */
   return same ||
          error_set(&publication->session->error,
