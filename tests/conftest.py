@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -283,6 +284,32 @@ class KilledAtWrite:
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*arguments)
         return call
+
+
+def killed_at_writes(database, writes, action):
+    """Copies the folder of a database again and again, and calls action(path of the copy) in a forked process that is killed at
+    write number n, for each n of `writes`, until the action ends before its write. Gives (n, path, whether the action has ended)."""
+    files = sorted(database.parent.iterdir())
+    for at in writes:
+        folder = database.parent / f"run{at}"
+        folder.mkdir()
+        for file in files:
+            shutil.copy(file, folder)
+        path = str(folder / database.name)
+        child = os.fork()
+        if child == 0:
+            try:
+                killer = KilledAtWrite(at)
+                action(path)
+                os._exit(0 if killer.left > 0 else 2)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert status in (0, signal.SIGKILL), status
+        yield at, path, status == 0
+        shutil.rmtree(folder)
+        if status == 0:
+            return
 
 
 class Clock:

@@ -206,3 +206,16 @@ def check_distance(found, a, b, bound, what=""):
     difference = found.integers[a] - found.integers[b]
     noise = math.sqrt(2) * found.stddev * (math.sqrt(len(difference)) + TWELVE)
     assert numpy.linalg.norm(difference) <= bound * found.sensitivity + noise, what
+
+
+def check_one_unit_more(call, form, folder, units):
+    """Releases the people alone, and together with the rows of each unit of `units`. Its integers are at most one sensitivity away."""
+    path = path_for(call, folder)
+    db = system(path, EXACT)
+    one(db, form(call, "exact", "base"))
+    for name, rows in units.items():
+        fill(db, PEOPLE + rows)
+        one(db, form(call, "exact", name))
+    found = lattice(db, path, "exact")
+    for i, name in enumerate(units):
+        check_distance(found, i + 1, 0, 1, name)

@@ -3,8 +3,7 @@ times the clip, but the noise is made for a change of one clip."""
 
 import pytest
 
-from attack import (EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_distance, fill, lattice, one, path_for,
-                    person, system)
+from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_one_unit_more, one, person, system
 
 pytestmark = pytest.mark.xdist_group("heavy_units")
 
@@ -33,15 +32,7 @@ def test_one_unit_moves_a_naive_sum_by_ten_thousand_clips():
 @EACH_FORM
 @pytest.mark.sample(8)
 def test_one_unit_moves_the_integers_by_one_sensitivity(call, form, tmp_path):
-    path = path_for(call, tmp_path)
-    db = system(path, EXACT)
-    one(db, form(call, "exact", "base"))
-    for i, rows in enumerate(HEAVY.values()):
-        fill(db, PEOPLE + rows, f"heavy_{i}")
-        one(db, form(call, "exact", f"{i}", f"heavy_{i}"))
-    found = lattice(db, path, "exact")
-    for i, name in enumerate(HEAVY):
-        check_distance(found, i + 1, 0, 1, name)
+    check_one_unit_more(call, form, tmp_path, HEAVY)
 
 
 def test_a_ledger_of_rows_says_that_it_protects_rows():

@@ -1,14 +1,13 @@
 """Attack: kill -9 after the answer. If the charge is written after the answer, or kept in memory for later, an
 attacker who kills the process has seen a value that nobody paid for."""
 
+import itertools
 import json
-import os
 import random
-import shutil
 import signal
 
 from attack import CALLS, FORMS, charges, one, room_for, system, verified
-from conftest import KilledAtWrite, connect, refused, run
+from conftest import connect, killed_at_writes, refused, run
 
 NAIVE = """
     import json, random
@@ -79,37 +78,13 @@ BATCH_CHARGES = 2 + 2  # each tier pays for its own publications and those of ou
 BATCH_PUBLISHED = 2 + 1
 
 
-def batch_in_a_child(path, at):
-    """Makes the batch in a forked process that is killed at write number `at`. Returns whether the batch was finished
-    before this write."""
-    child = os.fork()
-    if child == 0:
-        try:
-            killer = KilledAtWrite(at)
-            one(connect(path), "SELECT dp_batch(?)", json.dumps(BATCH))
-            os._exit(0 if killer.left > 0 else 2)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL), status
-    return status == 0
-
-
 def test_a_batch_that_is_killed_at_any_write_is_all_charged_or_not_at_all_and_can_be_finished(tmp_path):
     """The test kills dp_batch() at every third write, and begins with one of the first three writes. After each kill the ledger
     has all charges or none, and no value without a point. The batch then runs again to its end. It keeps the values that the
     killed process had stored, and charges nothing twice."""
     system(tmp_path / "people.db", {"inner": 1.0, "outer": 0.25}).close()
-    files = sorted(tmp_path.iterdir())
-    seen, at, done = set(), random.randrange(-2, 1), False
-    while not done:
-        at += 3
-        folder = tmp_path / f"run{at}"
-        folder.mkdir()
-        for file in files:
-            shutil.copy(file, folder)
-        path = folder / "people.db"
-        done = batch_in_a_child(path, at)
+    writes, seen = itertools.count(random.randrange(1, 4), 3), set()
+    for at, path, done in killed_at_writes(tmp_path / "people.db", writes, lambda path: one(connect(path), "SELECT dp_batch(?)", json.dumps(BATCH))):
         db = connect(path)
         paid, stored = charges(db), db.execute("SELECT * FROM dp_value ORDER BY release_id, tier").fetchall()
         published = one(db, "SELECT count(*) FROM dp_publication")
@@ -123,6 +98,5 @@ def test_a_batch_that_is_killed_at_any_write_is_all_charged_or_not_at_all_and_ca
         assert {state for (state,) in db.execute("SELECT state FROM dp_release")} == {"released"}
         assert answers == [one(db, "SELECT dp_diffuse('a', 'inner')"), one(db, "SELECT dp_diffuse('b', 'outer')")]
         db.close()
-        shutil.rmtree(folder)
     # One commit stores the first release and its diffusion, so there is never one publication.
     assert at > 30 and seen == {(0, 0), (BATCH_CHARGES, 0), (BATCH_CHARGES, 2), (BATCH_CHARGES, 3)}

@@ -6,7 +6,7 @@ import math
 import numpy
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, EXACT, PEOPLE, check_distance, fill, lattice, one, path_for, person, system
+from attack import EACH_CALL, EACH_FORM, check_one_unit_more, one, person, system
 
 HUGE = 1.7976931348623157e308
 
@@ -43,15 +43,7 @@ RUNS = {
 @EACH_FORM
 @pytest.mark.sample(12)
 def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp_path):
-    path = path_for(call, tmp_path)
-    db = system(path, EXACT)
-    one(db, form(call, "exact", "base"))
-    for name, values in RUNS.items():
-        fill(db, PEOPLE + [person("new", x) for x in values])
-        one(db, form(call, "exact", name))
-    found = lattice(db, path, "exact")
-    for i, name in enumerate(RUNS):
-        check_distance(found, i + 1, 0, 1, name)
+    check_one_unit_more(call, form, tmp_path, {name: [person("new", x) for x in values] for name, values in RUNS.items()})
 
 
 @pytest.mark.parametrize("clip", [1e-150, 1e-9, 1.5, 1e9, 1e150])

@@ -20,7 +20,7 @@ from kinds_reference import identity, key_text
 from mechanism_truth import ORDERS, curve_of, divergence, kernel_curve, response_curve
 from noise_helpers import create_table, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, unnoticed
 
-pytestmark = pytest.mark.alarm(2e-8)
+pytestmark = [pytest.mark.alarm(2e-8), pytest.mark.usefixtures("forty_digits")]
 
 TIERS = {"in": 0.5, "mid": 0.2, "out": 0.1, "far": 0.01}
 CHOICE = "SELECT dp_choice(?, k, ?, unit, ?) FROM s"
@@ -35,12 +35,6 @@ FLIP = '[["a","a",0.75],["a","b",0.25],["b","b",0.75],["b","a",0.25],["c","a",0.
 def path():
     with quick_path() as path:
         yield path
-
-
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
 
 
 def fill(db, rows):

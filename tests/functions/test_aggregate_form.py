@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from conftest import add_tiers, add_visits, all_differ, connect, interrupted, make_ledger, one, reading, refused, SUM
+from conftest import SUM, add_tiers, all_differ, connect, create, interrupted, make_ledger, one, reading, refused
 
 pytestmark = pytest.mark.alarm(1e-11)
 
@@ -17,10 +17,7 @@ NEAR = 0.01  # 1% of the clip is 14 standard deviations of the noise
 
 @pytest.fixture
 def exact(path):
-    connection = connect(path)
-    add_visits(connection)
-    make_ledger(connection, "{}", "visits, patient")
-    add_tiers(connection, EXACT)
+    connection = create(path, tiers=EXACT)
     yield connection
     connection.close()
 
@@ -28,10 +25,7 @@ def exact(path):
 @pytest.fixture
 def rows(path):
     """Returns a connection to a ledger that protects rows."""
-    connection = connect(path)
-    add_visits(connection)
-    make_ledger(connection, '{"protects":"row"}', "visits")
-    add_tiers(connection, EXACT)
+    connection = create(path, '{"protects":"row"}', EXACT)
     yield connection
     connection.close()
 

@@ -86,3 +86,11 @@ def pytest_sessionfinish(session):
     gc.collect()  # close objects that are still open now, so that their errors are seen
     if CRASHED and session.exitstatus == 0:
         session.exitstatus = 1
+
+
+@pytest.fixture
+def forty_digits():
+    """mpmath computes with 40 digits."""
+    import mpmath
+    with mpmath.workdps(40):
+        yield

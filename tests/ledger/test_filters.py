@@ -27,11 +27,7 @@ BUDGETS = [  # epsilon, delta, accountant of the three tiers
 ]
 
 
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
-
+pytestmark = pytest.mark.usefixtures("forty_digits")
 
 def lattice_slack(variance):
     """Returns the charged bound on the total variation distance between a discrete Gaussian and a rounded continuous

@@ -16,11 +16,7 @@ from periods_truth import bounds, DAY, KINDS, period_of
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
 
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
-
+pytestmark = pytest.mark.usefixtures("forty_digits")
 
 def tier(db, name, rate, epsilon, delta, period, accountant="rdp", **options):
     return one(db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, epsilon, delta,

@@ -15,11 +15,7 @@ from truth import log_odds, newton, true_delta
 SLACK = mpf("0.0035") / mpf(2) ** 80  # total variation slack of one coordinate at variance 2^40, the least variance
 
 
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
-
+pytestmark = pytest.mark.usefixtures("forty_digits")
 
 @pytest.fixture
 def db():

@@ -22,7 +22,7 @@ from noise_helpers import (charges, check_mean, check_share, column, connect, er
                            record, unnoticed)
 from paper_truth import call
 
-pytestmark = pytest.mark.alarm(3e-8)
+pytestmark = [pytest.mark.alarm(3e-8), pytest.mark.usefixtures("forty_digits")]
 
 TIERS = {"a": 1.0, "b": 0.3, "c": 0.1, "d": 0.02}
 CLIP = 2.0
@@ -35,12 +35,6 @@ LAPLACE = {"mechanism": "laplace"}
 def path():
     with quick_path() as path:
         yield path
-
-
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
 
 
 def ledger(path=":memory:", tiers=TIERS, options="{}"):

@@ -22,7 +22,7 @@ from mechanism_truth import curve_of
 from noise_helpers import SEVEN, check_share, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 from paper_truth import call
 
-pytestmark = pytest.mark.alarm(2e-8)
+pytestmark = [pytest.mark.alarm(2e-8), pytest.mark.usefixtures("forty_digits")]
 
 LAPLACE = {"mechanism": "laplace"}
 LINEAR_KINDS = [kind for kind in KINDS if not kind.startswith("ou_")]
@@ -36,12 +36,6 @@ TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 def path():
     with quick_path() as path:
         yield path
-
-
-@pytest.fixture(autouse=True)
-def digits():
-    with mp.workdps(40):
-        yield
 
 
 def books(path):

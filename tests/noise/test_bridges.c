@@ -8,7 +8,7 @@
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-11, and each of its cells has an
 ** expected count of at least 100. A test of a moment or of a frequency fails beyond 7 standard
-** deviations, which has probability 3e-12. All 520 comparisons together raise a false alarm with
+** deviations, which has probability 3e-12. All 523 comparisons together raise a false alarm with
 ** probability below 2e-9. With 200000 draws, the probability that a chi-square test misses a
 ** variance error of 5% is below 1e-6 (see a_wrong_gaussian_law_is_seen()). The probability that the
 ** moments of all 24 orders together miss a variance error of 2% is also below 1e-6.
@@ -234,11 +234,13 @@ static void short_laplace_vectors_follow_the_law(void) {
 /*
 ** For wide scales, the test draws a path outward from 0 and then draws the point in between. This
 ** point must have the same distribution as the middle point of a path that is drawn step by step.
-** The test compares the frequencies of 40 cells with the discrete Laplace distribution of the
-** middle scale. It also checks how often each step is 0.
+** The test compares the frequencies of 40 cells and the mean size with the discrete Laplace
+** distribution of the middle scale. The mean size, whose relative standard deviation is
+** 1/sqrt(count), shows a scale that is wrong by 5.3% (it misses one with probability 1e-6). The test
+** also checks how often each step is 0.
 */
 static void wide_laplace_points_have_their_margins(void) {
-  enum { COUNT = 100000, CELLS = 20 };
+  enum { COUNT = 50000, CELLS = 20 };
   const struct laplace_bridge wide[] = {{1 << 20, 3 << 19, 1 << 21},
                                         {(1u << 31) - 3, (1u << 31) - 2, (1u << 31) - 1},
                                         {1 << 20, 1 << 25, (1u << 31) - 1}};
@@ -251,8 +253,10 @@ static void wide_laplace_points_have_their_margins(void) {
     long double cells[2 * CELLS];
     for (int k = 0; k < 2 * CELLS; k++) cells[k] = 0.5L / CELLS;
     long stays[2] = {0, 0};
+    long double sizes = 0;
     for (int k = 0; k < COUNT; k++) {
       long double x = (long double)between[k] / (long double)wide[i].middle;
+      sizes += fabsl(x);
       int cell = (int)(-expm1l(-fabsl(x)) * CELLS);
       seen[(x < 0 ? CELLS : 0) + (cell < CELLS ? cell : CELLS - 1)]++;
       stays[0] += between[k] == inner[k];
@@ -260,6 +264,8 @@ static void wide_laplace_points_have_their_margins(void) {
     }
     double p = p_value(seen, cells, 2 * CELLS, COUNT);
     CHECK(p > ALARM, "case %d: p %g", i, p);
+    double size = ((double)sizes / COUNT - 1) * sqrt(COUNT);
+    CHECK(fabs(size) < LIMIT, "case %d: mean size %g", i, size);
     const uint64_t scales[3] = {wide[i].inner, wide[i].middle, wide[i].outer};
     for (int s = 0; s < 2; s++) { /* the frequency of steps that are 0 */
       laplace_step_law((long double)scales[s], (long double)scales[s + 1], step_law);

@@ -1,15 +1,14 @@
 """Appends of series that are killed at every write, that two processes make at the same time, and that are interrupted: one draw, and
 book, exact sums and figures always belong together."""
 
+import itertools
 import json
-import os
 import shutil
-import signal
 import subprocess
 
 import pytest
 
-from conftest import PATIENCE, KilledAtWrite, interrupted, start as start_process
+from conftest import PATIENCE, interrupted, killed_at_writes, start as start_process
 from noise_helpers import connect, one
 from series_helpers import YEAR, append, declare, rows_of, start
 
@@ -39,34 +38,12 @@ def right(db, labels):
     return found
 
 
-def append_in_a_child(path, at):
-    """Appends in a forked process that is killed at write number `at`. Returns whether the append was finished before."""
-    child = os.fork()
-    if child == 0:
-        try:
-            killer = KilledAtWrite(at)
-            append(connect(path), "p3")
-            os._exit(0 if killer.left > 0 else 2)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL), status
-    return status == 0
-
-
 def test_an_append_that_is_killed_at_any_write_is_stored_whole_or_not_at_all(tmp_path):
     """The test kills the append of two periods at every write. Afterwards both periods are there at both tiers, or none. The next
     append goes on; every allowance was spent once; figures that were there stay."""
     prepared(tmp_path / "a.db").close()
-    files, seen, at, done = sorted(tmp_path.iterdir()), set(), 0, False
-    while not done:
-        at += 1
-        folder = tmp_path / f"run{at}"
-        folder.mkdir()
-        for file in files:
-            shutil.copy(file, folder)
-        path = str(folder / "a.db")
-        done = append_in_a_child(path, at)
+    seen = set()
+    for at, path, done in killed_at_writes(tmp_path / "a.db", itertools.count(1), lambda path: append(connect(path), "p3")):
         db = connect(path)
         before = rows_of(db, "near")
         stored = [label for label in PERIODS if label in before]
@@ -78,7 +55,6 @@ def test_an_append_that_is_killed_at_any_write_is_stored_whole_or_not_at_all(tmp
         assert {key: after[key] for key in before} == before
         assert one(db, "SELECT count(*) FROM dp_charge") == 2
         db.close()
-        shutil.rmtree(folder)
     assert at > 5 and seen == {1, 3}
 
 
