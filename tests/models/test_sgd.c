@@ -547,7 +547,7 @@ static void random_stop(void) {
   descent_derive(&descent);
   lattice_of(&descent, 1, &shape, &design);
   script_length = 0;
-  for (int i = 0; i < 80000; i++) {
+  for (int i = 0; i < 40000; i++) {
     struct training *training = training_open(&descent, &shape, &design);
     for (int row = 0; row < 12; row++) {
       double x = 1;
@@ -559,7 +559,7 @@ static void random_stop(void) {
     training_close(training);
   }
   for (int taken = 1; taken <= 8; taken++)
-    CHECK(abs(counts[taken] - 10000) < 6 * 94, "%d of 80000 stopped after %d", counts[taken],
+    CHECK(abs(counts[taken] - 5000) < 6 * 67, "%d of 40000 stopped after %d", counts[taken],
           taken);
 }
 

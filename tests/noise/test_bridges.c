@@ -235,8 +235,8 @@ static void short_laplace_vectors_follow_the_law(void) {
 ** For wide scales, the test draws a path outward from 0 and then draws the point in between. This
 ** point must have the same distribution as the middle point of a path that is drawn step by step.
 ** The test compares the frequencies of 40 cells and the mean size with the discrete Laplace
-** distribution of the middle scale. The mean size, whose relative standard deviation is
-** 1/sqrt(count), shows a scale that is wrong by 5.3% (it misses one with probability 1e-6). The test
+** distribution of the middle scale. The mean size has a relative standard deviation of
+** 1/sqrt(count), so the test misses a scale that is wrong by 5.3% with probability 1e-6. The test
 ** also checks how often each step is 0.
 */
 static void wide_laplace_points_have_their_margins(void) {

@@ -374,13 +374,14 @@ static double below_cell(uint64_t variance, int cell) {
 */
 static double p_value_normal(uint64_t variance, const int64_t *draws) {
   static long counts[1025];
-  double sum = 0;
+  static int64_t starts[1025];
+  double sum = 0, scale = 128 / sqrt((double)variance);
   memset(counts, 0, sizeof counts);
+  for (int cell = 0; cell < 1025; cell++) starts[cell] = cell_start(variance, cell);
   for (int i = 0; i < DRAWS; i++) {
-    long double x = (long double)draws[i] / sqrtl((long double)variance) * 128;
-    int cell = (int)fminl(fmaxl(floorl(x) + 512, 0), 1024);
-    while (cell > 0 && draws[i] < cell_start(variance, cell)) cell--;
-    while (cell < 1024 && draws[i] >= cell_start(variance, cell + 1)) cell++;
+    int cell = (int)fmin(fmax(floor((double)draws[i] * scale) + 512, 0), 1024);
+    while (cell > 0 && draws[i] < starts[cell]) cell--;
+    while (cell < 1024 && draws[i] >= starts[cell + 1]) cell++;
     counts[cell]++;
   }
   for (int cell = 0; cell < 1025; cell++) {
