@@ -150,6 +150,12 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/*
+** The functions of this part read the values of a row by sqlite3_column_value(), which takes the
+** connection's mutex once for each value. The values are protected: the function that asks the
+** question runs in a statement of the host, which holds this mutex.
+*/
+
 int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,
                       struct error *error) {
   int rc = sqlite3_step(stream->row);
@@ -185,12 +191,13 @@ int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream,
 */
 static int compare(struct unit_loop *loop, const struct unit_stream *stream, int *order,
                    struct error *error) {
-  if (!loop->unit && sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
-    int64_t a = loop->integer, b = sqlite3_column_int64(stream->row, 0);
+  sqlite3_value *unit = sqlite3_column_value(stream->row, 0);
+  if (!loop->unit && sqlite3_value_type(unit) == SQLITE_INTEGER) {
+    int64_t a = loop->integer, b = sqlite3_value_int64(unit);
     *order = (a < b) - (a > b);
     return 1;
   }
-  sqlite3_value *other = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
+  sqlite3_value *other = sqlite3_value_dup(unit);
   int going = 1;
   int rc = loop->unit ? sqlite3_bind_value(loop->compare, 1, loop->unit)
                       : sqlite3_bind_int64(loop->compare, 1, loop->integer);

@@ -68,21 +68,21 @@ static int add_bytes(struct unit_rows *rows, struct cell *cell, const void *byte
 
 /* ---- adding and giving rows ------------------------------------------------------------------ */
 
-static int take_cell(struct unit_rows *rows, struct cell *cell, sqlite3_stmt *row, int column) {
+static int take_cell(struct unit_rows *rows, struct cell *cell, sqlite3_value *value) {
   const void *bytes;
-  *cell = (struct cell){.type = sqlite3_column_type(row, column)};
+  *cell = (struct cell){.type = sqlite3_value_type(value)};
   switch (cell->type) {
-  case SQLITE_INTEGER: cell->as.integer = sqlite3_column_int64(row, column); return 1;
-  case SQLITE_FLOAT: cell->as.real = sqlite3_column_double(row, column); return 1;
+  case SQLITE_INTEGER: cell->as.integer = sqlite3_value_int64(value); return 1;
+  case SQLITE_FLOAT: cell->as.real = sqlite3_value_double(value); return 1;
   case SQLITE_NULL: return 1;
   case SQLITE_TEXT:
     /* get the bytes before the size, because SQLite may convert a text */
-    bytes = sqlite3_column_text(row, column);
+    bytes = sqlite3_value_text(value);
     if (!bytes) return 0;
     break;
-  default: bytes = sqlite3_column_blob(row, column); break;
+  default: bytes = sqlite3_value_blob(value); break;
   }
-  cell->size = sqlite3_column_bytes(row, column);
+  cell->size = sqlite3_value_bytes(value);
   return (bytes || !cell->size) && add_bytes(rows, cell, bytes);
 }
 
@@ -92,7 +92,8 @@ int unit_rows_add(struct unit_rows *rows, int64_t rowid, sqlite3_stmt *row, int 
   struct cell *cells = rows->cells + rows->count * (size_t)rows->columns;
   for (int i = 0; i < rows->columns; i++) {
     cells[i] = (struct cell){.type = SQLITE_NULL};
-    if (places[i] >= 0 && !take_cell(rows, &cells[i], row, first + places[i])) return 0;
+    if (places[i] >= 0 && !take_cell(rows, &cells[i], sqlite3_column_value(row, first + places[i])))
+      return 0;
   }
   rows->rowids[rows->count++] = rowid;
   return 1;
