@@ -97,8 +97,6 @@ int connection_set_journal(struct ledger *ledger) {
   if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
       !pragma(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
     return 0;
-  /* Advice: Another program has changed the ledger's journal mode, for example to WAL. Close it.
-     */
   return strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") == 0 ||
          ledger_fail(ledger,
                      "the privacy ledger '%s' is in journal mode '%s', not truncate (close "

@@ -349,8 +349,6 @@ static int each_database(struct ledger *ledger, see_database *see) {
   }
   int rc = sqlite3_finalize(list);
   if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
-  /* Advice: Let the authorizer of the application allow reading `dp_ledger_id` and the schema.
-     */
   return (seen_main && !error_is_set(ledger->error)) ||
          ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
 }

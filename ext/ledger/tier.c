@@ -60,8 +60,6 @@ static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
 static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {
-    /* Advice: A promise that was given stays. An uncharged tier can go (`dp_drop_tier`); its
-       name cannot come back. */
     if (strcmp(tiers[i].name, tier->name) == 0)
       return same_tier(tier, &tiers[i])
                  ? 0

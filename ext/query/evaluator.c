@@ -356,7 +356,6 @@ static int add_missing(struct evaluator *evaluator, const char *name, struct err
   for (int i = 0; i < evaluator->policy->count; i++)
     known_names_add(&known, evaluator->policy->list[i].table);
   const char *nearest = known_names_nearest(&known);
-  /* Advice: Protect it if any row tells something about a person. */
   return error_set(error,
                    "table '%s' is neither protected nor public, so a question cannot read it "
                    "(%s%s%sdeclare it with dp_protect() or dp_public())",

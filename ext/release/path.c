@@ -446,7 +446,6 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                      "release '%s' is a series and cannot be refined (declare a series of its own "
                      "at tier '%s')",
                      name, tier);
-  /* Advice: Release first at the innermost tier that will ever need the figure. */
   if (publication->definition.release.max_groups)
     return error_set(ledger_error(ledger),
                      "release '%s' has private keys and cannot be refined (make a release of its "
