@@ -55,7 +55,9 @@ static struct cause cause_of(const struct clipping_words *words) {
   if (words->is_series)
     return (struct cause){
         aggregate->takes & 1u << P_SERIES ? "they were in more periods than clip"
-        : has_range || aggregate->counts  ? "they had more rows than clip in all periods together"
+        : has_range                       ? "they had more rows than clip in all periods together "
+                                            "(values outside lo and hi are not counted)"
+        : aggregate->counts               ? "they had more rows than clip in all periods together"
                                           : "their total of all periods was beyond clip",
         "a larger clip",
         words->clip > 1 || !(has_range || aggregate->counts) ? "a smaller clip" : 0};
@@ -86,7 +88,7 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   sqlite3_str *text = sqlite3_str_new(0);
   int has_range = (words->aggregate->takes & 1u << P_LO) != 0;
   struct cause cause = cause_of(words);
-  const char *bound = has_range ? "bounds" : "bound";
+  const char *bound = has_range && !words->is_series ? "bounds" : "bound";
   if (isnan(share->share)) {
     sqlite3_str_appendall(text, "too few ");
     append_units(text, words);

@@ -13,8 +13,9 @@ enum share {
   ROWS,   /* at most `clip` of its rows */
   TOTAL,  /* a total from -clip to clip */
   LENGTH, /* a vector up to length `clip` */
+  MEAN,   /* the average of its vectors, each up to length `clip` */
   WEIGHT, /* the weight of at most `clip` rows */
-  ONCE
+  ONCE    /* one row, divided among its values */
 };
 
 /* The statistics: kinds without the prefixes "ou_" and "group_". */
@@ -36,8 +37,8 @@ static const struct words {
     {"histogram", "rows in each bin", ROWS, "bin", 0},
     {"bounds", "bounds of nearly all values", ONCE, 0, 0},
     {"vec_sum", "sum of vectors", LENGTH, 0, 0},
-    {"vec_avg", "average of vectors", LENGTH, 0, 0},
-    {"choice", "most common category", ONCE, 0, 0},
+    {"vec_avg", "average of vectors", MEAN, 0, 0},
+    {"choice", "category that most % have", NO_SHARE, 0, 0},
     {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE, 0,
      0},
     {"sgd", "coefficients of a model", NO_SHARE, 0, 0},
@@ -108,37 +109,98 @@ static void append_range(sqlite3_str *text, const struct ledger_release *release
   append_number(text, release->grid);
 }
 
-static void append_share(sqlite3_str *text, enum share share, double clip, const char *unit) {
-  if (share == ONCE || (share == WEIGHT && clip == 1)) {
-    if (unit) sqlite3_str_appendf(text, ", each %s counts once", unit);
-  } else if (share == WEIGHT && unit) {
+/* The words for one release. */
+struct figure {
+  const struct ledger_release *release;
+  const struct words *words;
+  const char *unit;  /* null: the ledger protects rows */
+  const char *place; /* what the release has many of: "group", "cell", "bin"; or null */
+  enum share share;
+  int in_sum_norm; /* Laplace noise bounds a sum over all places, other noise a root of squares */
+};
+
+/* Says how much one unit contributes. */
+static void append_share(sqlite3_str *text, const struct figure *figure) {
+  const char *unit = figure->unit;
+  double clip = figure->release->clip;
+  if (figure->share == LENGTH || figure->share == MEAN) {
+    sqlite3_str_appendf(text, ", %s length ", figure->share == MEAN ? "each cut to" : "up to");
+    append_number(text, clip);
+    if (figure->share == LENGTH) sqlite3_str_appendf(text, " of each %s", unit ? unit : "row");
+  }
+  if (figure->share == TOTAL && !figure->release->periods) {
+    sqlite3_str_appendall(text, ", from ");
+    append_number(text, -clip);
+    sqlite3_str_appendall(text, " to ");
+    append_number(text, clip);
+    sqlite3_str_appendf(text, " of each %s", unit ? unit : "row");
+  } else if (unit && (figure->share == ROWS || figure->share == TOTAL)) {
+    sqlite3_str_appendall(text, ", at most ");
+    append_number(text, clip);
+    sqlite3_str_appendf(text, "%s of each %s", figure->share == TOTAL ? " up and down" : "", unit);
+  } else if (unit && figure->share == WEIGHT && clip != 1) {
     sqlite3_str_appendf(text, ", each %s counts as at most ", unit);
     append_number(text, clip);
     sqlite3_str_appendall(text, " rows");
-  } else if (share == LENGTH || share == TOTAL || (share == ROWS && unit)) {
-    sqlite3_str_appendall(text, share == LENGTH  ? ", up to length "
-                                : share == TOTAL ? ", from "
-                                                 : ", at most ");
-    append_number(text, share == TOTAL ? -clip : clip);
-    if (share == TOTAL) {
-      sqlite3_str_appendall(text, " to ");
-      append_number(text, clip);
-    }
-    sqlite3_str_appendf(text, " of each %s", unit ? unit : "row");
+  } else if (unit && (figure->share == WEIGHT || figure->share == ONCE || figure->share == MEAN)) {
+    int about = figure->release->ways && !figure->in_sum_norm;
+    sqlite3_str_appendf(text, ", each %s counts %sonce", unit, about ? "about " : "");
+  }
+  if (unit && figure->share == ONCE)
+    sqlite3_str_appendall(text, ", rare values by their share of rows");
+}
+
+/* Says that the bound of a series is for all of its periods, and is spent in their order. */
+static void append_periods(sqlite3_str *text, const struct figure *figure) {
+  double clip = figure->release->clip;
+  if (figure->share == NO_SHARE && clip == 1) {
+    sqlite3_str_appendall(text, ", each in their first period only");
+  } else if (figure->share == NO_SHARE) {
+    sqlite3_str_appendf(text, " of each period, added up over periods (a %s counts in their first ",
+                        figure->unit);
+    append_number(text, clip);
+    sqlite3_str_appendall(text, " only)");
+  } else {
+    sqlite3_str_appendf(text, " in all %speriods together, earliest first",
+                        figure->place ? "groups and " : "");
+    if (figure->place && !figure->in_sum_norm)
+      sqlite3_str_appendall(text, " (more with several groups in one period)");
   }
 }
 
-/* Says that the bound of a series is for all of its periods. */
-static void append_periods(sqlite3_str *text, enum share share, double clip) {
-  if (share != NO_SHARE) {
-    sqlite3_str_appendall(text, " in all periods together");
-  } else if (clip == 1) {
-    sqlite3_str_appendall(text, ", each in their first period only");
+/* Says what the bound means for a unit with rows in several groups, cells or bins. */
+static void append_places(sqlite3_str *text, const struct figure *figure) {
+  const char *unit = figure->unit, *place = figure->place;
+  double clip = figure->release->clip;
+  int has_ways = figure->release->ways != 0, is_total = figure->share == TOTAL;
+  if (figure->share == ROWS || is_total)
+    sqlite3_str_appendf(text,
+                        !figure->in_sum_norm ? " in one %s"
+                        : has_ways           ? " in all %ss of a table"
+                                             : " in all %ss together",
+                        place);
+  if (has_ways && (!figure->in_sum_norm || is_total))
+    sqlite3_str_appendall(text, ", averaged over the tables");
+  double whole = figure->words->share != NO_SHARE ? 1 : figure->in_sum_norm ? clip : clip * clip;
+  int has_rows = figure->words->share != NO_SHARE && !figure->words->draws;
+  sqlite3_str_appendf(text, " (a %s %sin ", unit, has_rows ? "with rows " : "");
+  if (whole >= 2) {
+    sqlite3_str_appendall(text, "more than ");
+    append_number(text, floor(whole));
   } else {
-    sqlite3_str_appendall(text, ", each in their first ");
-    append_number(text, clip);
-    sqlite3_str_appendall(text, " periods only");
+    sqlite3_str_appendall(text, "several");
   }
+  int always = figure->words->share == NO_SHARE ||
+               (clip <= 1 && !is_total && (!has_ways || figure->in_sum_norm));
+  sqlite3_str_appendf(text, " %ss %s less in each", place, always ? "counts" : "may count");
+  if (has_rows)
+    sqlite3_str_appendf(text, ", by the share of %s there", is_total ? "amounts" : "rows");
+  if (has_ways && !figure->in_sum_norm) {
+    sqlite3_str_appendall(text, ", and more than ");
+    append_number(text, clip);
+    sqlite3_str_appendall(text, " in a margin");
+  }
+  sqlite3_str_appendall(text, ")");
 }
 
 char *figure_words(const struct ledger_release *release, const char *unit) {
@@ -153,28 +215,23 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
     sqlite3_str_appendall(text, release->kind);
     return sqlite3_str_finish(text);
   }
-  append_what(text, words[i].what, release, unit);
-  enum share share = words[i].share;
   const char *place = words[i].place;
+  append_what(text, words[i].what, release, unit);
   if (is_grouped)
     sqlite3_str_appendall(text, place           ? " of each group"
                                 : release->ways ? " in each cell"
                                                 : " in each group");
   append_range(text, release, place != 0);
   if (!place && is_grouped) place = release->ways ? "cell" : "group";
-  append_share(text, share, release->clip, unit);
-  /* Where Laplace noise bounds a sum over all places, other noise bounds the sum of squares. */
-  int is_sum = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
-  if (place && unit && (share == ROWS || share == TOTAL))
-    sqlite3_str_appendf(text,
-                        release->ways ? is_sum ? " in all %ss of a table, averaged over the tables"
-                                               : " in one %s, averaged over the tables"
-                        : is_sum      ? " in all %ss together"
-                                      : " in one %s",
-                        place);
-  if (release->periods) append_periods(text, share, release->clip);
-  if (place && unit)
-    sqlite3_str_appendf(text, " (a %s in several %ss counts less in each)", unit, place);
+  int in_sum_norm = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
+  struct figure figure = {release, &words[i], unit, place, words[i].share, in_sum_norm};
+  if (is_grouped && figure.share == NO_SHARE && release->clip < 1) figure.share = ROWS;
+  append_share(text, &figure);
+  if (release->periods) {
+    append_periods(text, &figure);
+  } else if (place && unit) {
+    append_places(text, &figure);
+  }
   int is_private = is_grouped && release->max_groups > 0;
   if (is_private && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);

@@ -114,7 +114,9 @@ def test_rows_of_groups_may_be_counted():
 
 # ---- the words ------------------------------------------------------------------------------------------------------
 
-IN_GROUPS = " (a patient in several groups counts less in each)"
+IN_GROUPS = " (a patient with rows in several groups counts less in each, by the share of rows there)"
+MAY_IN_GROUPS = IN_GROUPS.replace("counts", "may count")
+IN_MARGINS = ", averaged over the tables (a patient with rows in several cells may count less in each, by the share of rows there, and more than 3 in a margin)"
 WORDS = [
     ("count", "SELECT 1", {"clip": 2}, "rows, at most 2 of each patient"),
     ("count", "SELECT 1", {"clip": 1500}, "rows, at most 1,500 of each patient"),
@@ -129,26 +131,42 @@ WORDS = [
     ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": [0.1, 0.5, 0.9]}, "quantiles 0.1, 0.5 and 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
     ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
     ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin"
-     " (a patient in several bins counts less in each)"),
-    ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once"),
+     " (a patient with rows in several bins may count less in each, by the share of rows there)"),
+    ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once, rare values by their share of rows"),
     ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
-    ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, up to length 60 of each patient"),
-    ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "most common category, each patient counts once"),
-    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS),
-    ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + IN_GROUPS
+    ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, each cut to length 60, each patient counts once"),
+    ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "category that most patients have"),
+    ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS),
+    ("group_count", "SELECT ward", {"clip": 1, "keys": ["a"]}, "rows in each group, at most 1 of each patient in one group" + IN_GROUPS),
+    ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS
      + ", at most 4 groups of each patient, only groups that are large enough"),
-    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell, averaged over the tables"
-     " (a patient in several cells counts less in each)"),
+    ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell" + IN_MARGINS),
+    ("group_sum", "SELECT ward, minutes", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "sum in each cell, from -3 to 3 of each patient in one cell"
+     + IN_MARGINS.replace("of rows", "of amounts")),
+    ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "ways": 1, "keys": {"ward": ["a"]}},
+     "average in each cell, values outside 0 to 60 count as 0 or 60, each patient counts about once" + IN_MARGINS.replace("3", "1")),
+    ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "ways": 1, "clip": 3, "keys": {"ward": ["a"]}},
+     "average in each cell, values outside 0 to 60 count as 0 or 60, each patient counts as at most 3 rows" + IN_MARGINS),
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"], "mechanism": "laplace"}, "rows in each group, at most 3 of each patient in all groups together"
-     + IN_GROUPS),
+     + MAY_IN_GROUPS),
     ("group_histogram", "SELECT ward, minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3, "keys": ["a"]},
-     "rows in each bin of each group, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin (a patient in several bins counts less in each)"),
+     "rows in each bin of each group, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin"
+     " (a patient with rows in several bins may count less in each, by the share of rows there)"),
     ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}, "mechanism": "laplace"},
-     "rows in each cell, at most 3 of each patient in all cells of a table, averaged over the tables (a patient in several cells counts less in each)"),
-    ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient in one group" + IN_GROUPS),
+     "rows in each cell, at most 3 of each patient in all cells of a table"
+     " (a patient with rows in several cells may count less in each, by the share of rows there)"),
+    ("group_sum", "SELECT ward, minutes", {"clip": 9, "keys": ["a"]}, "sum in each group, from -9 to 9 of each patient in one group" + MAY_IN_GROUPS.replace("of rows", "of amounts")),
     ("group_avg", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
      "average in each group, values outside 0 to 60 count as 0 or 60, each patient counts once" + IN_GROUPS),
-    ("group_count_distinct", "SELECT ward", {"keys": ["a"]}, "patients in each group" + IN_GROUPS),
+    ("group_median", "SELECT ward, minutes", {"lo": 0, "hi": 60, "keys": ["a"]},
+     "median in each group, values outside 0 to 60 count as 0 or 60, each patient counts once (a patient in several groups counts less in each)"),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"]}, "patients in each group (a patient in several groups counts less in each)"),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"], "clip": 2}, "patients in each group (a patient in more than 4 groups counts less in each)"),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"], "clip": 1.5}, "patients in each group (a patient in more than 2 groups counts less in each)"),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"], "clip": 2, "mechanism": "laplace"},
+     "patients in each group (a patient in more than 2 groups counts less in each)"),
+    ("group_count_distinct", "SELECT ward", {"keys": ["a"], "clip": 0.5},
+     "patients in each group, at most 0.5 of each patient in one group (a patient in several groups counts less in each)"),
     ("ou_count", "SELECT 1", {"clip": 2, "radius": 50, "centre": 100}, "rows, at most 2 of each patient, shrunk towards 100"),
     ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average, values outside 0 to 60 count as 0 or 60, each patient counts once, shrunk towards 30"),
     ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, "sum, from -9 to 9 of each patient"),

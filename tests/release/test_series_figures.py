@@ -594,10 +594,15 @@ def test_certificate_and_answers():
 
 
 @pytest.mark.parametrize("kind, clip, words", [
-    ("count", 5, "rows, at most 5 of each unit in all periods together"),
-    ("sum", 5, "sum, from -5 to 5 of each unit in all periods together"),
-    ("count_distinct", 1, "units, each in their first period only"), ("count_distinct", 3, "units, each in their first 3 periods only"),
-    ("group_avg", 2, "average in each group, values outside 0 to 10 count as 0 or 10, each unit counts as at most 2 rows in all periods together (a unit in several groups counts less in each)")])
+    ("count", 5, "rows, at most 5 of each unit in all periods together, earliest first"),
+    ("sum", 5, "sum, at most 5 up and down of each unit in all periods together, earliest first"),
+    ("avg", 1, "average, values outside 0 to 10 count as 0 or 10, each unit counts once in all periods together, earliest first"),
+    ("count_distinct", 1, "units, each in their first period only"),
+    ("count_distinct", 3, "units of each period, added up over periods (a unit counts in their first 3 only)"),
+    ("group_count", 5, "rows in each group, at most 5 of each unit in all groups and periods together, earliest first (more with several groups in one period)"),
+    ("group_sum", 5, "sum in each group, at most 5 up and down of each unit in all groups and periods together, earliest first (more with several groups in one period)"),
+    ("group_avg", 2, "average in each group, values outside 0 to 10 count as 0 or 10, each unit counts as at most 2 rows in all groups and periods together,"
+     " earliest first (more with several groups in one period)")])
 def test_figures_in_words(kind, clip, words):
     db = start()
     declare(db, "inner", kind, clip=clip)

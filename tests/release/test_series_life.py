@@ -248,7 +248,7 @@ def test_errors_name_the_periods_and_the_component(clinic):
 @pytest.mark.parametrize("kind, options, reason", [
     ("count_distinct", {}, "bound, because they were in more periods than clip"),
     ("count", {"clip": 1}, "bound, because they had more rows than clip in all periods together"),
-    ("avg", {"clip": 1, "lo": 3, "hi": 4}, "bounds, because they had more rows than clip in all periods together"),
+    ("avg", {"clip": 1, "lo": 3, "hi": 4}, "bound, because they had more rows than clip in all periods together (values outside lo and hi are not counted)"),
     ("sum", {"clip": 3}, "bound, because their total of all periods was beyond clip")])
 def test_reasons_of_clipping(clinic, kind, options, reason):
     """Of three persons, the first has visits in three months. Values outside lo and hi cut nobody down."""

@@ -122,7 +122,7 @@ def test_an_outer_page_shows_nothing_of_inner_months(path):
     ("avg", "SELECT days FROM visit", {"lo": -1, "hi": 9}, "average, values outside -1 to 9 count as -1 or 9, each patient counts once · "),
     ("median", "SELECT days FROM visit", {"lo": 0, "hi": 9, "grid": 0.5}, "median, values outside 0 to 9 count as 0 or 9, in steps of 0.5, each patient counts once · "),
     ("group_sum", "SELECT ward, days FROM visit", {"clip": 9, "keys": ["A", "B"]},
-     "sum in each group, from -9 to 9 of each patient in one group (a patient in several groups counts less in each) · "),
+     "sum in each group, from -9 to 9 of each patient in one group (a patient with rows in several groups may count less in each, by the share of amounts there) · "),
     ("group_count_distinct", "SELECT ward FROM visit", {"keys": ["A", "B"]},
      "patients in each group (a patient in several groups counts less in each) · "),
     ("count_distinct", "SELECT 1 FROM visit", {}, "patients · ")])
@@ -136,7 +136,7 @@ def test_private_groups_and_rows(tmp_path):
     db = visits(tmp_path / "a.db", tiers=())
     one(db, "SELECT dp_tier('clinic', 1e4, 1e9, 1e-2, 'rdp', 1e-3)")
     release(db, "r", "group_count", "SELECT ward FROM visit", (), clip=1, max_groups=2)
-    assert ("rows in each group, at most 1 of each patient in one group (a patient in several groups counts less in each), at most 2 groups of each patient,"
+    assert ("rows in each group, at most 1 of each patient in one group (a patient with rows in several groups counts less in each, by the share of rows there), at most 2 groups of each patient,"
             " only groups that are large enough · ") in words(db)
     rows = connect(tmp_path / "b.db")
     rows.execute("CREATE TABLE t AS SELECT 1 AS x")
