@@ -21,7 +21,8 @@ struct ratio {
 ** Computes the interval of a mean. For the true mean u, sum - u rows is noise alone, with the
 ** standard deviation noise sqrt(1 + (u/factor)^2). The interval holds every u for which this noise
 ** is in its central range (Fieller 1954), so it has its confidence for any number of rows. Where
-** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay.
+** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay. It is not
+** where the rows weigh less than one together, because the mean is then computed with one row.
 **
 ** The condition is a quadratic inequality in u. If its leading coefficient is not above 0, or if no
 ** u in [-limit, limit] fulfils it, the number of rows says too little, and the ends are those of
@@ -29,7 +30,7 @@ struct ratio {
 */
 static void fieller(const struct ratio *ratio, double z, double mean, double *low, double *high) {
   double width = z * ratio->noise, of_rows = width / ratio->factor;
-  if (of_rows <= LINEAR_PART * ratio->rows) return;
+  if (of_rows <= LINEAR_PART * ratio->rows && ratio->rows >= 1) return;
   double lead = ratio->rows * ratio->rows - of_rows * of_rows;
   double from = -ratio->limit, to = ratio->limit;
   if (ratio->rows > 0 && lead > 0) {

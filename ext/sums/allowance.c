@@ -15,7 +15,12 @@
 
 #define NAME  16 /* bytes of the name of a unit */
 #define FLAGS 62 /* the bit of the first flag */
-#define SPENT (((uint64_t)1 << FLAGS) - 1)
+/*
+** What a unit has spent is rounded up in each of at most 4096 periods. A vector that does not fit
+** for this alone is not cut down.
+*/
+#define ROUNDINGS 4096
+#define SPENT     (((uint64_t)1 << FLAGS) - 1)
 
 struct entry {
   unsigned char name[NAME];
@@ -137,22 +142,40 @@ const unsigned char *allowances_bytes(const struct allowances *book, size_t firs
 /* ---- spending -------------------------------------------------------------------------------- */
 
 /*
-** Returns the norm of the values, rounded up, if it is at most `most`, which is below 2^62.
-** Otherwise returns -1. The comparison is exact.
+** Returns the norm of the first `end` components of each cell, rounded up, if it is at most `most`,
+** which is below 2^62. Otherwise returns -1. The comparison is exact.
 */
-static int64_t norm_up_to(const int128 *values, size_t count, int is_l1, int64_t most) {
-  uint128 sum = 0, limit = is_l1 ? (uint128)most : (uint128)most * (uint128)most;
-  for (size_t i = 0; i < count; i++) {
-    uint128 size = lattice_magnitude(values[i]);
-    if (size > (uint128)most) return -1;
-    sum += is_l1 ? size : size * size;
-    if (sum > limit) return -1;
+static int64_t norm_up_to(const int128 *values, size_t cells, const struct layout *shape, int end,
+                          int64_t most) {
+  uint128 sum = 0, limit = shape->is_l1 ? (uint128)most : (uint128)most * (uint128)most;
+  for (size_t cell = 0; cell < cells; cell++) {
+    for (int j = 0; j < end; j++) {
+      uint128 size = lattice_magnitude(values[cell * (size_t)shape->components + (size_t)j]);
+      if (size > (uint128)most) return -1;
+      sum += shape->is_l1 ? size : size * size;
+      if (sum > limit) return -1;
+    }
   }
-  if (is_l1) return (int64_t)sum;
+  if (shape->is_l1) return (int64_t)sum;
   int64_t root = (int64_t)sqrt((double)sum);
   while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= sum) root--;
   while ((uint128)root * (uint128)root < sum) root++;
   return root;
+}
+
+/*
+** Returns what a vector takes of the allowance, or -1 if this is more than is left: the larger of
+** its norm and of its rows, as a share of the rows that a release may have. Otherwise rows in the
+** middle of the range of an average, whose vectors are short, would count more often than others.
+*/
+static int64_t price(const int128 *values, size_t cells, const struct layout *shape,
+                     const struct block *block) {
+  int64_t norm = norm_up_to(values, cells, shape, block->end, block->reach);
+  int64_t rows = norm_up_to(values, cells, shape, block->lead_end, block->lead_reach);
+  if (norm < 0 || rows < 0) return -1;
+  const struct block *all = &shape->blocks[shape->block_count - 1];
+  int64_t share = (int64_t)((uint128)rows * (uint128)all->reach / (uint128)all->lead_reach);
+  return share > norm ? share : norm;
 }
 
 int allowances_spend(struct allowances *book, const struct layout *shape, struct identity unit,
@@ -161,18 +184,22 @@ int allowances_spend(struct allowances *book, const struct layout *shape, struct
   name_of(book, unit, name);
   struct entry *entry = entry_of(book, name);
   if (!entry) return 0;
-  size_t count = cells * (size_t)shape->components;
   uint64_t number = read_number(entry->spent), flags = number >> FLAGS;
   int64_t left = book->reach - (int64_t)(number & SPENT);
-  int64_t norm = norm_up_to(values, count, shape->is_l1, left);
-  if (norm < 0) {
-    struct block block = {0, shape->components, shape->components, left, left, 0};
+  struct block block = shape->blocks[shape->block_count - 1];
+  block.lead_reach = (int64_t)((uint128)left * (uint128)block.lead_reach / (uint128)block.reach);
+  block.reach = left;
+  int64_t spent = price(values, cells, shape, &block);
+  if (spent < 0) {
+    struct block more = block;
+    more.lead_reach += ROUNDINGS;
+    more.reach += ROUNDINGS;
+    if (price(values, cells, shape, &more) < 0) flags |= ALLOWANCE_CLIPPED;
     clip_block(shape, &block, values, cells, shape->components);
-    norm = left;
-    flags |= ALLOWANCE_CLIPPED;
+    spent = left;
   }
   flags |= ALLOWANCE_COUNTED;
   *first = (int)(flags & ~(number >> FLAGS));
-  write_number(entry->spent, (uint64_t)(book->reach - left + norm) | flags << FLAGS);
+  write_number(entry->spent, (uint64_t)(book->reach - left + spent) | flags << FLAGS);
   return 1;
 }

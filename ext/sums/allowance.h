@@ -8,7 +8,8 @@
 ** unit depends on this unit alone.
 **
 **   A1  All that a unit counts, from the first to the last period, has norms that add up to at most
-**       B, whatever rows the unit has at each time.
+**       B, whatever rows the unit has at each time. For averages the same holds for its rows and
+**       `clip` rows, so that no value makes a unit count more often.
 **   A2  In a period, the whole vector of a unit counts as long as it fits. Otherwise clip_block()
 **       scales it down to what is left.
 */

@@ -55,6 +55,18 @@ def test_95_percent_of_the_intervals_contain_the_average(mechanism, ratio, x):
         db.close()
 
 
+def test_intervals_cover_where_rows_weigh_less_than_one():
+    """With a clip of 0.01, the 40 rows of a group weigh 0.4 together, but a value is computed with one row at least."""
+    db = open_ledger({"inner": 1.25 * (200 / ROWS) ** 2 / 2})
+    create_table(db, "k, x, unit", "g")
+    db.executemany("INSERT INTO g VALUES (?, 18, ?)", [(k, k * ROWS + i) for k in range(KEYS) for i in range(ROWS)])
+    one(db, "SELECT dp_release('inner', 'group_avg', 'SELECT k, x FROM g', ?)",
+        json.dumps({"name": "r", "lo": LO, "hi": HI, "keys": list(range(KEYS)), "mechanism": "gaussian", "clip": 0.01}))
+    rows = db.execute("SELECT value, low, high FROM dp_value").fetchall()
+    check_share(sum(low <= 18 <= high for _, low, high in rows), KEYS, 0.95, "cover")
+    assert all(value < 14 and low <= value <= high for value, low, high in rows)
+
+
 @pytest.mark.slow
 def test_first_order_intervals_would_fail():
     """The reason for the intervals here: with values near an end of the range, value ± 1.96 stddev contains the average in far fewer

@@ -232,6 +232,34 @@ def test_averages_over_spans(kind):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("kind, clip", [("avg", 1), ("avg", 3), ("group_avg", 1), ("group_avg", 2)])
+def test_a_value_in_the_middle_counts_no_more_rows(kind, clip, mechanism):
+    """Each unit has a row in each of six periods, half of them with the value 50 and half with 100. Each counts in its first `clip`
+    periods, although the vector of a row in the middle of [0, 100] is shorter."""
+    rows = [(unit, YEAR[t], "north", 50.0 + 50 * (unit % 2)) for unit in range(600) for t in range(6)]
+    db = start(":memory:", rows, (("exact", 900.0),))
+    declare(db, "exact", kind, clip=clip, lo=0, hi=100, mechanism=mechanism, diagnose=True, **({"keys": ["north"]} if kind == "group_avg" else {}))
+    append(db, YEAR[5])
+    found, key = rows_of(db, "exact"), "north" if kind == "group_avg" else None
+    for t in range(clip):
+        assert found[reference.key_of(YEAR[t], key)][0] == pytest.approx(75, abs=0.2)
+    value, _, low, high = found[total_key(YEAR, 5, key)]
+    assert value == pytest.approx(75, abs=0.1)
+    low, high = found[reference.key_of(YEAR[clip], key)][2:]
+    assert high - low > 50  # nobody is left to count
+
+
+def test_rounding_does_not_make_a_unit_clipped():
+    """Ends of the range have vectors of an irrational length. Twelve rows fit into clip 12 all the same."""
+    rows = [(unit, YEAR[t], "north", [0.0, 10.0, 5.0, 3.3][unit % 4]) for unit in range(400) for t in range(12)]
+    for clip, share in ((12, 0), (11, 1)):
+        db = start(":memory:", rows, (("exact", 900.0),))
+        declare(db, "exact", "avg", clip=clip, lo=0, hi=10, diagnose=True)
+        append(db, YEAR[11])
+        assert strict_json(one(db, "SELECT dp_clipping('s', 'exact')"))["share"] == pytest.approx(share, abs=0.05)
+
+
 def test_intervals_of_averages_cover():
     """Averages of many series lie within their 95% intervals; the interval of a period with few rows is the whole range."""
     rows = [(unit, YEAR[t % 6], KEYS[unit % 3], float(unit % 11)) for unit in range(900) for t in range(6)]
