@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.xdist_group("noise"), pytest.mark.alarm(3e-8)]
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 EXACT = {"exact": 1e6}  # noise of clip/1414, so that the exact answer is visible
-RELEASES = 2000
+RELEASES = {"sum": 2000, "count": 1000}  # a count is a sum, so its own part is the clip: an error there would be a factor
 
 
 def sigma(clip, rate):
@@ -26,12 +26,12 @@ def sigma(clip, rate):
 
 @pytest.fixture(scope="module", params=["count", "sum"])
 def paths(request):
-    """Makes RELEASES releases of the same data at three tiers. Returns the kind, the clip, the true answer, {tier: rows of
+    """Makes releases of the same data at three tiers. Returns the kind, the clip, the true answer, {tier: rows of
     dp_value}, and the granularities."""
     kind, clip, truth = {"count": ("count", 2.0, 5.0), "sum": ("sum", 3.7, 3.2)}[request.param]
     db = open_ledger(TIERS)
     fill(db, [(1.25, "a"), (100.0, "b"), (-1.75, "c"), (0.0, "a")] if kind == "sum" else [(1, u) for u in "aaabbbc"])
-    for i in range(RELEASES):
+    for i in range(RELEASES[kind]):
         one(db, f"SELECT dp_{kind}('inner', x, ?, unit, ?) FROM t", clip, f"r{i:05}")
     db.execute("SELECT dp_diffuse(name, 'outer') FROM dp_release").fetchall()
     db.execute("SELECT dp_diffuse(name, 'middle') FROM dp_release").fetchall()
@@ -72,7 +72,7 @@ def test_intervals_cover(paths):
     _, _, truth, rows, _ = paths
     for tier in TIERS:
         value, stddev, low, high = rows[tier].T
-        check_share(numpy.sum((low <= truth) & (truth <= high)), RELEASES, 0.95)
+        check_share(numpy.sum((low <= truth) & (truth <= high)), len(value), 0.95)
         assert numpy.allclose((high - low) / stddev, 2 * stats.norm.ppf(0.975), rtol=1e-9)
         assert numpy.allclose((high + low) / 2, value)
 
@@ -92,7 +92,7 @@ def test_low_order_bits_are_uniform(paths):
     for tier in TIERS:
         steps = (rows[tier][:, 0] * 2.0 ** -granularities[0]).astype(numpy.int64)
         for bit in range(16):
-            check_share(int(((steps >> bit) & 1).sum()), RELEASES, 0.5, f"bit {bit}")
+            check_share(int(((steps >> bit) & 1).sum()), len(steps), 0.5, f"bit {bit}")
         assert stats.chisquare(numpy.bincount(steps & 63, minlength=64)).pvalue > 1e-10
 
 
@@ -115,14 +115,14 @@ def test_granularity_and_sensitivity_do_not_depend_on_data(function):
 
 def test_no_two_releases_share_their_noise():
     """No two releases have the same noise, in one connection or in two. Two draws with a standard deviation of 724,000 steps are
-    equal with probability 3.9e-7. Among 2000 draws, 0.8 equal pairs are expected; the probability of more than 12 equal pairs is
-    1e-12. No sequence of three draws occurs twice (by chance with probability 1.2e-13)."""
+    equal with probability 3.9e-7. Among 600 draws, 0.07 equal pairs are expected; the probability of more than 6 equal pairs is
+    2e-12. No sequence of three draws occurs twice (by chance with probability 1.1e-14)."""
     values = []
     for _ in range(2):
         db = open_ledger({"wide": 1e-6})
         fill(db, [(0, 1)])
-        values += [one(db, "SELECT dp_sum('wide', x, 1, unit) FROM t") for _ in range(1000)]
-    assert len(set(values)) >= len(values) - 12
+        values += [one(db, "SELECT dp_sum('wide', x, 1, unit) FROM t") for _ in range(300)]
+    assert len(set(values)) >= len(values) - 6
     assert len(set(zip(values, values[1:], values[2:]))) == len(values) - 2
 
 
