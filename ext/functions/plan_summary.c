@@ -50,7 +50,7 @@ static void append_noun(sqlite3_str *text, const struct request *request) {
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
   int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
   sqlite3_str_appendf(
-      text, " around %s %s (95%% of the %s); ",
+      text, " around %s %s (95%% of the %s)",
       request->aggregate->form == FORM_NUMBER ? "the" : "each", noun_of(request->aggregate->kind),
       is_drawn ? "draws, if the rows are spread evenly; the figure will have no interval"
                : "noise");
@@ -62,7 +62,11 @@ static void append_half_width(sqlite3_str *text, const struct request *request, 
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
 }
 
-static void append_precision(sqlite3_str *text, const struct request *request, double half_width) {
+/* A value that moves by less than this part of its distance from the centre need not be told. */
+#define MOVES 1e-3
+
+static void append_precision(sqlite3_str *text, const struct request *request, double half_width,
+                             double shrink) {
   if (request->aggregate->family->by_exponent) {
     sqlite3_str_appendall(text, "an end needs a count of about ");
     append_width(text, half_width);
@@ -72,6 +76,10 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
   append_noun(text, request);
+  if (shrink < 1 - MOVES)
+    sqlite3_str_appendf(text, ", which is moved %.3g%% of the way to %.6g", 100 * (1 - shrink),
+                        request->centre);
+  sqlite3_str_appendall(text, "; ");
 }
 
 /*
@@ -120,6 +128,7 @@ char *plan_tables_summary(const struct request *request, int count, const struct
     append_width(text, range->most);
   }
   append_noun(text, request);
+  sqlite3_str_appendall(text, "; ");
   if (cost > 1)
     sqlite3_str_appendf(text,
                         "one by one, with the same accuracy, they would cost %.1f times as "
@@ -141,12 +150,12 @@ char *plan_series_summary(const struct request *request, int periods, double per
 }
 
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_parts, double half_width, int64_t charge) {
+                         const char *of_parts, double half_width, double shrink, int64_t charge) {
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
   } else if (request && half_width > 0 && isfinite(half_width))
-    append_precision(text, request, half_width);
+    append_precision(text, request, half_width, shrink);
   append_room(text, ledger, request, charge);
   char *summary = sqlite3_str_finish(text);
   sqlite3_str_appendall(json, ",\"summary\":");

@@ -8,12 +8,13 @@
 /*
 ** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
 ** noise); 59 more such releases fit into 2026". `half_width` is the half-width of one value, in the
-** unit of the values, or NaN if it is not known. `charge` is the id of the last charge before the
-** plan. `request` is null for a plan of several releases. `of_parts` is null, or the text of
+** unit of the values, or NaN if it is not known. `shrink` is the factor by which the value then
+** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
+** `request` is null for a plan of several releases. `of_parts` is null, or the text of
 ** plan_tables_summary() or plan_series_summary(), which takes the place of the half-width.
 */
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_parts, double half_width, int64_t charge);
+                         const char *of_parts, double half_width, double shrink, int64_t charge);
 
 /*
 ** Returns the summary of a series, from the half-widths of its noisiest period and of the total of

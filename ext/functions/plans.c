@@ -118,6 +118,18 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
 }
 
 /*
+** Returns the factor by which a value with this half-width moves towards its centre, or 1. That of
+** an average or another statistic that is not linear follows from its noise.
+*/
+static double planned_shrink(const struct publication *publication, double half_width) {
+  struct view view = definition_view(publication);
+  if (!view.is_ou || publication->definition.aggregate->family->is_linear || isnan(view.theta))
+    return publication->definition.mechanism->noise ? definition_shrink(publication) : 1;
+  double noise = half_width / statistic_half_width(publication, 1);
+  return estimate_shrink(&view, noise * noise);
+}
+
+/*
 ** Appends what each of several cross tables gets. Sets the text of the summary about them, which
 ** the caller frees. Returns 0 when out of memory.
 */
@@ -197,7 +209,8 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
               error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
     plan_append_mechanisms(json, &publication, request, rows);
-    plan_append_summary(json, host->session.ledger, request, of_parts, half_width, since);
+    plan_append_summary(json, host->session.ledger, request, of_parts, half_width,
+                        planned_shrink(&publication, half_width), since);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
   }
@@ -247,7 +260,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   sqlite3_str_appendall(json, "]");
   if (planned) {
     append_tiers(json, ledger, since);
-    plan_append_summary(json, ledger, 0, 0, (double)NAN, since);
+    plan_append_summary(json, ledger, 0, 0, (double)NAN, 1, since);
   }
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);

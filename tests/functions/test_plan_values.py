@@ -153,6 +153,28 @@ def test_the_sentence_names_the_value(kind, options, words):
     assert summary.endswith("more such releases fit into the budget")
 
 
+@pytest.mark.parametrize("kind,options,dimension", [("ou_count", {"clip": 1, "centre": 40}, 1), ("ou_sum", {"clip": 10}, 1),
+                                                    ("ou_group_count", {"clip": 1, "keys": 5, "centre": -7.5}, 5)])
+def test_the_sentence_says_how_far_the_value_moves(kind, options, dimension):
+    """A value x becomes centre + A (x - centre), A = R^2/(R^2 + d tau), for Gaussian noise of variance tau = clip^2/(2 rate)."""
+    db, tau = books([("t", 0.1, 50.0, 1e-6)]), options["clip"]**2 / 0.2
+    for radius in (5, 20, 9999):
+        moves = dimension * tau / (radius**2 + dimension * tau)
+        said = f" (95% of the noise), which is moved {100 * moves:.3g}% of the way to {options.get('centre', 0):g}; "
+        summary = plan(db, kind, {**options, "radius": radius})["summary"]
+        assert said in summary if radius < 9999 else "moved" not in summary and "noise); " in summary
+
+
+def test_the_sentence_says_how_far_an_average_moves():
+    """OU with theta and rho scales by (1 + theta tau/rho^2)^(-1/2), where tau is the variance of this average. A radius only clamps."""
+    db = books([("t", 0.1, 50.0, 1e-6)])
+    options = {**BOUNDS, "theta": 0.5, "rho": 0.5, "rows": 500}
+    planned = plan(db, "ou_avg", options)
+    moves = 1 - (1 + 0.5 * planned["sigma"]**2 / 0.25)**-0.5
+    assert moves > 0.01 and f", which is moved {100 * moves:.3g}% of the way to {(BOUNDS['lo'] + BOUNDS['hi']) / 2:g}; " in planned["summary"]
+    assert "moved" not in plan(db, "ou_avg", {**BOUNDS, "radius": 1, "rows": 500})["summary"]
+
+
 @pytest.mark.parametrize("period,now,named", [
     ("year", "2026-07-15", "2026"), ("quarter", "2026-07-15", "quarter 3 of 2026"), ("month", "2026-12-31", "December 2026"),
     ("week", "2026-07-15", "the week from 2026-07-13"), ("day", "2026-07-15", "2026-07-15")])

@@ -115,7 +115,7 @@ def test_the_answer_has_at_most_5_percent_more_noise(kind, mechanism, rate, adja
     """In the same charge. The sensitivity is that of the answer and of one count of units, or of two if a unit is replaced."""
     db = open_ledger({"t": 0.5}, json.dumps({"adjacency": adjacency}))
     fill(db, few_rows())
-    p = {**CALLS[kind], **({"mechanism": "laplace"} if mechanism == "laplace" else {})}
+    p = {**CALLS[kind], **({} if kind.startswith("ou_") else {"mechanism": mechanism})}
     noise, sizes = [], []
     for diagnose in (False, True):
         before = len(charges(db))
