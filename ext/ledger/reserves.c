@@ -119,6 +119,12 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct 
   return lower(ledger, tier, statement_bind(ledger, &select_reserves, "s", tier->name), room);
 }
 
+int reserves_known_room(struct ledger *ledger, const struct ledger_tier *tier,
+                        const struct ledger_tier *own, struct ledger_tier *room) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_known_reserves, "sd", tier->name, own->rate);
+  return lower(ledger, tier, row, room);
+}
+
 static int fail_used_up(struct ledger *ledger) {
   return ledger_fail(ledger,
                      "grant '%s' has too little left for this (nothing was charged or read; the "
@@ -179,8 +185,7 @@ int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, str
 int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct ledger_tier *own, struct held *left) {
   struct ledger_tier room;
-  sqlite3_stmt *row = statement_bind(ledger, &select_known_reserves, "sd", tier->name, own->rate);
-  return lower(ledger, tier, row, &room) && left_of(ledger, &room, left);
+  return reserves_known_room(ledger, tier, own, &room) && left_of(ledger, &room, left);
 }
 
 struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,

@@ -16,6 +16,13 @@ struct held {
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
 
 /*
+** The same, as far as the members of the tier `own` know. They do not know the grants whose own
+** tiers are inside `own`.
+*/
+int reserves_known_room(struct ledger *ledger, const struct ledger_tier *tier,
+                        const struct ledger_tier *own, struct ledger_tier *room);
+
+/*
 ** Sets *room to a copy of the tier. The limits of this copy are the amounts that the connection's
 ** grant has reserved at the tier. Sets *spent to the spent part of these amounts. Returns 0 if the
 ** grant has no amounts at this tier.
@@ -33,10 +40,7 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
 /* Computes the largest amounts that a new grant may reserve at a tier. */
 int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left);
 
-/*
-** Computes what is left of a tier as far as the members of the tier `own` know. They do not know
-** the grants whose own tiers are inside `own`.
-*/
+/* Computes what is left of a tier as far as the members of the tier `own` know. */
 int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct ledger_tier *own, struct held *left);
 

@@ -235,8 +235,9 @@ static int check_is_public(const struct check *check, const struct ledger_declar
   return of->parent || !other || other->role != POLICY_PUBLIC ||
          error_set(check->error,
                    "table '%s' cannot be public, because column '%s' of table '%s' names units and "
-                   "refers to it (protect it instead)",
-                   own->table, own->column, of->table);
+                   "refers to it (protect it instead%s)",
+                   own->table, own->column, of->table,
+                   check->asked == of ? "; first dp_undeclare it" : "");
 }
 
 static int check_one(struct check *check, const struct ledger_declaration *of,

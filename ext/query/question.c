@@ -26,6 +26,10 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* Limits of a question that is evaluated for nobody: an aggregate over no rows needs few. */
+#define NOBODY_STEPS 2000
+#define NOBODY_BYTES 1000000
+
 struct question {
   struct collector *collector;
   struct ledger *ledger;
@@ -198,29 +202,36 @@ static int is_nothing(sqlite3_value *value, int also_null) {
 }
 
 /*
+** Returns whether the question gives a single row of zeros if no table has rows. It then counts or
+** adds up something itself. With `has_value`, a NULL in the last column says the contrary. The run
+** has so few steps and bytes that it needs no limit of time.
+*/
+static int counts_nobody(const struct question *question, int has_value) {
+  struct evaluator *evaluator = question->evaluator;
+  int last = evaluator_columns(evaluator) - 1;
+  evaluator_limit_memory(evaluator, NOBODY_BYTES);
+  int counts = evaluator_run(evaluator, NOBODY_STEPS, 1) == EVALUATION_DONE &&
+               evaluator_count(evaluator) == 1;
+  for (int i = 0; counts && i <= last; i++)
+    counts = is_nothing(evaluator_row(evaluator, 0)[i], !has_value || i < last);
+  evaluator_skip(evaluator);
+  for (int i = 0; i < evaluator_table_count(evaluator); i++)
+    unit_rows_clear(&evaluator_table(evaluator, i)->rows); /* the run may have built an index */
+  return counts;
+}
+
+/*
 ** Checks that a count does not count every unit. SELECT count(*) FROM visit WHERE ... gives one row
-** for each unit, also if no visit fulfils the condition. The question is therefore evaluated for
-** nobody: no table has rows yet. If it then gives the single number 0, it counts or adds up
-** something itself. For a kind that counts units with any row, NULL says the same. (The unit of a
-** series then has no period and does not count.)
+** for each unit, also if no visit fulfils the condition. (In a series of counts of units, a row
+** without a period does not count.)
 */
 static int check_count(const struct question *question, const struct request *request,
                        struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
-  struct evaluator *evaluator = question->evaluator;
-  int has_value = aggregate->places.value > 0, last = evaluator_columns(evaluator) - 1;
+  int has_value = aggregate->places.value > 0;
   if (!aggregate->counts || aggregate->family != &family_sum || (request->periods && !has_value) ||
-      !evaluator_counts_steps(evaluator))
+      !evaluator_counts_steps(question->evaluator) || !counts_nobody(question, has_value))
     return 1;
-  evaluator_limit_memory(evaluator, DEFAULT_BYTES);
-  enum evaluation end = evaluator_run(evaluator, DEFAULT_STEPS, 1);
-  if (end == EVALUATION_FAILED)
-    return error_set(error, "the query failed: %s", evaluator_error(evaluator));
-  int counts = evaluator_count(evaluator) == 1;
-  for (int i = 0; counts && i <= last; i++)
-    counts = is_nothing(evaluator_row(evaluator, 0)[i], !has_value || i < last);
-  evaluator_skip(evaluator);
-  if (!counts) return 1;
   if (!has_value)
     return error_set(error, "sql gives one row for each unit, also if its condition holds for no "
                             "row of the unit, so all units would count (write 'SELECT 1 FROM "
@@ -296,11 +307,11 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
-  if (going) going = check_count(question, request, error);
   if (going) going = find_streams(question, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
     going = cannot_count("", error);
   if (going) going = prepare_streams(question, error);
+  if (going) going = check_count(question, request, error);
   if (going) going = unit_loop_prepare_helpers(&question->loop, error);
   return going &&
          unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);

@@ -94,6 +94,26 @@ def test_a_count_of_units_does_not_count_all_of_them(sql):
         assert one(db, "SELECT dp_release('clinic', 'count_distinct', ?)", sql) == pytest.approx(0, abs=1)
 
 
+def test_counts_look_public_tables_up():
+    """The question is evaluated for nobody first, before the public tables have rows."""
+    db = clinic()
+    db.executescript("CREATE TABLE kind(ward, big INT); INSERT INTO kind SELECT DISTINCT ward, 1 FROM visit; SELECT dp_public('kind');")
+    for i, (kind, sql) in enumerate([("count", "SELECT 1 FROM visit v JOIN kind k ON k.ward = v.ward WHERE k.big = 1"),
+                                     ("count", "SELECT 1 FROM visit v, kind k WHERE k.ward = v.ward AND k.big = 1 GROUP BY v.rowid"),
+                                     ("count", "SELECT k.big FROM kind k LEFT JOIN visit v ON k.ward = v.ward WHERE k.big = 1 AND v.rowid > 0"),
+                                     ("count_distinct", "SELECT 1 FROM kind k JOIN visit v ON k.ward = v.ward WHERE k.big = 1")]):
+        options = {"name": f"n{i}", **({"clip": 3} if kind == "count" else {})}
+        expected = VISITS if kind == "count" else PATIENTS
+        assert one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, sql, json.dumps(options)) == pytest.approx(expected, abs=3)
+
+
+def test_a_long_computation_for_nobody_ends():
+    """Nobody is charged for it, so it may take few steps only, and a question that takes more is not refused."""
+    db = clinic()
+    sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 90000) SELECT count(*) * 0 FROM n, (SELECT count(*) FROM visit)"
+    assert one(db, "SELECT dp_release('clinic', 'count', ?, '{\"clip\":3}')", sql) == pytest.approx(PATIENTS, abs=1)
+
+
 def test_rows_of_an_aggregate_with_a_condition_may_be_counted():
     """These questions give no number for a patient without such visits."""
     db = clinic()

@@ -217,6 +217,20 @@ def test_a_grant_takes_the_limit_of_the_epsilons_away(path):
     assert spent == pytest.approx(100 * share, abs=0.3) and spent > 60
 
 
+def test_a_report_does_not_show_grants_of_inner_tiers(tmp_path):
+    """Such a grant reserves an amount at the outer tier, but the members of this tier do not know it."""
+    found = []
+    for grant in (0, 1):
+        db = create(tmp_path / f"{grant}.db", tiers=[])
+        one(db, "SELECT dp_tier('in', 4, 200, 1e-6, 'rdp')")
+        one(db, "SELECT dp_tier('out', 2, 12, 1e-6, 'rdp')")
+        one(db, "SELECT dp_release('out', 'count', 'SELECT 1 FROM visits', '{\"name\":\"a\",\"clip\":1,\"mechanism\":\"laplace\"}')")
+        if grant:
+            one(db, """SELECT dp_grant('g', 'in', 0.05, '{"diffuse":["out"]}')""")
+        found.append(re.search(r"Spent: ([\d.]+)%", report(db, "out"))[1])
+    assert found[0] == found[1]
+
+
 def test_periods(tmp_path):
     db = create(tmp_path / "a.db", tiers=[])
     one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
