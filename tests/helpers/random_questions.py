@@ -100,11 +100,12 @@ KINDS = [("sum", {"clip": 50}, 1), ("count", {"clip": 3}, 1), ("avg", {"clip": 4
          ("quantile", {"q": 0.5, "lo": 0, "hi": 40, "clip": 3}, 1)]
 
 
-def may_be_counted(sql, schema=reference.SCHEMA):
-    """Returns whether the kind 'count' takes a question. It refuses one that gives the single number 0 for a unit without rows."""
+def may_be_counted(kind, sql, schema=reference.SCHEMA):
+    """Returns whether a kind that counts takes a question. It refuses one that gives the single number 0 for a unit without rows. A
+    count of units refuses one that gives a single NULL as well."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema)
-        return db.execute(sql).fetchall() not in ([(0,)], [(0.0,)])
+        return db.execute(sql).fetchall() not in ([(0,)], [(0.0,)], [(None,)])[:2 if kind == "count" else 3]
 
 
 def questions(seed, count, schema=reference.SCHEMA, **more):
@@ -121,7 +122,7 @@ def questions(seed, count, schema=reference.SCHEMA, **more):
             db.execute("EXPLAIN " + sql)
         except sqlite3.Error:
             continue
-        if kind == "count" and not may_be_counted(sql, schema):
+        if kind in ("count", "count_distinct") and not may_be_counted(kind, sql, schema):
             continue
         count -= 1
         yield kind, options, sql, {{"long_visit": "visit", "long_exam": "exam"}.get(name, name) for name in question.names if name not in PUBLIC}
