@@ -131,7 +131,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
                 "the release was made without \"diagnose\":true (make it under another name)");
     ledger_rollback(ledger);
   }
-  struct clipped_share share;
+  struct clipped_share share = {0, 0, 0};
   struct clipping_words words;
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
   char *sentence = 0;
@@ -160,7 +160,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
 /* Inserts the row of a publication into the table clipping. The caller has set release and tier. */
 static void clipping_insert(sqlite3_stmt *insert, const struct diagnosis *diagnosis,
                             const char *unit, int by_unit, struct error *error) {
-  struct clipped_share share;
+  struct clipped_share share = {0, 0, 0};
   struct clipping_words words;
   if (!diagnosis_share(diagnosis, unit, by_unit, &share, &words)) return;
   char *text = clipping_words(&share, &words);

@@ -587,7 +587,7 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   case SQLITE_TOOBIG:
   case SQLITE_MISMATCH:
   case SQLITE_CONSTRAINT: return EVALUATION_DROPPED;
-  case SQLITE_NOMEM: return fail(evaluator, "out of memory");
+  case SQLITE_NOMEM:
   case SQLITE_IOERR: return fail(evaluator, "out of memory"); /* the only files are in memory */
   default: return fail(evaluator, sqlite3_errmsg(evaluator->db));
   }

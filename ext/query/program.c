@@ -544,6 +544,34 @@ static int only_loops_repeat(const struct program *program, const struct table_l
   return 1;
 }
 
+/*
+** Returns whether an instruction leaves the loop over cursor `own` because the rowid exceeds a
+** limit that does not change from row to row. No later row has a smaller rowid.
+*/
+static int ends_range(const struct program *program, int at, int own, int next) {
+  const struct program_instruction *here = &program->list[at], *before = here - 1;
+  int is_above = strcmp(here->name, "Gt") == 0 || strcmp(here->name, "Ge") == 0;
+  return is_above && is(before, READS_ROWID) && before->p1 == own && before->p2 == here->p3 &&
+         first_writer(program, here->p1, program->list[next].p2, next) > next;
+}
+
+/*
+** Returns whether a loop ends after its last row only: nothing inside it jumps behind its end, or
+** ends the program. SQLite compiles EXISTS to a loop that ends after one row. (A Rewind jumps if a
+** public table has no rows, which is so for each row of the loop.) `own` is the loop's cursor,
+** whose rows come in the order of rowids, or -1.
+*/
+static int takes_all_rows(const struct program *program, int start, int next, int own) {
+  for (int i = start + 1; i < next; i++) {
+    const struct program_instruction *here = &program->list[i];
+    int leaves = here->operation && here->operation->jumps && here->p2 > next;
+    if (strcmp(here->name, "Halt") == 0) return 0;
+    if (!leaves || stores_result(here) || is(here, REWINDS)) continue;
+    if (own < 0 || !ends_range(program, i, own, next)) return 0;
+  }
+  return 1;
+}
+
 int table_loop_find(struct table_loop *loop, const struct program *program, enum loop_rows rows,
                     const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
                     const struct ledger_policy *policy) {
@@ -566,6 +594,7 @@ int table_loop_find(struct table_loop *loop, const struct program *program, enum
   int cursor = program->list[loop->open].p1;
   return program->list[loop->start].p1 == cursor && program->list[loop->next].p1 == cursor &&
          only_loops_repeat(program, loop) && cursors_are_sound(program, loop) &&
+         takes_all_rows(program, loop->start, loop->next, cursor) &&
          keeps_nothing(program, loop->start + 1, loop->next);
 }
 
@@ -871,6 +900,7 @@ int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *f
   int proved =
       program_is_known() && program.count && collect(&program, functions, &loops) &&
       are_nested(&program, &loops) && loops.opens == tables && only_nest_repeats(&program) &&
+      takes_all_rows(&program, loops.filters[0], loops.nexts[MOST_LOOPS - loops.next_count], -1) &&
       keeps_nothing(&program, loops.filters[0] + 1, loops.nexts[MOST_LOOPS - loops.next_count]);
   program_clear(&program);
   return proved;

@@ -124,7 +124,8 @@ static int figures_open(struct figures *figures, const struct publication *publi
   struct reading *reading = &figures->reading;
   reading->cells = definition->layout.cells;
   size_t room = (size_t)reading->cells * (size_t)(spans + 1);
-  size_t coordinates = (size_t)(definition->layout.coordinates + definition->layout.diagnoses);
+  size_t coordinates =
+      (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
   figures->weights = sqlite3_malloc64(sizeof(double) * (size_t)definition->series.periods);
   figures->sums = sqlite3_malloc64(sizeof(double) * coordinates);
   figures->named = sqlite3_malloc64(sizeof *figures->named * room);
@@ -138,7 +139,8 @@ static int figures_open(struct figures *figures, const struct publication *publi
 */
 static double weigh(const struct figures *figures, struct span span) {
   const struct definition *definition = &figures->publication->definition;
-  size_t coordinates = (size_t)(definition->layout.coordinates + definition->layout.diagnoses);
+  size_t coordinates =
+      (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
   double variance;
   if (!series_reading(&definition->series, span.first, span.last, figures->weights, &variance))
     return (double)NAN;

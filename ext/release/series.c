@@ -28,7 +28,7 @@ static int damaged(const struct publication *publication) {
 /* Returns the number of coordinates of one period. */
 static size_t coordinates_of(const struct publication *publication) {
   const struct layout *shape = &publication->definition.layout;
-  return (size_t)(shape->coordinates + shape->diagnoses);
+  return (size_t)shape->coordinates + (size_t)shape->diagnoses;
 }
 
 /* ---- the secret ------------------------------------------------------------------------------ */
@@ -41,14 +41,15 @@ char *series_secret(void) {
     sqlite3_free(text);
     return 0;
   }
-  for (int i = 0; i < ALLOWANCE_SECRET; i++) sqlite3_snprintf(3, &text[2 * i], "%02x", bytes[i]);
+  for (size_t i = 0; i < ALLOWANCE_SECRET; i++) sqlite3_snprintf(3, &text[2 * i], "%02x", bytes[i]);
   entropy_wipe(bytes, sizeof bytes);
   return text;
 }
 
 /* Reads the secret. Returns 0 if the text is not one. */
 static int read_secret(const char *text, unsigned char bytes[ALLOWANCE_SECRET]) {
-  if (!text || strlen(text) != 2 * ALLOWANCE_SECRET) return 0;
+  if (!text || strlen(text) != (size_t)2 * ALLOWANCE_SECRET) return 0;
+  memset(bytes, 0, ALLOWANCE_SECRET);
   for (int i = 0; i < 2 * ALLOWANCE_SECRET; i++) {
     const char *digits = "0123456789abcdef", *digit = strchr(digits, text[i]);
     if (!digit) return 0;
@@ -314,7 +315,7 @@ static int count_period(const struct counting *counting, struct identity unit, s
   for (size_t i = 0; each && i < count; i++) values[i] = lattice_clamp(values[i], -each, each);
   if (!allowances_spend(append->book, shape, unit, values, count, &first)) return 0;
   for (size_t i = 0; i < count; i++) {
-    int128 *sum = &sums[(slots[i] - (uint32_t)(period * shape->cells)) * (uint32_t)components];
+    int128 *sum = &sums[(slots[i] - (uint32_t)(period * shape->cells)) * components];
     for (size_t j = 0; j < components; j++) sum[j] += values[i * components + j];
   }
   int128 *facts = &sums[shape->coordinates];
