@@ -5,7 +5,7 @@
 **
 **   V1  All rows are made when SQLite begins to read the table. A later LIMIT, ROLLBACK or error of
 **       the outer statement changes nothing.
-**   V2  SQLite must give the first `least` arguments, and may give the others.
+**   V2  The first `least` arguments must be given, otherwise the table reports an error.
 **   V3  The columns of a table with `is_searched` are its arguments: SQLite gives the values that
 **       they must equal, if it knows them, and compares again. Comparisons under another collation
 **       than BINARY are not given.

@@ -6,7 +6,6 @@
 #include "functions/public_tables.h"
 #include "ledger/ledger.h"
 #include "os/clock.h"
-
 #include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
@@ -94,7 +93,6 @@ static int is_in(const char *const *list, int count, const char *name) {
 
 static int function_admitted(const struct tier_guard *guard, const char *name) {
   if (is_in(planning, COUNT(planning), name)) return 1;
-
   /*
   ** tier_guard_enter() checks these functions when they run, because its error can say what is
   ** allowed.

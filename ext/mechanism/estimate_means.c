@@ -21,8 +21,8 @@ struct ratio {
 ** Computes the interval of a mean. For the true mean u, sum - u rows is noise alone, with the
 ** standard deviation noise sqrt(1 + (u/factor)^2). The interval holds every u for which this noise
 ** is in its central range (Fieller 1954), so it has its confidence for any number of rows. Where
-** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay. It is not
-** where the rows weigh less than one together, because the mean is then computed with one row.
+** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay. (Where the
+** rows weigh less than one together, the two differ, because the mean is computed with one row.)
 **
 ** The condition is a quadratic inequality in u. If its leading coefficient is not above 0, or if no
 ** u in [-limit, limit] fulfils it, the number of rows says too little, and the ends are those of

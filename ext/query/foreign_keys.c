@@ -229,8 +229,8 @@ static int refuse(const struct check *check, const struct ledger_declaration *of
 }
 
 /* Checks that no unit column refers to a public table: its rows would be the units. */
-static int check_is_public(const struct check *check, const struct ledger_declaration *of,
-                           const struct foreign_key *own) {
+static int check_not_public(const struct check *check, const struct ledger_declaration *of,
+                            const struct foreign_key *own) {
   const struct ledger_declaration *other = declared(check, own->table);
   return of->parent || !other || other->role != POLICY_PUBLIC ||
          error_set(check->error,
@@ -249,7 +249,7 @@ static int check_one(struct check *check, const struct ledger_declaration *of,
         "table '%s' cannot be public, because each of its rows is a unit (protect it instead)",
         of->table);
   if (of->role == POLICY_PROTECTED && own)
-    return check_is_public(check, of, own) && check_column(check, of, own);
+    return check_not_public(check, of, own) && check_column(check, of, own);
   if (of->role == POLICY_PROTECTED && (!of->unit_column || of->parent || !is_key(check->db, of)))
     return 1;
   check->seen[0] = of->table;

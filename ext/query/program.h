@@ -115,10 +115,10 @@ typedef int is_aggregate(const struct program_call *call);
 
 /*
 ** Returns whether a program is one loop over one table of main. Every instruction must be known to
-** raise no error, and must compute from the current row alone. The loop keeps nothing for later
-** rows, except in its aggregates. `functions` describes the functions of the connection `db`. If
-** `policy` is not null, the loop may read public tables inside, at positions that the current row
-** determines. Sets *loop if the proof succeeds.
+** raise no error, and must compute from the current row alone. The loop takes all rows, and keeps
+** nothing for later rows, except in its aggregates. `functions` describes the functions of the
+** connection `db`. If `policy` is not null, the loop may read public tables inside, at positions
+** that the current row determines. Sets *loop if the proof succeeds.
 */
 int table_loop_find(struct table_loop *loop, const struct program *program, enum loop_rows rows,
                     const struct allowed_functions *functions, is_aggregate *is_known, sqlite3 *db,
@@ -180,10 +180,11 @@ struct stream_facts {
 /*
 ** Returns 1 if one evaluation of a question over the rows of all units gives the same results as a
 ** separate evaluation for each unit: the program of the question on its evaluator is a nest of
-** loops over `tables` virtual tables, each used once. The loops must compute every result from
-** their current rows, raise no error, make no value that is longer than the values of the rows, and
-** keep nothing from one row to the next. Sets *facts. The proof does not determine the table of the
-** outermost loop; evaluator_run_stream() checks this table.
+** loops over `tables` virtual tables, each used once. The outermost loop must take all rows. The
+** loops must compute every result from their current rows, raise no error, make no value that is
+** longer than the values of the rows, and keep nothing from one row to the next. Sets *facts. The
+** proof does not determine the table of the outermost loop; evaluator_run_stream() checks this
+** table.
 */
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
                  int tables, struct stream_facts *facts);
