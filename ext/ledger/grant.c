@@ -182,9 +182,14 @@ static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
   struct held left, amount;
   if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
   if (!(left.total > 0)) return fail_empty(ledger, &tiers[at]);
-  if (grant->questions) { /* of weight 1; a little more, because sums of doubles are rounded */
+  if (grant->questions) {
+    /*
+    ** Questions of weight 1, and no more than the roundings below and of paid_by_grant(), so that
+    ** the grant does not take a further release of a budget that is planned to the last one.
+    */
     double one = tiers[at].accountant->cost_of_rate(tiers[at].rate);
-    grant->share = grant->questions * one / left.total * (1 + 1e-9);
+    double most = one + tiers[at].rate_limit * 0x1p-49;
+    grant->share = grant->questions * most / left.total * (1 + 0x1p-49);
     if (!(grant->share <= 1))
       return ledger_fail(ledger, "tier '%s' has budget left for %lld such questions, not %d",
                          tiers[at].name, (long long)(left.total / one), grant->questions);

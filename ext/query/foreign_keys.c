@@ -413,6 +413,29 @@ static int find_layer(struct planned *planned, sqlite3 *db, int distance, struct
   return found;
 }
 
+/*
+** Adds a table that no foreign key leads to the people. If a column has the name of their key, or
+** of their table and key, such as patient_id for patient(id), its rows may well be about them.
+*/
+static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
+                        const struct table_facts *people, struct error *error) {
+  const char *key = people->columns[people->unique].name;
+  char *long_key = sqlite3_mprintf("%s_%s", people->name, key), *note = 0;
+  int place = table_column_find(facts, key);
+  if (long_key && (place < 0 || place == facts->unique)) place = table_column_find(facts, long_key);
+  if (long_key && place >= 0)
+    note = sqlite3_mprintf("no foreign key leads to %s, but %s has the name of its key: "
+                           "SELECT dp_protect(%Q, %Q)",
+                           people->name, facts->columns[place].name, facts->name,
+                           facts->columns[place].name);
+  else if (long_key)
+    note = sqlite3_mprintf("no foreign key leads to %s: name the column that does in dp_protect(), "
+                           "or call dp_public() if anybody may know the rows",
+                           people->name);
+  sqlite3_free(long_key);
+  return note ? add_row(rows, facts->name, 0, note) : error_set_memory(error);
+}
+
 static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db, int unit,
                      struct error *error) {
   const struct table_facts *facts = &planned->tables[unit];
@@ -432,11 +455,7 @@ static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db
     going = found >= 0 && (!found || add_layer(rows, planned, db, distance + 1, error));
   }
   for (int i = 0; i < planned->count && going; i++)
-    if (planned->distances[i] < 0)
-      going = add_row(rows, planned->tables[i].name, 0,
-                      sqlite3_mprintf("no foreign key leads to %s: public, if anybody may know its "
-                                      "rows",
-                                      facts->name));
+    if (planned->distances[i] < 0) going = add_unlinked(rows, &planned->tables[i], facts, error);
   return going;
 }
 

@@ -152,7 +152,8 @@ def test_the_plan_follows_foreign_keys_and_can_be_declared():
         assert sorted(re.match(r"(\w+) refers to (\w+)", note).groups() for _, note in links) == sorted(parents)
         assert all(("choose one" in note) == (len(links) > 1) for _, note in links)
     assert [note for table, _, note in plan if table == "card"] == ["member_code refers to member.code, but a link needs the key member.id"]
-    assert [note for table, _, note in plan if table == "station"] == ["no foreign key leads to member: public, if anybody may know its rows"]
+    assert [note for table, _, note in plan if table == "station"] == [
+        "no foreign key leads to member: name the column that does in dp_protect(), or call dp_public() if anybody may know the rows"]
     # a table comes after its parents, so the declarations can be run in this order, one for each table
     for table, rows in itertools.groupby(plan, key=lambda row: row[0]):
         declaration = next(rows)[1]
@@ -160,6 +161,25 @@ def test_the_plan_follows_foreign_keys_and_can_be_declared():
             assert one(db, declaration) == table
     declare(db, "public('station')")
     assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("people,visit,column", [
+    ("person(pid TEXT PRIMARY KEY)", "visit(id INTEGER PRIMARY KEY, PID TEXT)", "PID"),
+    ("person(id INTEGER PRIMARY KEY)", "visit(id INTEGER PRIMARY KEY, person_id INT)", "person_id"),
+    ("person(id INTEGER PRIMARY KEY)", "visit(id INT, at TEXT)", "id"),
+    ("person(id INTEGER PRIMARY KEY)", "visit(id INTEGER PRIMARY KEY, patient INT)", None)])
+def test_the_plan_points_at_a_column_with_the_name_of_the_key(people, visit, column):
+    """Without a foreign key, a table of visits must not look like one to declare public."""
+    db = connect()
+    db.executescript(f"CREATE TABLE {people}; CREATE TABLE {visit}")
+    one(db, "SELECT dp_init()")
+    ((declaration, note),) = db.execute("SELECT declaration, note FROM dp_policy_plan('person') WHERE table_name = 'visit'").fetchall()
+    assert declaration is None
+    if column is None:
+        assert "name of its key" not in note and "dp_protect()" in note
+    else:
+        assert f"but {column} has the name of its key" in note
+        assert one(db, note.partition(": ")[2]) == "visit"
 
 
 def test_the_plan_names_what_is_wrong():
