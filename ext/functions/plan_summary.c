@@ -96,9 +96,9 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
     const char *tier = tiers[repeats.tier].name;
     const char *noun = request ? "release" : "batch";
     if (repeats.count == 0) {
-      sqlite3_str_appendf(text, "no more such %s fits into ", noun);
+      sqlite3_str_appendf(text, "then no more such %s fits into ", noun);
     } else {
-      sqlite3_str_appendf(text, "%,lld more such %s%s into ", (long long)repeats.count, noun,
+      sqlite3_str_appendf(text, "then %,lld more such %s%s into ", (long long)repeats.count, noun,
                           repeats.count == 1 ? " fits"
                           : request          ? "s fit"
                                              : "es fit");
@@ -154,8 +154,13 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
-  } else if (request && half_width > 0 && isfinite(half_width))
+  } else if (request && half_width > 0 && isfinite(half_width)) {
     append_precision(text, request, half_width, shrink);
+  } else if (request && isnan(request->rows_guess) &&
+             (request->aggregate->family->is_ratio || request->aggregate->family->is_tree)) {
+    sqlite3_str_appendall(
+        text, "\"rows\", a public guess of how many count, would show how accurate; ");
+  }
   append_room(text, ledger, request, charge);
   char *summary = sqlite3_str_finish(text);
   sqlite3_str_appendall(json, ",\"summary\":");

@@ -7,7 +7,7 @@
 
 /*
 ** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
-** noise); 59 more such releases fit into 2026". `half_width` is the half-width of one value, in the
+** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the
 ** unit of the values, or NaN if it is not known. `shrink` is the factor by which the value then
 ** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
 ** `request` is null for a plan of several releases. `of_parts` is null, or the text of

@@ -35,23 +35,27 @@ int ledger_fail_sqlite(struct ledger *ledger) {
                      advice);
 }
 
+static const char *after_this(const struct ledger_tier *tier) {
+  return tier->period ? "wait for the next period" : "without a period, nothing comes back";
+}
+
 int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left) {
-  /* Advice: Wait for the next period (without periods, nothing comes back), or take a smaller
-     `weight`. A tier inside yours sees your release, and pays too. `dp_plan` shows what fits. */
+  /* Advice: Or take a smaller `weight`; `dp_plan` shows what fits. A tier inside yours sees your
+     release, and pays too. What grants have set aside is not left. */
   return ledger_fail(ledger,
                      "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
-                     "rate %g, and %g of %g is left (nothing was charged or read)",
+                     "rate %g, and %g of %g is left (nothing was charged or read; %s)",
                      tier->name, tier->epsilon, tier->delta, needed, fmax(0, left),
-                     tier->rate_limit);
+                     tier->rate_limit, after_this(tier));
 }
 
 int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                         double left) {
   return ledger_fail(ledger,
                      "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is "
-                     "left (nothing was charged or read)",
-                     tier->name, tier->epsilon, needed, fmax(0, left));
+                     "left (nothing was charged or read; %s)",
+                     tier->name, tier->epsilon, needed, fmax(0, left), after_this(tier));
 }
 
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {

@@ -427,14 +427,18 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement))
     return error_set(error, "sql must be one SELECT that only reads");
   if (sqlite3_bind_parameter_count(statement) > 0)
-    return error_set(error, "sql cannot have parameters (write the values into its text)");
+    return error_set(error, "sql cannot have parameters (write values into its text, as with "
+                            "printf('... = %%Q', value))");
   int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
   if (columns >= 0 && evaluator->columns != columns)
-    return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
-                     columns, columns > 1 ? "s" : "", names, evaluator->columns);
+    return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit%s",
+                     columns, columns > 1 ? "s" : "", names, evaluator->columns,
+                     strncmp(names, "key", 3) == 0 && evaluator->columns > columns
+                         ? ", and a key of several columns is json_array(a, b)"
+                         : "");
   return 1;
 }
 

@@ -312,7 +312,11 @@ RELEASES = [
     ("sum", "SELECT nope FROM t", '{"clip":1}', "cannot compile sql: no such column: nope"),
     ("sum", "SELECT x FROM nope", '{"clip":1}', "table 'nope' is neither protected nor public, so a question cannot read it (declare it with dp_protect() or dp_public())"),
     ("sum", SQL + ")--", '{"clip":1}', 'cannot compile sql: near ")": syntax error'),
-    ("sum", "SELECT ? FROM t", '{"clip":1}', "sql cannot have parameters (write the values into its text)"),
+    ("group_count", "SELECT x, unit FROM t", '{"clip":1,"keys":[1]}',
+     "sql must give 1 column (key), not 2; the policy names the unit, and a key of several columns is json_array(a, b)"),
+    ("group_count", "SELECT x FROM t", '{"keys":{"x":[1]},"ways":1}',
+     "clip is missing (the most rows of one unit that count in a cell; 1 if the query has one row for each)"),
+    ("sum", "SELECT ? FROM t", '{"clip":1}', "sql cannot have parameters (write values into its text, as with printf('... = %Q', value))"),
 ]
 
 
@@ -368,7 +372,7 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
                 "SELECT dp_release('outer', 'count', 'SELECT x FROM t', '{\"clip\":1}')"):
         message = error_of(db, sql)
         found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 8 at delta 1e-06: this needs rate 0.5, "
-                             r"and (\S+) of (\S+) is left \(nothing was charged or read\)", message)
+                             r"and (\S+) of (\S+) is left \(nothing was charged or read; without a period, nothing comes back\)", message)
         assert found, message
         assert float(found[1]) < 0.5 and abs(float(found[1]) + 0.5 * before - float(found[2])) < 1e-5
     assert charges(db) == books and one(db, "SELECT count(*) FROM dp_release WHERE name = 'n'") == 0

@@ -150,6 +150,7 @@ def test_the_sentence_names_the_value(kind, options, words):
     summary = plan(books([("t", 0.1, 50.0, 1e-6)]), kind, options)["summary"]
     of = "draws, if the rows are spread evenly; the figure will have no interval" if kind in ("median", "quantile") else "noise"
     assert f" {words} (95% of the {of}); " in summary if words else "±" not in summary
+    assert ('would show how accurate' in summary) == (kind == "avg")  # its noise depends on how many rows there are
     assert summary.endswith("more such releases fit into the budget")
 
 
@@ -183,7 +184,7 @@ def test_the_sentence_names_the_period(clock, period, now, named):
     db = connect(":memory:")
     one(db, INIT)
     one(db, "SELECT dp_tier('t', dp_rate(1.0, 1e-6, 60), 1.0, 1e-6, ?)", json.dumps({"period": period, "accountant": "gdp"}))
-    assert plan(db, "count", {"clip": 1})["summary"] == f"±65 around the count (95% of the noise); 59 more such releases fit into {named}"
+    assert plan(db, "count", {"clip": 1})["summary"] == f"±65 around the count (95% of the noise); then 59 more such releases fit into {named}"
 
 
 def repeat(db, times, kind, tier, options):
@@ -207,7 +208,7 @@ def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
         for _ in range(before):
             one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"weight\":0.3,\"mechanism\":\"laplace\",\"clip\":1}')"
                 if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"weight\":0.3,\"clip\":1}')")
-        more = plan(db, kind, options)["summary"].split("; ")[-1].split()[0]
+        more = plan(db, kind, options)["summary"].split("; ")[-1].split()[1]
     assert int(more) >= 5
     repeat(db, int(more) + 1, kind, "t", options)
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -219,7 +220,7 @@ def test_the_sentence_counts_down_to_none():
     for _ in range(2):
         said.append(plan(db, "count", {"clip": 1})["summary"].split("; ")[1])
         one(db, "SELECT dp_release('t', 'count', 'SELECT 1 FROM t', '{\"clip\":1}')")
-    assert said == ["1 more such release fits into the budget", "no more such release fits into the budget"]
+    assert said == ["then 1 more such release fits into the budget", "then no more such release fits into the budget"]
 
 
 def test_the_sentence_names_the_tier_that_limits():
@@ -227,7 +228,7 @@ def test_the_sentence_names_the_tier_that_limits():
     db = books([("in", 0.004, 1.0, 1e-6)], row="unit")
     one(db, "SELECT dp_tier('out', 0.001, 9.0, 1e-6)")
     summary = plan(db, "count", {"clip": 1}, "out")["summary"]
-    assert summary.endswith("23 more such releases fit into the budget (tier 'in')")
+    assert summary.endswith("then 23 more such releases fit into the budget (tier 'in')")
     repeat(db, 24, "count", "out", {"clip": 1})
 
 
@@ -240,5 +241,5 @@ def test_a_plan_of_what_is_paid_costs_nothing_more():
 def test_a_batch_has_a_sentence_of_its_own():
     db = books([("t", 0.001, 1.0, 1e-6)], row="unit")
     planned = json.loads(one(db, "SELECT dp_plan(?)", json.dumps([{"tier": "t", "kind": "count", "clip": 1}] * 5)))
-    assert planned["summary"] == "3 more such batches fit into the budget (tier 't')"
+    assert planned["summary"] == "then 3 more such batches fit into the budget (tier 't')"
     repeat(db, 24, "count", "t", {"clip": 1})

@@ -76,7 +76,7 @@ def test_sums_are_enforced_to_the_last_digit(rate, count):
         got, message = admitted(db, "t")
         assert got == wanted
         assert f"tier 't' would exceed its budget of epsilon {epsilon:g}: this needs {each:g}" in message
-        assert message.endswith("(nothing was charged or read)")
+        assert message.endswith("(nothing was charged or read; without a period, nothing comes back)")
         assert len(charges(db)) == one(db, "SELECT count(*) FROM dp_release") == wanted
         assert one(db, "SELECT dp_verify()") == "ok"
     assert 0 <= (mp.mpf(edge) / (mp.mpf(each) * count) - 1) <= 1e-14
