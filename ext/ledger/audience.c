@@ -140,11 +140,11 @@ static const struct audience_table audience_tables[] = {
       {"key", "v.key"},
       {"component", "v.component"},
       {"value", "v.value"},
-      {"display", "(SELECT display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, v.key,"
-                  " v.stddev, v.value,"
-                  " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
-                  " FROM dp_release r WHERE r.id = v.release_id)"},
-      {"figure", "(SELECT " FIGURE_SQL " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"display",
+       "(SELECT " DISPLAY_SQL(
+           "v", "iif(inner_model, NULL, v.low)",
+           "iif(inner_model, NULL, v.high)") " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"figure", "(SELECT " FIGURE_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},
       {"low", "iif(inner_model, NULL, v.low)"},
       {"high", "iif(inner_model, NULL, v.high)"}}},

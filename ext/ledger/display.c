@@ -14,8 +14,25 @@
 
 SQLITE_EXTENSION_INIT3
 
-enum { KIND, LO, HI, CLIP, SIZE, GRID, CENTRE, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
-#define FIGURE_ARGUMENTS 13
+enum {
+  KIND,
+  LO,
+  HI,
+  CLIP,
+  SIZE,
+  GRID,
+  CENTRE,
+  THETA,
+  RADIUS,
+  MIXED,
+  KEY,
+  STDDEV,
+  VALUE,
+  LOW,
+  HIGH,
+  ARGUMENTS
+};
+#define FIGURE_ARGUMENTS 15
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -76,14 +93,19 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  char *text = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
-                                                             : figure_alone(value);
-  if (text && known.shrinks) {
-    char *shrunk =
-        sqlite3_mprintf("%s, shrunk towards %.15g", text, sqlite3_value_double(argv[CENTRE]));
-    sqlite3_free(text);
-    text = shrunk;
+  char *number = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
+                                                               : figure_alone(value);
+  struct ledger_release release = {.kind = (char *)kind,
+                                   .centre = number_or_nan(argv[CENTRE]),
+                                   .theta = number_or_nan(argv[THETA]),
+                                   .radius = number_or_nan(argv[RADIUS])};
+  sqlite3_str *words = sqlite3_str_new(0);
+  if (number) {
+    sqlite3_str_appendall(words, number);
+    ledger->kinds->move(words, &release, sqlite3_value_int(argv[MIXED]));
   }
+  sqlite3_free(number);
+  char *text = sqlite3_str_finish(words);
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {
@@ -112,14 +134,15 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .grid = number_or_nan(argv[4]),
                                    .centre = number_or_nan(argv[5]),
                                    .theta = number_or_nan(argv[6]),
-                                   .max_groups = sqlite3_value_int(argv[7]),
-                                   .quantiles = (char *)sqlite3_value_text(argv[8]),
-                                   .ways = (char *)sqlite3_value_text(argv[9]),
-                                   .periods = (char *)sqlite3_value_text(argv[10]),
-                                   .mechanism = (char *)sqlite3_value_text(argv[11])};
-  char *text = release.kind
-                   ? ledger->kinds->figure(&release, (const char *)sqlite3_value_text(argv[12]))
-                   : 0;
+                                   .radius = number_or_nan(argv[7]),
+                                   .max_groups = sqlite3_value_int(argv[8]),
+                                   .quantiles = (char *)sqlite3_value_text(argv[9]),
+                                   .ways = (char *)sqlite3_value_text(argv[10]),
+                                   .periods = (char *)sqlite3_value_text(argv[11]),
+                                   .mechanism = (char *)sqlite3_value_text(argv[12])};
+  const char *unit = (const char *)sqlite3_value_text(argv[13]);
+  char *text =
+      release.kind ? ledger->kinds->figure(&release, unit, sqlite3_value_int(argv[14])) : 0;
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {

@@ -4,17 +4,27 @@
 
 #include "ledger/handle.h"
 
-/* SQL for what the numbers of the release `r` (a row of dp_release) are, in words. */
-#define FIGURE_SQL                                                                                 \
-  "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.max_groups, r.quantiles,"       \
-  " r.ways, r.periods, r.mechanism,"                                                               \
-  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger))"
+/* SQL for whether a public kernel has changed the value `v` (dp_mix). */
+#define MIXED_SQL(v)                                                                               \
+  "EXISTS (SELECT 1 FROM dp_publication m WHERE m.release_id = " v ".release_id"                   \
+  " AND m.tier = " v ".tier AND m.kernel IS NOT NULL)"
 
 /*
-** Registers SQL functions on a private connection: display(kind, lo, hi, clip, size, grid, centre,
-** key, stddev, value, low, high), where stddev is NULL for the ends of bounds and for a symbol,
-** which is in `key`; the function that FIGURE_SQL calls; and exact(x), the text of a number with
-** all its digits (base/number.h), and "null" for NULL.
+** SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
+** and for what the value is, in words.
+*/
+#define DISPLAY_SQL(v, low, high)                                                                  \
+  "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius, " MIXED_SQL(   \
+      v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
+#define FIGURE_SQL(v)                                                                              \
+  "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"          \
+  " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger), " MIXED_SQL(v) ")"
+
+/*
+** Registers SQL functions on a private connection: those that DISPLAY_SQL and FIGURE_SQL call,
+** where stddev is NULL for the ends of bounds and for a symbol, which is in `key`; and exact(x),
+** the text of a number with all its digits (base/number.h), and "null" for NULL.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 

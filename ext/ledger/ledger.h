@@ -98,12 +98,11 @@ struct ledger_path {
 
 /*
 ** What the column dp_value.display shows of the numbers of a kind: no number outside [least, most],
-** no digit below the width of a leaf if the kind has leaves, and the centre of a kind that shrinks
-** its values.
+** and no digit below the width of a leaf if the kind has leaves.
 */
 struct kind_display {
   double least, most;
-  int has_leaves, shrinks;
+  int has_leaves;
 };
 
 /*
@@ -114,14 +113,19 @@ typedef struct kind_display describe_display(const char *kind, double lo, double
 
 /*
 ** Returns what the numbers of a release are, in words (release/figure_words.h). `unit` is null if
-** the ledger protects rows. The caller calls sqlite3_free().
+** the ledger protects rows. `is_mixed` says that a public kernel has changed the numbers (dp_mix).
+** The caller calls sqlite3_free().
 */
-typedef char *describe_figure(const struct ledger_release *release, const char *unit);
+typedef char *describe_figure(const struct ledger_release *release, const char *unit, int is_mixed);
+
+/* Appends how a public bound moves the numbers of a release: ", shrunk towards 0"; or nothing. */
+typedef void describe_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed);
 
 /* The caller provides these functions, because the ledger itself knows no kinds. */
 struct ledger_kinds {
   describe_display *displayed;
   describe_figure *figure;
+  describe_move *move;
 };
 
 struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error);

@@ -33,8 +33,8 @@ static const struct statement find_budget_end = {
            " WHERE dropped_at IS NULL AND rate >= ?1 AND period_end <= ifnull(?2, '9999')"
            " ORDER BY period_end, name LIMIT 1"};
 static const struct statement select_display = {
-    .sql = "SELECT display(kind, lo, hi, clip, size, grid, centre, ?2, ?3, ?4, ?5, ?6)"
-           " FROM dp_release WHERE id = ?1"};
+    .sql = "SELECT display(kind, lo, hi, clip, size, grid, centre, theta, radius, 0,"
+           " ?2, ?3, ?4, ?5, ?6) FROM dp_release WHERE id = ?1"};
 
 int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended) {
   return statement_run(ledger, &update_appended, "ii", release_id, (int64_t)appended);

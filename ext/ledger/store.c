@@ -68,9 +68,10 @@ static const struct statement select_values = {
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
 static const struct statement select_values_in_words = {
     .sql = "SELECT key, component, value, stddev, low, high,"
-           " display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, key, stddev, value, low,"
-           " high), " FIGURE_SQL " FROM dp_value JOIN dp_release r ON r.id = release_id"
-           " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
+           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL(
+               "v") " FROM dp_value v"
+                    " JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
+                    " ORDER BY key, component"};
 static const struct statement select_value = {
     .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
            " AND key = ? AND component = ?"};

@@ -24,9 +24,9 @@ SQLITE_EXTENSION_INIT3
 
 /* The columns of dp_value that are not stored. */
 static const struct added_column words_of_value[] = {
-    {"display", "(SELECT display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, key, stddev,"
-                " value, low, high) FROM dp_release r WHERE r.id = release_id)"},
-    {"figure", "(SELECT " FIGURE_SQL " FROM dp_release r WHERE r.id = release_id)"},
+    {"display", "(SELECT " DISPLAY_SQL("dp_value", "low", "high") " FROM dp_release r"
+                                                                  " WHERE r.id = release_id)"},
+    {"figure", "(SELECT " FIGURE_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
     {0, 0}};
 
 const struct ledger_table ledger_tables[] = {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "release/kinds.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* How the words say what one unit can contribute. */
@@ -38,7 +40,7 @@ static const struct words {
     {"bounds", "bounds of nearly all values", ONCE, 0, 0},
     {"vec_sum", "sum of vectors", LENGTH, 0, 0},
     {"vec_avg", "average of vectors", MEAN, 0, 0},
-    {"choice", "category that most % have", NO_SHARE, 0, 0},
+    {"choice", "category that most % have; drawn at random, it may be a rarer one", NO_SHARE, 0, 0},
     {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE, 0,
      0},
     {"sgd", "coefficients of a model", NO_SHARE, 0, 0},
@@ -203,10 +205,25 @@ static void append_places(sqlite3_str *text, const struct figure *figure) {
   sqlite3_str_appendall(text, ")");
 }
 
-char *figure_words(const struct ledger_release *release, const char *unit) {
+/*
+** Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
+** keep their value if it is within the radius (mechanism/estimate.c).
+*/
+void figure_append_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate || !aggregate->is_ou || release->theta == 0) return;
+  if (isnan(release->theta) && !aggregate->family->is_linear) {
+    sqlite3_str_appendf(text, ", kept within %.15g of %.15g", release->radius, release->centre);
+  } else if (is_mixed) { /* a sum of numbers, each of which has the centre */
+    sqlite3_str_appendall(text, ", shrunk");
+  } else {
+    sqlite3_str_appendf(text, ", shrunk towards %.15g", release->centre);
+  }
+}
+
+char *figure_words(const struct ledger_release *release, const char *unit, int is_mixed) {
   sqlite3_str *text = sqlite3_str_new(0);
-  int is_shrunk = strncmp(release->kind, "ou_", 3) == 0;
-  const char *name = release->kind + (is_shrunk ? 3 : 0);
+  const char *name = release->kind + (strncmp(release->kind, "ou_", 3) == 0 ? 3 : 0);
   int is_grouped = strncmp(name, "group_", 6) == 0;
   if (is_grouped) name += 6;
   size_t i = 0, count = sizeof words / sizeof *words;
@@ -238,9 +255,10 @@ char *figure_words(const struct ledger_release *release, const char *unit) {
   if (is_private) sqlite3_str_appendall(text, ", only groups that are large enough");
   if (words[i].draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");
-  if (is_shrunk && release->theta != 0) {
-    sqlite3_str_appendall(text, ", shrunk towards ");
-    append_number(text, release->centre);
-  }
+  figure_append_move(text, release, 0);
+  if (is_mixed && is_grouped)
+    sqlite3_str_appendall(text, "; then added up into other groups by a public kernel");
+  if (is_mixed && strcmp(name, "choice") == 0)
+    sqlite3_str_appendall(text, "; then changed at random by a public kernel");
   return sqlite3_str_finish(text);
 }

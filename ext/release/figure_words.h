@@ -11,10 +11,10 @@
 
 /*
 ** Returns what is counted, added up or averaged, and how much of it one unit can contribute: "rows,
-** at most 5 of each member". `unit` is the word for a unit, or null if the ledger protects rows.
-** The caller calls sqlite3_free(). Returns null if memory runs out.
+** at most 5 of each member" (describe_figure), and how a public bound moves the numbers.
 */
-char *figure_words(const struct ledger_release *release, const char *unit);
+describe_figure figure_words;
+describe_move figure_append_move;
 
 /* Appends the plural of a unit's word: patients, families, classes. */
 void append_plural(sqlite3_str *text, const char *unit);

@@ -243,7 +243,7 @@ const struct aggregate *aggregate_called(const char *name, size_t length) {
 
 struct kind_display kind_display(const char *kind, double lo, double hi, double clip) {
   const struct aggregate *aggregate = aggregate_find(kind);
-  struct kind_display display = {-INFINITY, INFINITY, 0, 0};
+  struct kind_display display = {-INFINITY, INFINITY, 0};
   if (!aggregate) return display;
   const struct family *family = aggregate->family;
   struct contribution question = {.clip = clip, .low = lo, .high = hi};
@@ -255,7 +255,6 @@ struct kind_display kind_display(const char *kind, double lo, double hi, double 
     display.least = 0;
   }
   display.has_leaves = family->is_tree;
-  display.shrinks = aggregate->is_ou;
   return display;
 }
 

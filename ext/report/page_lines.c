@@ -88,8 +88,10 @@ static const char *const prepare_sql[] = {
     "  substr(span, instr(span, '/') + 1) AS period FROM spans)"
     " SELECT d.*, ifnull(l.at, dense_rank() OVER (PARTITION BY release ORDER BY d.period)) AS at"
     " FROM dated d LEFT JOIN listed l ON l.name = d.release AND l.period = d.period",
-    "CREATE TABLE described AS WITH release AS (SELECT DISTINCT release AS name, release_id,"
-    "  figure AS about FROM dp_value), sorted AS (SELECT r.name, r.kind, r.options, r.keys, r.sql, "
+    "CREATE TABLE described AS WITH told AS (SELECT DISTINCT release, release_id, figure FROM"
+    "  dp_value), release AS (SELECT release AS name, release_id, min(figure) || replace(substr("
+    "max(figure), length(min(figure)) + 1), '; then ', '; at some tiers then ') AS about FROM told"
+    "  GROUP BY release, release_id), sorted AS (SELECT r.name, r.kind, r.options, r.keys, r.sql, "
     "about,"
     "  iif(r.kind LIKE 'ou!_%' ESCAPE '!', substr(r.kind, 4), r.kind) AS sort,"
     "  (SELECT substr(min(published_at), 1, 10) FROM dp_publication p WHERE p.release = r.name) AS"

@@ -155,7 +155,7 @@ WORDS = [
     ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once, rare values by their share of rows"),
     ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
     ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, each cut to length 60, each patient counts once"),
-    ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "category that most patients have"),
+    ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "category that most patients have; drawn at random, it may be a rarer one"),
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 1, "keys": ["a"]}, "rows in each group, at most 1 of each patient in one group" + IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS
@@ -188,7 +188,11 @@ WORDS = [
     ("group_count_distinct", "SELECT ward", {"keys": ["a"], "clip": 0.5},
      "patients in each group, at most 0.5 of each patient in one group (a patient in several groups counts less in each)"),
     ("ou_count", "SELECT 1", {"clip": 2, "radius": 50, "centre": 100}, "rows, at most 2 of each patient, shrunk towards 100"),
-    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average, values outside 0 to 60 count as 0 or 60, each patient counts once, shrunk towards 30"),
+    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "average, values outside 0 to 60 count as 0 or 60, each patient counts once, kept within 9 of 30"),
+    ("ou_stddev", "SELECT minutes", {"lo": 0, "hi": 60, "theta": 1, "rho": 9}, "standard deviation, values outside 0 to 60 count as 0 or 60,"
+     " each patient counts once, shrunk towards 0"),
+    ("ou_vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60, "radius": 9}, "average of vectors, each cut to length 60, each patient counts once,"
+     " kept within 9 of 0"),
     ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, "sum, from -9 to 9 of each patient"),
 ]
 
@@ -201,6 +205,37 @@ def test_a_figure_says_what_it_is(kind, columns, options, words):
     stored = db.execute("SELECT key, value, display, figure FROM dp_value ORDER BY key, component").fetchall()
     assert [row[1:] for row in asked] == [row[1:] for row in stored] and asked
     assert {figure for *_, figure in asked} == {words} and all(display for _, _, display, _ in asked)
+
+
+@pytest.mark.parametrize("kind,columns,options,shown", [
+    ("ou_count", "SELECT 1", {"clip": 2, "radius": 50, "centre": 100}, "shrunk towards 100"), ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, None),
+    ("ou_avg", "SELECT minutes", {"lo": 0, "hi": 60, "radius": 9}, "kept within 9 of 30"), ("avg", "SELECT minutes", {"lo": 0, "hi": 60}, None)])
+def test_a_number_says_how_a_bound_moves_it(kind, columns, options, shown):
+    """The average of all minutes lies within 9 of 30, so it does not move, and nothing pulls it to 30."""
+    db = clinic()
+    one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, columns + " FROM visit", json.dumps({"name": "n", **options}))
+    assert one(db, "SELECT iif(display LIKE '%, %', substr(display, instr(display, ', ') + 2), NULL) FROM dp_value") == shown
+
+
+def test_numbers_that_a_kernel_has_changed_say_so(tmp_path):
+    """A coarser group may have more rows of a patient than the clip of one group, and each of its parts was shrunk towards the centre."""
+    db = clinic(tmp_path / "a.db")
+    of_group = "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS
+    asked = [("ou_group_count", {"clip": 3, "keys": ["a", "b"], "radius": 60, "centre": 9}, [["a", "x", 1], ["b", "x", 0.5], ["b", "y", 0.5]],
+              of_group + ", shrunk towards 9", "added up into other groups by a public kernel"),
+             ("choice", {"candidates": ["a", "b"]}, [["a", "x", 1], ["b", "x", 0.5], ["b", "y", 0.5]],
+              "category that most patients have; drawn at random, it may be a rarer one", "changed at random by a public kernel")]
+    for kind, options, kernel, words, more in asked:
+        one(db, "SELECT dp_release('clinic', ?, 'SELECT ward FROM visit', ?)", kind, json.dumps({"name": kind, **options}))
+        one(db, "SELECT dp_mix(?, 'public', ?)", kind, json.dumps(kernel))
+        said = dict(db.execute("SELECT DISTINCT tier, figure FROM dp_value WHERE release = ?", (kind,)))
+        assert said == {"clinic": words, "public": f"{words}; then {more}"}
+        assert f"{words}; at some tiers then {more} · " in one(db, "SELECT dp_report()")
+        assert f"{words}; then {more} · " in one(db, "SELECT dp_report('public')")
+    moved = dict(db.execute("SELECT tier, group_concat(DISTINCT substr(display, instr(display, ', shrunk'))) FROM dp_value WHERE release GLOB 'ou*' GROUP BY 1"))
+    assert moved == {"clinic": ", shrunk towards 9", "public": ", shrunk"}
+    one(db, "SELECT dp_guard('public')")
+    assert one(db, "SELECT count(DISTINCT figure) FROM dp_value") == 2 == one(db, "SELECT count(*) FROM dp_value WHERE display LIKE '%, shrunk'")
 
 
 @pytest.mark.parametrize("label,units", [("family", "families"), ("class", "classes"), ("day", "days"), (None, "units")])
