@@ -108,7 +108,7 @@ def test_the_dialysis_patient(visits):
     """One patient has 183 visits. Releases of one month with the clip 4 count 48 of them."""
     rows = histories(visits, "all wards", "months")
     assert rows.sum(1).max() == 183 and numpy.minimum(rows, 4).sum(1).max() == 48
-    assert "183 visits; twelve releases count 48 of them, the series 16" in " ".join(PAGE.split())
+    assert "of the 183 visits of a dialysis patient, twelve releases count 48, the series 16" in " ".join(PAGE.split())
     inverse = numpy.linalg.inv(reference.matrix(12))
     assert "4.85" in PAGE and math.sqrt((inverse ** 2).sum()) == pytest.approx(4.85, abs=0.005)
     assert "1.61" in PAGE and numpy.linalg.norm(inverse.sum(0)) == pytest.approx(1.61, abs=0.005)
