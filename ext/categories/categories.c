@@ -323,8 +323,8 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static char *categories_verify(struct publication *publication,
-                               const struct ledger_publication *published) {
+static int categories_verify(struct publication *publication,
+                             const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = published->tier;
   struct walk walk = {.publication = publication, .until = tier};
@@ -332,10 +332,11 @@ static char *categories_verify(struct publication *publication,
   int sound = walk.same && !error_is_set(&walk.error);
   if (error_is_memory(&walk.error)) error_set_memory(ledger_error(ledger));
   walk_end(&walk);
-  if (sound || error_is_set(ledger_error(ledger))) return 0;
-  return ledger_discrepancy(
-      ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
-      publication->definition.release.name, tier);
+  return sound ||
+         ledger_discrepancy(
+             ledger,
+             "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
+             publication->definition.release.name, tier);
 }
 
 const struct procedure category_procedure = {

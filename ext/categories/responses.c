@@ -553,8 +553,8 @@ int responses_mix(struct publication *publication, const struct markov_kernel *c
   return mixed;
 }
 
-static char *responses_verify(struct publication *publication,
-                              const struct ledger_publication *published) {
+static int responses_verify(struct publication *publication,
+                            const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = published->tier;
   struct walk walk = {.publication = publication, .until = tier};
@@ -562,10 +562,11 @@ static char *responses_verify(struct publication *publication,
   int sound = walk.same && !error_is_set(&walk.error);
   if (error_is_memory(&walk.error)) error_set_memory(ledger_error(ledger));
   walk_end(&walk);
-  if (sound || error_is_set(ledger_error(ledger))) return 0;
-  return ledger_discrepancy(
-      ledger, "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
-      publication->definition.release.name, tier);
+  return sound ||
+         ledger_discrepancy(
+             ledger,
+             "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
+             publication->definition.release.name, tier);
 }
 
 const struct procedure response_procedure = {

@@ -66,14 +66,16 @@ static const struct statement find_name_of_grant = {
            " LIMIT 1"};
 /* Finds grants, reserved amounts and charges that contradict each other. */
 static const struct statement find_unfit_grant = {
-    .sql = "SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
-           " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
-           " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
-           " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
-           " (SELECT name FROM dp_grant) OR tier NOT IN"
-           " (SELECT name FROM dp_tier WHERE dropped_at IS NULL)"
-           " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
-           " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier) LIMIT 1"};
+    .sql =
+        "SELECT *, 'does not fit the grants' FROM"
+        " (SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
+        " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
+        " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
+        " (SELECT name FROM dp_grant) OR tier NOT IN"
+        " (SELECT name FROM dp_tier WHERE dropped_at IS NULL)"
+        " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1"};
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
@@ -242,22 +244,15 @@ int grant_owns_name(struct ledger *ledger, const char *name) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  char *found = 0;
-  for (int i = 0; i < count && !found; i++) {
+int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) {
     struct ledger_tier room;
     struct budget budget;
-    found = reserves_verify(ledger, &tiers[i]);
-    if (!found && reserves_room(ledger, &tiers[i], &room) &&
+    if (reserves_verify(ledger, &tiers[i]) && reserves_room(ledger, &tiers[i], &room) &&
         budget_read(ledger, tiers[i].name, &budget) && !budget_within(&room, &budget) &&
         room.rate_limit != tiers[i].rate_limit)
-      found = ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",
-                                 tiers[i].name);
+      ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",
+                         tiers[i].name);
   }
-  sqlite3_stmt *row = found ? 0 : statement_bind(ledger, &find_unfit_grant, "");
-  if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' does not fit the grants", column_text(row, 0),
-                               column_text(row, 1));
-  if (row) sqlite3_reset(row);
-  return found;
+  return statement_discrepancy(ledger, &find_unfit_grant);
 }

@@ -31,7 +31,7 @@ void ledger_grant_clear(struct ledger_grant *grant);
 /* Returns whether a name is '<grant>/<name>' and this grant exists. */
 int grant_owns_name(struct ledger *ledger, const char *name);
 
-/* Returns the first discrepancy between grants, charges and budgets, or null. */
-char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count);
+/* Finds a discrepancy between grants, charges and budgets. */
+int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 #endif

@@ -58,13 +58,25 @@ int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, d
                      tier->name, tier->epsilon, needed, fmax(0, left), after_this(tier));
 }
 
-char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
+int ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
   va_list arguments;
+  if (error_is_set(ledger->error)) return 0;
   va_start(arguments, format);
-  char *text = sqlite3_vmprintf(format, arguments);
+  error_set_list(ledger->error, format, arguments);
   va_end(arguments);
-  if (!text) ledger_fail(ledger, "out of memory");
-  return text;
+  ledger->is_discrepant = !error_is_memory(ledger->error);
+  return 0;
+}
+
+char *ledger_verdict(struct ledger *ledger) {
+  int is_discrepant = ledger->is_discrepant, is_set = error_is_set(ledger->error);
+  char *verdict = is_set == is_discrepant
+                      ? sqlite3_mprintf("%s", is_set ? error_text(ledger->error) : "ok")
+                      : 0;
+  ledger->is_discrepant = 0;
+  if (is_discrepant) error_clear(ledger->error);
+  if (!verdict) error_set_memory(ledger->error);
+  return verdict;
 }
 
 int ledger_check_name(struct ledger *ledger, const char *what, const char *name) {

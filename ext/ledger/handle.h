@@ -45,6 +45,7 @@ struct ledger {
   int protects, adjacency; /* terms of the open ledger */
   const char *read_only;   /* the reason why the host may only read, or null */
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
+  int is_discrepant;       /* 1: the error is a discrepancy that dp_verify() has found */
   int correction_failed;   /* 1: the marker's path could not be corrected */
   char *audience;          /* the tier whose members use the host connection; null: the owner */
   /* The grant that pays for the charges of this connection; null: the owner pays. */

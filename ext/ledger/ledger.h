@@ -323,25 +323,26 @@ struct ledger_mechanism {
 typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
 /*
-** The first part of dp_verify(). Recomputes all totals from dp_charge and compares them with the
-** stored totals. Checks that every publication was paid for. Returns 'ok' or the first discrepancy,
-** or null on error. The caller calls sqlite3_free(). Call this function inside a transaction.
+** The first part of dp_verify(), inside a transaction. Recomputes all totals from dp_charge and
+** compares them with the stored totals. Checks that every publication was paid for.
 */
-char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
+int ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
 /*
 ** The last part of dp_verify(). Checks the states of releases, their names in all tables and the
 ** types of columns. Compares all sealed rows with their seals, and the schema with sql/ledger.sql.
-** Then runs SQLite's own integrity check. Returns the first discrepancy. Returns null if there is
-** no discrepancy, or on error. The caller calls sqlite3_free().
+** Then runs SQLite's own integrity check.
 */
-char *ledger_verify_seals(struct ledger *ledger);
+int ledger_verify_seals(struct ledger *ledger);
 
 /*
-** Formats a discrepancy. The caller calls sqlite3_free(). If memory runs out, the function sets the
-** error and returns null. Without the error, null would mean that there is no discrepancy.
+** A check of dp_verify() returns 1 if it has found nothing. A discrepancy is an error of the
+** ledger, so that all further checks do nothing. ledger_discrepancy() sets it and returns 0.
+** ledger_verdict() ends the verification: it returns 'ok' or the discrepancy, whose error it
+** clears, or null on another error. The caller calls sqlite3_free().
 */
-char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
+int ledger_discrepancy(struct ledger *ledger, const char *format, ...);
+char *ledger_verdict(struct ledger *ledger);
 
 /*
 ** Returns the certificate for an auditor, as JSON, or null on error. The caller calls

@@ -237,8 +237,8 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
-                           const struct reserve_row *row) {
+static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
+                         const struct reserve_row *row) {
   struct budget spent = {0};
   sqlite3_stmt *charge =
       statement_bind(ledger, &select_charges_of_grant, "ss", row->grant_name, tier->name);
@@ -258,20 +258,17 @@ static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier
   if (!same)
     return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
                               row->grant_name, tier->name);
-  if (!budget_within(&own, &spent))
-    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
-                              row->grant_name, tier->name);
-  return 0;
+  return budget_within(&own, &spent) ||
+         ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
+                            row->grant_name, tier->name);
 }
 
-char *reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
-  char *found = 0;
+int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
-  while (!found && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct reserve_row stored;
     columns_read(ledger, row, &columns_reserve, &stored);
-    found = check_reserve(ledger, tier, &stored);
+    check_reserve(ledger, tier, &stored);
   }
-  if (row) sqlite3_reset(row);
-  return found;
+  return !error_is_set(ledger->error);
 }

@@ -67,8 +67,7 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
 
 /*
 ** Recomputes the amounts that the grants have spent at a tier, and compares them with dp_reserve.
-** Returns a discrepancy or null.
 */
-char *reserves_verify(struct ledger *ledger, const struct ledger_tier *tier);
+int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier);
 
 #endif

@@ -74,11 +74,14 @@ static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
   return same_sql(column_text(a, 3), column_text(b, 3));
 }
 
-/* Steps through both lists of objects and compares them. Returns the first discrepancy or null. */
-static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
+/* Steps through both lists of objects and compares them. */
+static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
   for (;;) {
-    int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
-    if (!more && !is_there) return 0;
+    int of_wanted = sqlite3_step(wanted), of_found = sqlite3_step(found);
+    int more = of_wanted == SQLITE_ROW, is_there = of_found == SQLITE_ROW;
+    if (!more && of_wanted != SQLITE_DONE) return ledger_fail(ledger, "out of memory");
+    if (!is_there && of_found != SQLITE_DONE) return ledger_fail_sqlite(ledger);
+    if (!more && !is_there) return 1;
     if (more && is_there && same_object(wanted, found)) continue;
     int order = !more ? 1 : !is_there ? -1 : strcmp(column_text(wanted, 0), column_text(found, 0));
     if (!order) order = strcmp(column_text(wanted, 1), column_text(found, 1));
@@ -94,22 +97,22 @@ static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite
   }
 }
 
-char *ledger_verify_schema(struct ledger *ledger) {
+int ledger_verify_schema(struct ledger *ledger) {
   sqlite3 *fresh = 0;
   sqlite3_stmt *wanted = 0, *found = 0;
-  char *discrepancy = 0;
-  int rc =
-      sqlite3_open_v2(MEMORY_PATH, &fresh,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX, 0);
-  if (rc == SQLITE_OK) rc = sqlite3_exec(fresh, ledger_sql, 0, 0, 0);
-  if (rc == SQLITE_OK) rc = sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0);
-  if (rc != SQLITE_OK) ledger_fail(ledger, "out of memory");
-  if (rc == SQLITE_OK) {
-    rc = sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0);
-    if (rc == SQLITE_OK) discrepancy = compare_objects(ledger, wanted, found);
-    if (sqlite3_finalize(found) != SQLITE_OK) ledger_fail_sqlite(ledger);
-    if (sqlite3_finalize(wanted) != SQLITE_OK) ledger_fail(ledger, "out of memory");
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (error_is_set(ledger->error)) return 0;
+  if (sqlite3_open_v2(MEMORY_PATH, &fresh, flags, 0) != SQLITE_OK ||
+      sqlite3_exec(fresh, ledger_sql, 0, 0, 0) != SQLITE_OK ||
+      sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0) != SQLITE_OK) {
+    ledger_fail(ledger, "out of memory");
+  } else if (sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0) != SQLITE_OK) {
+    ledger_fail_sqlite(ledger);
+  } else {
+    compare_objects(ledger, wanted, found);
   }
+  sqlite3_finalize(found);
+  sqlite3_finalize(wanted);
   sqlite3_close(fresh);
-  return discrepancy;
+  return !error_is_set(ledger->error);
 }

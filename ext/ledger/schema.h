@@ -10,10 +10,7 @@ int ledger_check_format(struct ledger *ledger);
 /* Creates the tables of sql/ledger.sql. Call this function inside a transaction. */
 int ledger_make_schema(struct ledger *ledger);
 
-/*
-** Compares the schema of the open file with sql/ledger.sql. Returns null if they are equal.
-** Otherwise returns a text that names the first difference. The caller calls sqlite3_free().
-*/
-char *ledger_verify_schema(struct ledger *ledger);
+/* Compares the schema of the open file with sql/ledger.sql. A difference is a discrepancy. */
+int ledger_verify_schema(struct ledger *ledger);
 
 #endif

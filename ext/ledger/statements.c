@@ -178,6 +178,13 @@ char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared) {
   return text;
 }
 
+int statement_discrepancy(struct ledger *ledger, const struct statement *statement) {
+  sqlite3_stmt *row = statement_bind(ledger, statement, "");
+  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
+  return ledger_discrepancy(ledger, "%s: '%s' %s", column_text(row, 0), column_text(row, 1),
+                            column_text(row, 2));
+}
+
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types,
                   ...) {
   va_list arguments;

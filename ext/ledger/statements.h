@@ -64,6 +64,12 @@ int statement_run(struct ledger *ledger, const struct statement *statement, cons
 int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared);
 char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared);
 
+/*
+** Runs a statement that lists discrepancies: a table, the name of a row, and what is wrong with it.
+** Sets the first one (ledger_discrepancy()) and returns 0, or returns 1 if there is none.
+*/
+int statement_discrepancy(struct ledger *ledger, const struct statement *statement);
+
 /* Inserts a row. `row` points to the struct of the statement's table. */
 int statement_insert(struct ledger *ledger, const struct statement *statement, const void *row);
 

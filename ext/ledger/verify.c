@@ -29,7 +29,9 @@ SQLITE_EXTENSION_INIT3
 
 static const struct statement select_charges = {
     .row = &columns_charge, .sql = ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
-static const struct statement find_budget = {.sql = "SELECT 1 FROM dp_budget WHERE tier = ?"};
+static const struct statement find_missing_budget = {
+    .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE dropped_at IS NULL AND"
+           " name NOT IN (SELECT tier FROM dp_budget) LIMIT 1"};
 static const struct statement select_stored_budget = {
     .row = &columns_budget,
     .sql = ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
@@ -37,7 +39,8 @@ static const struct statement select_stored_budget = {
 static const struct statement select_stored_orders = {
     .sql = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha"};
 static const struct statement find_orphan = {
-    .sql = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM"
+    .sql = "SELECT *, 'has no publication or release' FROM"
+           " (SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM"
            " dp_publication p WHERE p.release_id = v.release_id AND p.tier = v.tier)"
            " UNION ALL SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN"
            " (SELECT id FROM dp_release) OR NOT EXISTS"
@@ -45,7 +48,7 @@ static const struct statement find_orphan = {
            " UNION ALL SELECT 'dp_coordinate', point FROM dp_coordinate WHERE point NOT IN"
            " (SELECT id FROM dp_point)"
            " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
-           " id NOT IN (SELECT release_id FROM dp_publication) LIMIT 1"};
+           " id NOT IN (SELECT release_id FROM dp_publication)) LIMIT 1"};
 /*
 ** After the columns come the results of two checks. The first is 1 if the column `options`
 ** agrees with the other columns. The second is 1 if all charges for the release have its name.
@@ -56,28 +59,13 @@ static const struct statement select_releases = {
         AND_SAYS) ","
                   " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
                   " c.release <> r.name) FROM dp_release r"};
-/*
-** Lists each publication together with each tier that must have paid for it, and with the
-** payments of this tier for the release. ?1 holds names of mechanisms, each between spaces.
-*/
-static const struct statement select_rates_to_pay = {
-    .sql =
-        "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
-        " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
-        " p.delta, ifnull(r.key_share, 0) * own.delta_keys,"
-        " (SELECT total(delta) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
-        " p.curve IS NOT NULL"
-        " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
-        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-        " AND t.dropped_at IS NULL"
-        " WHERE instr(?1, ' ' || r.mechanism || ' ') > 0"};
-static const struct statement select_curves_to_pay = {
-    .sql = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
-           " r.sensitivity, p.delta, p.rate FROM dp_publication p JOIN dp_release r ON r.id = "
-           "p.release_id"
+/* Lists each publication together with each tier that must have paid for it. */
+static const struct statement select_publications_to_pay = {
+    .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
+           " p.rate, p.delta, p.curve, r.weight * own.rate, ifnull(r.key_share, 0) * own.delta_keys"
+           " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
            " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-           " AND t.dropped_at IS NULL"
-           " WHERE p.curve IS NOT NULL OR instr(?1, ' ' || r.mechanism || ' ') > 0"};
+           " AND t.dropped_at IS NULL"};
 
 /* The budget of one tier in one period, recomputed from its charges. */
 struct recount {
@@ -90,13 +78,12 @@ struct recount {
 /*
 ** If a charge begins a new period, ends the count of the old period and starts the count of the new
 ** period. A tier never goes back to an earlier period, and each period has a budget of its own.
-** Returns a discrepancy or null.
 */
-static char *recount_enter(struct ledger *ledger, struct recount *recount,
-                           const struct charge *charge) {
+static int recount_enter(struct ledger *ledger, struct recount *recount,
+                         const struct charge *charge) {
   const char *start = *charge->period ? charge->period : 0, *last = recount->period;
-  if (last && start && strcmp(last, start) == 0) return 0;
-  if (!start && !recount->tier->period) return 0;
+  if (last && start && strcmp(last, start) == 0) return 1;
+  if (!start && !recount->tier->period) return 1;
   if (!start || !period_begins_on(ledger, recount->tier, start) ||
       (last && strcmp(start, last) < 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld counts in the wrong period",
@@ -108,15 +95,14 @@ static char *recount_enter(struct ledger *ledger, struct recount *recount,
                               recount->tier->name, last);
   sqlite3_free(recount->period);
   recount->period = sqlite3_mprintf("%s", start);
-  if (!recount->period) ledger_fail(ledger, "out of memory");
   recount->budget = (struct budget){0};
   recount->curve = (struct curve){0};
-  return 0;
+  return recount->period || ledger_fail(ledger, "out of memory");
 }
 
-/* Checks one charge of the chain and adds it to its tier. Returns a discrepancy or null. */
-static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
-                          char hash[HASH_SIZE], struct recount *recounts, int count) {
+/* Checks one charge of the chain and adds it to its tier. */
+static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
+                        char hash[HASH_SIZE], struct recount *recounts, int count) {
   struct charge charge;
   int columns = columns_read(ledger, row, &columns_charge, &charge);
   charge.subject = column_text(row, columns);
@@ -138,43 +124,33 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
         (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);
-  char *found = recount_enter(ledger, recount, &charge);
-  if (found || error_is_set(ledger->error)) return found;
-  struct budget *budget = &recount->budget;
+  if (!recount_enter(ledger, recount, &charge)) return 0;
   struct payment payment = {
       {charge.rate, 0}, charge.slack, charge.delta, curve_of_bytes(ledger, charge.curve)};
-  *budget = budget_after(budget, &payment, 0);
+  recount->budget = budget_after(&recount->budget, &payment, 0);
   curve_add(&recount->curve, &payment.curve);
-  return 0;
+  return 1;
 }
 
-static char *check_chain(struct ledger *ledger, struct recount *recounts, int count) {
+static void check_chain(struct ledger *ledger, struct recount *recounts, int count) {
   char hash[HASH_SIZE] = "";
-  char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_charges, "");
-  for (int64_t expected = 1; !found && statement_row(ledger, row); expected++)
-    found = check_charge(ledger, row, expected, hash, recounts, count);
-  sqlite3_reset(row);
-  return found;
+  for (int64_t expected = 1; statement_row(ledger, row); expected++)
+    check_charge(ledger, row, expected, hash, recounts, count);
 }
 
 /*
 ** Ends the last count if the tier has entered a later period in which it has no charge yet. This
 ** happens to an inner tier if it had already paid for the publication that began the period.
-** Returns a discrepancy or null.
 */
-static char *recount_end(struct ledger *ledger, struct recount *recount) {
+static void recount_end(struct ledger *ledger, struct recount *recount) {
   char *start = period_entered(ledger, recount->tier->name);
   const struct charge none = {.period = start};
-  char *found = !start ? 0
-                : recount->period && strcmp(start, recount->period) < 0
-                    ? ledger_discrepancy(ledger,
-                                         "dp_budget: tier '%s' is in an earlier period "
-                                         "than its charges",
-                                         recount->tier->name)
-                    : recount_enter(ledger, recount, &none);
+  if (start && recount->period && strcmp(start, recount->period) < 0)
+    ledger_discrepancy(ledger, "dp_budget: tier '%s' is in an earlier period than its charges",
+                       recount->tier->name);
+  if (start) recount_enter(ledger, recount, &none);
   sqlite3_free(start);
-  return found;
 }
 
 static int close_to(double a, double b) {
@@ -182,7 +158,7 @@ static int close_to(double a, double b) {
 }
 
 /* Checks that the stored totals are the sums of the charges and within the tier's limits. */
-static char *check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
+static int check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
   const struct budget *budget = &recount->budget;
   sqlite3_stmt *row = statement_bind(ledger, &select_stored_budget, "s", tier->name);
@@ -203,21 +179,20 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
   if (!same)
     return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges",
                               tier->name);
-  if (!budget_within(tier, budget))
-    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has spent more than its budget",
-                              tier->name);
-  return 0;
+  return budget_within(tier, budget) ||
+         ledger_discrepancy(ledger, "dp_charge: tier '%s' has spent more than its budget",
+                            tier->name);
 }
 
 /*
 ** Checks that the limits of a tier and its rows of dp_order.allowed follow from its epsilon and
 ** delta.
 */
-static char *check_filter(struct ledger *ledger, const struct recount *recount) {
+static int check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
   const struct accountant *accountant = tier->accountant;
-  int orders = 0;
+  int orders = 0, same = 1;
   if (!accountant->set_limit(&fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
       !(accountant->reserve_slack ? tier->slack_limit >= 0 : tier->slack_limit == 0) ||
       (!accountant->has_delta && (tier->delta != 0 || tier->delta_keys != 0)) ||
@@ -229,45 +204,14 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
     double allowed = accountant->allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
-    if (alpha != renyi_order(orders) ||
-        !(stored == allowed || (isfinite(allowed) && fabs(stored - allowed) <=
-                                                         1e-9 * (tier->epsilon + fabs(allowed)))) ||
-        sqlite3_column_double(row, 2) != (recount->curve.any ? recount->curve.values[orders] : 0)) {
-      orders = -1;
-      break;
-    }
+    double most = 1e-9 * (tier->epsilon + fabs(allowed));
+    same =
+        same && orders < RENYI_ORDERS && alpha == renyi_order(orders) &&
+        (stored == allowed || (isfinite(allowed) && fabs(stored - allowed) <= most)) &&
+        sqlite3_column_double(row, 2) == (recount->curve.any ? recount->curve.values[orders] : 0);
   }
-  sqlite3_reset(row);
-  return orders == RENYI_ORDERS
-             ? 0
-             : ledger_discrepancy(ledger, "dp_rdp: the orders of tier '%s' are damaged",
-                                  tier->name);
-}
-
-/*
-** Checks that the rate and the delta of a publication follow from its clock and its release. Checks
-** that a tier that sees the publication has paid this rate and this delta. Returns a discrepancy or
-** null.
-*/
-static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
-  double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
-  double of_clock =
-      lattice_rate((uint64_t)sqlite3_column_int64(row, 5), (uint64_t)sqlite3_column_int64(row, 4));
-  double expected = fmin(of_clock, sqlite3_column_double(row, 6));
-  if (!(fabs(rate - expected) <= 1e-13 * expected))
-    return ledger_discrepancy(
-        ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
-        sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
-  double delta = sqlite3_column_double(row, 8), share = sqlite3_column_double(row, 9);
-  if (!(fabs(delta - share) <= 1e-9 * share) || sqlite3_column_int(row, 11))
-    return ledger_discrepancy(
-        ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
-        sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
-  if (!(paid >= rate * (1 - 0x1p-48)) || !(sqlite3_column_double(row, 10) >= delta))
-    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                              sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
-                              sqlite3_column_text(row, 1));
-  return 0;
+  return (same && orders == RENYI_ORDERS) ||
+         ledger_discrepancy(ledger, "dp_rdp: the orders of tier '%s' are damaged", tier->name);
 }
 
 /* A point of a mechanism. The curve of its noise follows from the sensitivity and the clock. */
@@ -282,130 +226,102 @@ static double curve_at(const void *parameters, double alpha) {
 }
 
 /* Returns whether the noise of a publication can have this curve, or this rate and no curve. */
-static int is_possible(const struct curve *curve, double rate, describe_mechanism *describe,
-                       const char *name, double delta, uint64_t sensitivity, uint64_t clock) {
-  struct ledger_mechanism mechanism;
-  int known = 0; /* mechanisms with the same name have the same facts here */
-  for (int i = 0; !known && describe(i, &mechanism); i++) known = strcmp(mechanism.name, name) == 0;
-  if (!curve->any) return known && mechanism.may_have_rate && rate > 0;
-  if (!known || mechanism.has_rate || !mechanism.rdp) return 1;
-  /* This is a model with a random stop. Its curve does not follow from the noise. */
-  if (mechanism.hides && delta > 0) return 1;
-  struct noise_point point = {&mechanism, sensitivity, clock};
+static int is_possible(const struct curve *curve, double rate,
+                       const struct ledger_mechanism *mechanism, double delta, uint64_t sensitivity,
+                       uint64_t clock) {
+  if (!curve->any) return mechanism->may_have_rate && rate > 0;
+  /* A model with a random stop has a delta. Its curve does not follow from the noise. */
+  if (!mechanism->rdp || (mechanism->hides && delta > 0)) return 1;
+  struct noise_point point = {mechanism, sensitivity, clock};
   struct curve expected = curve_of(&(struct cost){0, 0, curve_at, &point}, NAN);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double is = curve->values[i], want = expected.values[i];
     /* Later steps of a mechanism that hides can bring the curve below that of the noise. */
-    if (!close_to(is, want) && !(mechanism.hides && is < want)) return 0;
+    if (!close_to(is, want) && !(mechanism->hides && is < want)) return 0;
   }
   return 1;
 }
 
-/* Does what check_publication() does, for a publication whose cost is or may be a curve. */
-static char *check_curve(struct ledger *ledger, sqlite3_stmt *row, describe_mechanism *describe) {
-  struct curve curve = curve_column(ledger, row, 4);
-  uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
-  uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 7);
-  double delta = sqlite3_column_double(row, 8), rate = sqlite3_column_double(row, 9);
-  if (!is_possible(&curve, rate, describe, column_text(row, 5), delta, sensitivity, clock))
+/*
+** Checks that the cost of a publication, a rate or a curve, follows from its clock and its release,
+** and that a tier that sees the publication has paid this cost.
+*/
+static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
+                             describe_mechanism *describe) {
+  const char *release = column_text(row, 0), *tier = column_text(row, 1);
+  uint64_t clock = (uint64_t)sqlite3_column_int64(row, 5);
+  uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 6);
+  double rate = sqlite3_column_double(row, 7), delta = sqlite3_column_double(row, 8);
+  struct curve curve = curve_column(ledger, row, 9);
+  struct ledger_mechanism mechanism = {0};
+  int known = 0; /* mechanisms with the same name have the same facts here */
+  for (int i = 0; !known && describe(i, &mechanism); i++)
+    known = strcmp(mechanism.name, column_text(row, 4)) == 0;
+  if (known && mechanism.has_rate) {
+    double expected = fmin(lattice_rate(sensitivity, clock), sqlite3_column_double(row, 10));
+    double share = sqlite3_column_double(row, 11);
+    if (!(fabs(rate - expected) <= 1e-13 * expected))
+      return ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
+          release, tier);
+    if (!(fabs(delta - share) <= 1e-9 * share) || curve.any)
+      return ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
+          release, tier);
+  } else if (known && !is_possible(&curve, rate, &mechanism, delta, sensitivity, clock)) {
     return ledger_discrepancy(
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
-        column_text(row, 0), column_text(row, 1));
+        release, tier);
+  }
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), column_text(row, 2));
   int covered = paid.delta >= delta && total_up(paid.rate) >= rate * (1 - 0x1p-48);
-  /* a curve of zeros needs no charge */
-  for (int i = 0; curve.any && i < RENYI_ORDERS && covered; i++)
-    covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
-  if (covered) return 0;
-  return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                            column_text(row, 2), column_text(row, 0), column_text(row, 1));
+  for (int i = 0; curve.any && i < RENYI_ORDERS; i++) /* a curve of zeros needs no charge */
+    covered &= paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
+  return covered ||
+         ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
+                            column_text(row, 2), release, tier);
 }
 
 /* Checks that a release still has the name and the parameters with which it was charged. */
-static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
+static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
   int columns = columns_read(ledger, row, &columns_release, &release);
-  char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0, *found = 0;
+  char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0;
   if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
   if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
       !sqlite3_column_int(row, columns) || !sqlite3_column_int(row, columns + 1))
-    found =
-        ledger_discrepancy(ledger,
-                           "dp_release: '%s' has other parameters or another name than when it was "
-                           "charged",
-                           release.name ? release.name : "");
+    ledger_discrepancy(ledger,
+                       "dp_release: '%s' has other parameters or another name than when it was "
+                       "charged",
+                       release.name ? release.name : "");
   sqlite3_free(fingerprint);
   ledger_release_clear(&release);
-  return found;
 }
 
-/*
-** Returns the names of the mechanisms that cost a rate (with_rate = 1) or a curve (with_rate = 0),
-** each between spaces. The caller calls sqlite3_free(). Returns null if memory runs out.
-*/
-static char *mechanism_names(describe_mechanism *describe, int with_rate) {
-  struct ledger_mechanism mechanism;
-  sqlite3_str *names = sqlite3_str_new(0);
-  sqlite3_str_appendall(names, " ");
-  for (int i = 0; describe(i, &mechanism); i++) {
-    if (mechanism.has_rate == with_rate) sqlite3_str_appendf(names, "%s ", mechanism.name);
-  }
-  return sqlite3_str_finish(names);
-}
-
-/*
-** Checks four things: every value has its publication, every point has its release, every release
-** still has the parameters with which it was charged, and every tier that sees a publication has
-** paid for it.
-*/
-static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
-  char *with_rate = mechanism_names(describe, 1), *with_curve = mechanism_names(describe, 0);
-  char *found = 0;
-  if (!with_rate || !with_curve) ledger_fail(ledger, "out of memory");
-  sqlite3_stmt *row = statement_bind(ledger, &find_orphan, "");
-  if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release",
-                               column_text(row, 0), column_text(row, 1));
-  sqlite3_reset(row);
-  row = statement_bind(ledger, &select_releases, "");
-  while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
-  sqlite3_reset(row);
-  row = statement_bind(ledger, &select_rates_to_pay, "s", with_rate);
-  while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
-  sqlite3_reset(row);
-  row = statement_bind(ledger, &select_curves_to_pay, "s", with_curve);
-  while (!found && statement_row(ledger, row)) found = check_curve(ledger, row, describe);
-  sqlite3_reset(row);
-  sqlite3_free(with_rate);
-  sqlite3_free(with_curve);
-  return found;
-}
-
-char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
+int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
   struct ledger_tier *tiers;
   int count;
-  char *found = 0;
   ledger_tiers(ledger, &tiers, &count);
   struct recount *recounts = sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count + 1));
   if (!recounts) ledger_fail(ledger, "out of memory");
-  int going = !error_is_set(ledger->error), known = recounts ? count : 0;
-  for (int i = 0; i < known; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
-  for (int i = 0; i < count && going && !found; i++)
-    if (!statement_integer(ledger, statement_bind(ledger, &find_budget, "s", tiers[i].name)))
-      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
-  if (going && !found) found = check_chain(ledger, recounts, count);
-  for (int i = 0; i < count && going && !found; i++) {
-    found = recount_end(ledger, &recounts[i]);
-    if (!found) found = check_filter(ledger, &recounts[i]);
-    if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
+  for (int i = 0; recounts && i < count; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
+  statement_discrepancy(ledger, &find_missing_budget);
+  if (recounts) check_chain(ledger, recounts, count);
+  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
+    recount_end(ledger, &recounts[i]);
+    check_filter(ledger, &recounts[i]);
+    check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
-  if (going && !found) found = grants_verify(ledger, tiers, count);
-  if (going && !found) found = check_publications(ledger, describe);
-  if (!found && !error_is_set(ledger->error)) found = ledger_discrepancy(ledger, "ok");
-  for (int i = 0; i < known; i++) sqlite3_free(recounts[i].period);
+  grants_verify(ledger, tiers, count);
+  statement_discrepancy(ledger, &find_orphan);
+  sqlite3_stmt *row = statement_bind(ledger, &select_releases, "");
+  while (statement_row(ledger, row)) check_release(ledger, row);
+  row = statement_bind(ledger, &select_publications_to_pay, "");
+  while (statement_row(ledger, row)) check_publication(ledger, row, describe);
+  for (int i = 0; recounts && i < count; i++) sqlite3_free(recounts[i].period);
   sqlite3_free(recounts);
   ledger_tiers_free(tiers, count);
   locale_restore(before);
-  return found;
+  return !error_is_set(ledger->error);
 }

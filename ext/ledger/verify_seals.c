@@ -61,90 +61,64 @@ static const struct statement find_wrong_type = {
 ** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
 ** and no seal may name an earlier charge than the seal before it.
 */
-static char *check_chain(struct ledger *ledger) {
-  char hash[HASH_SIZE] = "", *found = 0;
+static void check_chain(struct ledger *ledger) {
+  char hash[HASH_SIZE] = "";
   int64_t last_charge = 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
-  for (int64_t expected = 1; !found && statement_row(ledger, row); expected++) {
+  for (int64_t expected = 1; statement_row(ledger, row); expected++) {
     struct seal seal;
     int columns = columns_read(ledger, row, &columns_seal, &seal);
     seal.charge = column_text(row, columns);
     columns_hash(hash, &columns_seal, &seal, hash);
-    if (seal.id != expected) {
-      found = ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
-    } else if (strcmp(hash, seal.hash) != 0 || seal.charge_id < last_charge ||
-               !sqlite3_column_int(row, columns + 1)) {
-      found = ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash",
-                                 (long long)expected);
-    }
+    if (seal.id != expected)
+      ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
+    if (strcmp(hash, seal.hash) != 0 || seal.charge_id < last_charge ||
+        !sqlite3_column_int(row, columns + 1))
+      ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash", (long long)expected);
     last_charge = seal.charge_id;
   }
-  if (row) sqlite3_reset(row);
-  if (!found && !error_is_set(ledger->error) && last_charge != ledger_last_charge(ledger))
-    found = ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
-  return found;
+  if (last_charge != ledger_last_charge(ledger))
+    ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
 }
 
 /* Compares every subject with its last seal, and finds subjects without a seal. */
-static char *check_subjects(struct ledger *ledger) {
-  char *found = 0;
+static void check_subjects(struct ledger *ledger) {
   if (!seal_matches(ledger, SEAL_TERMS))
-    return ledger_discrepancy(ledger,
-                              "dp_seal: dp_ledger, dp_tier, dp_policy or dp_grant was changed");
+    ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier, dp_policy or dp_grant was changed");
   if (!seal_matches(ledger, SEAL_ORDERS))
-    return ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
+    ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
   if (!seal_matches_books(ledger))
-    return ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
+    ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
   sqlite3_stmt *row = statement_bind(ledger, &select_latest_seals, "");
-  while (!found && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     char digest[HASH_SIZE];
     int64_t subject = sqlite3_column_int64(row, 0);
     if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(row, 1)) != 0)
-      found = ledger_discrepancy(
+      ledger_discrepancy(
           ledger,
           "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value, "
           "dp_path, dp_exact or dp_allowance were changed",
           (long long)subject, column_text(row, 2));
   }
-  if (row) sqlite3_reset(row);
-  return found;
-}
-
-/* Runs a query that finds discrepancies. Returns the first discrepancy, with its table, or null. */
-static char *check_query(struct ledger *ledger, const struct statement *statement) {
-  sqlite3_stmt *row = statement_bind(ledger, statement, "");
-  char *found = 0;
-  if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' %s", column_text(row, 0), column_text(row, 1),
-                               column_text(row, 2));
-  if (row) sqlite3_reset(row);
-  return found;
 }
 
 /*
-** Returns what SQLite's own check finds, for example an index that disagrees with its table. A
+** Reports what SQLite's own check finds, for example an index that disagrees with its table. A
 ** statement that reads an index cannot notice this.
 */
-static char *check_file(struct ledger *ledger) {
+static void check_file(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &check_integrity, "");
-  char *found = 0;
   if (statement_row(ledger, row) && strcmp(column_text(row, 0), "ok") != 0)
-    found = ledger_discrepancy(ledger, "file: %s", column_text(row, 0));
-  if (row) sqlite3_reset(row);
-  return found;
+    ledger_discrepancy(ledger, "file: %s", column_text(row, 0));
 }
 
-char *ledger_verify_seals(struct ledger *ledger) {
-  char *found = check_query(ledger, &find_wrong_state);
-  if (!found) found = check_query(ledger, &find_wrong_name);
-  if (!found) found = check_query(ledger, &find_wrong_type);
-  if (!found) found = check_chain(ledger);
-  if (!found) found = check_subjects(ledger);
-  if (!found) found = ledger_verify_schema(ledger);
-  if (!found) found = check_file(ledger);
-  if (error_is_set(ledger->error)) { /* a read error may look like a discrepancy */
-    sqlite3_free(found);
-    found = 0;
-  }
-  return found;
+int ledger_verify_seals(struct ledger *ledger) {
+  statement_discrepancy(ledger, &find_wrong_state);
+  statement_discrepancy(ledger, &find_wrong_name);
+  statement_discrepancy(ledger, &find_wrong_type);
+  check_chain(ledger);
+  check_subjects(ledger);
+  ledger_verify_schema(ledger);
+  check_file(ledger);
+  return !error_is_set(ledger->error);
 }

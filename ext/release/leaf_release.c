@@ -167,8 +167,8 @@ static int same_cost(struct publication *publication, const struct ledger_public
   return 1;
 }
 
-static char *leaf_verify(struct publication *publication,
-                         const struct ledger_publication *published) {
+static int leaf_verify(struct publication *publication,
+                       const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   struct leaf_draw draw = definition_leaf_draw(publication);
@@ -186,8 +186,8 @@ static char *leaf_verify(struct publication *publication,
     comparison.value = leaf_draw_value(draw.question, (int)comparison.leaf);
     ledger_values(ledger, release->id, published->tier, compare_number, &comparison);
   }
-  if (error_is_set(ledger_error(ledger)) || (comparison.numbers == 1 && comparison.same)) return 0;
-  return ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
+  return (comparison.numbers == 1 && comparison.same) ||
+         ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
                             release->name, published->tier);
 }
 

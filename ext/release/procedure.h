@@ -63,11 +63,10 @@ struct procedure {
   */
   int (*diffusible)(const struct publication *publication, int from, uint64_t clock);
   /*
-  ** Checks that a publication follows from the mechanism and the kernels. Returns null,
-  ** or the first discrepancy, which the caller frees with sqlite3_free(). The member is null if the
-  ** release has a path; verify.c checks the path.
+  ** A check of dp_verify() (ledger.h): the publication follows from the mechanism and the kernels.
+  ** The member is null if the release has a path; verify.c checks the path.
   */
-  char *(*verify)(struct publication *publication, const struct ledger_publication *published);
+  int (*verify)(struct publication *publication, const struct ledger_publication *published);
   /*
   ** For a release with a path: checks that the stored curve of a publication is at least the cost
   ** that its mechanism computes at this clock. `curve` may be null. Null: the cost is that of the

@@ -55,44 +55,39 @@ static int same_clipping(const struct publication *publication,
          close_to(stored->stddev, clipping.stddev, clipping.stddev);
 }
 
-static char *compare_values(struct publication *publication,
-                            const struct ledger_publication *published,
-                            const struct ledger_point *point) {
+static void compare_values(struct publication *publication,
+                           const struct ledger_publication *published,
+                           const struct ledger_point *point) {
   const char *name = publication->definition.release.name, *tier = published->tier;
   struct ledger *ledger = publication->session->ledger;
   struct comparison comparison = {{0}, 0, 1};
-  char *found = 0;
   publication->position.clock = point->clock;
   if (numbers_read(publication, published->delta, NUMBERS_CONFIDENCE, point->values,
                    &comparison.numbers) &&
       rooms_resend(publication, tier, &comparison.numbers)) {
     ledger_values(ledger, publication->definition.release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
-        published->centre != publication->definition.release.centre) {
-      found = ledger_discrepancy(
-          ledger,
-          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
-          "release",
-          name, tier);
-    } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = ledger_discrepancy(
-          ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
-    } else if (!same_clipping(publication, published, point->values)) {
-      found = ledger_discrepancy(
-          ledger, "dp_publication: '%s' at tier '%s' has other clipped units than its point", name,
-          tier);
-    }
+        published->centre != publication->definition.release.centre)
+      ledger_discrepancy(ledger,
+                         "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+                         "release",
+                         name, tier);
+    if (!comparison.same || comparison.at != comparison.numbers.count)
+      ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name,
+                         tier);
+    if (!same_clipping(publication, published, point->values))
+      ledger_discrepancy(ledger,
+                         "dp_publication: '%s' at tier '%s' has other clipped units than its point",
+                         name, tier);
   }
   numbers_clear(&comparison.numbers);
-  return found;
 }
 
-static char *check_path(struct publication *publication,
-                        const struct ledger_publication *published) {
+static void check_path(struct publication *publication,
+                       const struct ledger_publication *published) {
   struct ledger_path path;
   struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
-  char *found = 0;
   int components = definition_grid(publication).components;
   int (*paid)(struct publication *, uint64_t, const double *) =
       procedure_of(&publication->definition)->paid;
@@ -102,74 +97,58 @@ static char *check_path(struct publication *publication,
       if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
     publication->grid = path.grid;
     if (!definition_same_keys(publication)) {
-      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release",
-                                 release->name);
+      ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found = ledger_discrepancy(
-          ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
-          release->name, published->tier);
+      ledger_discrepancy(ledger,
+                         "dp_publication: '%s' at tier '%s' does not show the point of its path",
+                         release->name, published->tier);
     } else if (paid && !paid(publication, point->clock, published->curve)) {
-      found = ledger_discrepancy(
+      ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
           release->name, published->tier);
     } else {
-      found = compare_values(publication, published, point);
+      compare_values(publication, published, point);
     }
     publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
   }
   ledger_path_free(&path);
-  return found;
 }
 
-struct verification {
-  struct session *session;
-  char *found;
-};
-
 static int verify_publication(void *context, const struct ledger_publication *published) {
-  struct verification *verification = context;
-  struct publication publication = {0};
+  struct session *session = context;
+  struct publication publication = {.session = session};
   struct ledger_release *release = &publication.definition.release;
-  publication.session = verification->session;
-  struct ledger *ledger = verification->session->ledger;
+  struct ledger *ledger = session->ledger;
   if (!ledger_release_get(ledger, published->release_id, release)) {
-    if (!error_is_set(ledger_error(ledger)))
-      verification->found =
-          ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
-                             (long long)published->release_id, published->tier);
+    ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
+                       (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind) && /* unknown kinds are skipped */
              definition_describe(&publication, definition_keys(release))) {
     const struct procedure *procedure = procedure_of(&publication.definition);
     struct position *position = &publication.position;
     if (!procedure->verify) {
-      verification->found = check_path(&publication, published);
+      check_path(&publication, published);
     } else if (ledger_tiers(ledger, &position->tiers, &position->count)) {
-      verification->found = procedure->verify(&publication, published);
+      procedure->verify(&publication, published);
     }
   }
   publish_clear(&publication);
-  return !verification->found && !error_is_set(ledger_error(ledger));
+  return !error_is_set(ledger_error(ledger));
 }
 
-static char *verify_all(struct session *session) {
-  char *found = ledger_verify(session->ledger, mechanism_describe);
-  if (!found || strcmp(found, "ok") != 0) return found;
-  struct verification verification = {session, 0};
-  ledger_publications(session->ledger, verify_publication, &verification);
-  char *discrepancy = verification.found;
-  if (!discrepancy && !error_is_set(ledger_error(session->ledger)))
-    discrepancy = ledger_verify_seals(session->ledger);
-  if (!discrepancy) return found;
-  sqlite3_free(found);
-  return discrepancy;
-}
-
-/* Returns the result of verify_all(), or a text without the names of inner releases and tiers. */
+/*
+** Returns 'ok', the first discrepancy, or for the members of a tier a text without the names of
+** inner releases and tiers.
+*/
 char *session_verify(struct session *session) {
-  struct error *error = ledger_error(session->ledger);
-  char *found = verify_all(session);
-  int is_ok = found && strcmp(found, "ok") == 0 && !error_is_set(error);
-  if (!ledger_audience(session->ledger) || is_ok || error_is_memory(error)) return found;
+  struct ledger *ledger = session->ledger;
+  struct error *error = ledger_error(ledger);
+  if (ledger_verify(ledger, mechanism_describe) &&
+      ledger_publications(ledger, verify_publication, session))
+    ledger_verify_seals(ledger);
+  char *found = ledger_verdict(ledger);
+  if (!ledger_audience(ledger) || error_is_memory(error) || (found && strcmp(found, "ok") == 0))
+    return found;
   sqlite3_free(found);
   if (error_is_set(error)) {
     error_clear(error);
