@@ -19,7 +19,9 @@
 #define FIGURE_SQL(v)                                                                              \
   "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"          \
   " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
-  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger), " MIXED_SQL(v) ")"
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger), " MIXED_SQL(        \
+      v) ") || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"     \
+         " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"
 
 /*
 ** Registers SQL functions on a private connection: those that DISPLAY_SQL and FIGURE_SQL call,

@@ -323,6 +323,8 @@ def test_by_release_and_in_a_plan():
     assert not charges(db)
     answer = json.loads(one(db, "SELECT dp_release('in', 'response_count', 'SELECT k FROM t', ?)", options))
     assert sorted(answer) == ["a", "b"] and one(db, "SELECT dp_verify()") == "ok"
+    assert one(db, "SELECT DISTINCT figure FROM dp_value") == ("answers in each category, without the effect of randomisation, of exactly 50 rows,"
+                                                               " missing ones count as b")
     assert plan["epsilon"] == pytest.approx(math.log(7), rel=1e-9)
     assert one(db, "SELECT spent FROM dp_rdp WHERE tier = 'in' AND alpha = 9e999") == pytest.approx(math.log(7), rel=1e-9)
 
