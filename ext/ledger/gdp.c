@@ -99,8 +99,8 @@ const struct accountant accountant_gdp = {
                "lattice",
     .has_delta = 1,
     .covers_rates = 1,
-    .refusal = "has exact Gaussian accounting, and the release is not Gaussian (nothing was "
-               "charged or read)",
+    .refusal = "has exact Gaussian accounting, and the release is not Gaussian (tiers with the "
+               "accountant 'rdp' admit it; nothing was charged or read)",
     .reserve_slack = reserve_slack,
     .draws_left = draws_left,
     .set_limit = set_limit,

@@ -390,6 +390,11 @@ static int cannot_compile(const struct evaluator *evaluator, const char *message
     for (int j = 0; j < tables->list[i].route.tables[0].count; j++)
       known_names_add(&known, tables->list[i].route.tables[0].columns[j].name);
   const char *nearest = known_names_nearest(&known);
+  if (name && !nearest)
+    return error_set(error,
+                     "cannot compile sql: %s (a text stands in single quotes, and these are "
+                     "doubled inside another text)",
+                     message);
   return error_set(error, "cannot compile sql: %s%s%s%s", message,
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }

@@ -106,9 +106,13 @@ static void write_spent(struct page *page, sqlite3_stmt *row, int number) {
   }
   sqlite3_str_appendall(page->html, ". Left: ");
   write_percent(page, 1 - share);
-  if (sqlite3_column_type(row, RELEASES_LEFT) == SQLITE_INTEGER)
-    sqlite3_str_appendf(page->html, ", or %,lld more releases at the rate of the tier",
-                        sqlite3_column_int64(row, RELEASES_LEFT));
+  if (sqlite3_column_type(row, RELEASES_LEFT) == SQLITE_INTEGER) {
+    sqlite3_int64 left = sqlite3_column_int64(row, RELEASES_LEFT);
+    sqlite3_str_appendf(page->html,
+                        ", and room for %,lld more release%s at the rate of the tier (beside "
+                        "grants, and at inner tiers too)",
+                        left, left == 1 ? "" : "s");
+  }
   sqlite3_str_appendall(page->html, ".");
   if (sqlite3_column_type(row, START) == SQLITE_TEXT) {
     html_put(page->html, " These figures are for the period from ", facts_text(row, START),
@@ -181,6 +185,7 @@ void page_budgets(struct page *page) {
   sqlite3_str_appendall(
       page->html,
       number ? "The guarantee of a tier is its whole budget, whatever is spent of it so far. "
+               "ε so far need not be in proportion to what is spent. "
                "Members of a tier also see everything that is published for the tiers outside it, "
                "and the budget of their tier pays for that too.</p>\n"
              : "<p>There is no tier yet.</p>\n");

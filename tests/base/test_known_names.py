@@ -135,7 +135,7 @@ def test_tables_and_columns_of_questions(rental):
         text = f"SELECT {name} FROM rental AS r" if "main" not in name else f"SELECT {name} FROM rental"
         assert refused(rental, sql, text) == f"dp_release: cannot compile sql: no such column: {name} (did you mean 'minutes'?)"
     assert refused(rental, sql, "SELECT stationname FROM rental").endswith("no such column: stationname (did you mean 'station_name'?)")
-    assert refused(rental, sql, "SELECT zzz FROM rental").endswith("cannot compile sql: no such column: zzz")
+    assert refused(rental, sql, "SELECT zzz FROM rental").endswith("cannot compile sql: no such column: zzz (a text stands in single quotes, and these are doubled inside another text)")
 
 
 def test_batches(rental):

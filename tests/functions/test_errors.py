@@ -309,7 +309,7 @@ RELEASES = [
     ("sum", "-- nothing", '{"clip":1}', ONLY_READS),
     ("sum", SQL + "; SELECT 1", '{"clip":1}', "sql must be one statement, but more follows"),
     ("sum", SQL + "; nonsense", '{"clip":1}', "sql must be one statement, but more follows"),
-    ("sum", "SELECT nope FROM t", '{"clip":1}', "cannot compile sql: no such column: nope"),
+    ("sum", "SELECT nope FROM t", '{"clip":1}', "cannot compile sql: no such column: nope (a text stands in single quotes, and these are doubled inside another text)"),
     ("sum", "SELECT x FROM nope", '{"clip":1}', "table 'nope' is neither protected nor public, so a question cannot read it (declare it with dp_protect() or dp_public())"),
     ("sum", SQL + ")--", '{"clip":1}', 'cannot compile sql: near ")": syntax error'),
     ("group_count", "SELECT x, unit FROM t", '{"clip":1,"keys":[1]}',
