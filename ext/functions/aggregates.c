@@ -22,6 +22,7 @@
 #include "functions/options.h"
 #include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
+#include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/asked_statement.h"
 #include "query/loop_proof.h"
@@ -246,6 +247,7 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
   run->host = host_retain(binding->host);
   run->site = site_of(context, run->host);
   if (!run->site) return error_set_memory(error);
+  if (!tier_guard_enter(run->host->guard, run->aggregate->name, error)) return 0;
   if (run->host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(run->host->session.ledger)) return 0;

@@ -30,6 +30,7 @@
 #include "functions/options.h"
 #include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
+#include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/question.h"
 #include "query/shard_rows.h"
@@ -412,10 +413,14 @@ static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv)
     sqlite3_result_error_nomem(context);
     return;
   }
-  if (merging->failed || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
-  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
+  struct host *host = sqlite3_user_data(context);
+  struct error *error = &host->session.error;
+  if (merging->failed) return;
   error_clear(error);
-  if (!add_state(context, merging, argc, argv, error)) merge_fail(context, merging, error);
+  if (!tier_guard_enter(host->guard, MERGE, error) ||
+      (sqlite3_value_type(argv[1]) != SQLITE_NULL &&
+       !add_state(context, merging, argc, argv, error)))
+    merge_fail(context, merging, error);
 }
 
 static int by_bytes(const void *a, const void *b) {

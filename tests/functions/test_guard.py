@@ -417,6 +417,33 @@ def test_the_authorizer_is_a_second_line(copy):
         assert one(db, "SELECT count(*) FROM main.ward") == 2 and one(db, "SELECT count(*) FROM dp_tier") == 1
 
 
+@pytest.mark.parametrize("authorizer", [None, lambda *_: sqlite3.SQLITE_OK])
+def test_what_the_authorizer_refuses_its_function_refuses_too(copy, authorizer):
+    """Every function of the extension that the authorizer refuses runs without the authorizer, on rows of several types. A state is
+    public text, so a guest could make one, and dp_merge() would return an inner release of the same question."""
+    owner = connect(copy)
+    state = one(owner, "SELECT dp_partial('sum', 'SELECT minutes FROM visit', '{\"clip\":100}')")
+    one(owner, "SELECT dp_merge('clinic', ?, 'merged')", state)
+    books = owner.execute("SELECT * FROM dp_charge").fetchall()
+    db = guarded(copy)
+    functions = owner.execute("SELECT DISTINCT name, narg FROM pragma_function_list WHERE name LIKE 'dp\\_%' ESCAPE '\\'").fetchall()
+    tuples = [["clinic", state, "merged", 1, 1, 1, 1, 1], ["clinic", state, "new", "{}", 1, 1, 1, 1], ["public", 1, 5, "north", None, None, None, None],
+              [None] * 8, ["clinic", "north", 1, 2, 3, 4, 5, 6]]
+    refused_calls = []
+    for name, count in functions:
+        for arity in [count] if count >= 0 else range(8):
+            call = f"SELECT {name}({', '.join(['?'] * arity)}) FROM ward"
+            if "not authorized" in outcome(db, call.replace("?", "NULL")):
+                refused_calls.append((name, call, arity))
+    assert {"dp_merge", "dp_sum", "dp_ou_group_avg", "dp_collect", "dp_partial"} <= {name for name, *_ in refused_calls}
+    db.set_authorizer(authorizer)
+    for name, call, arity in refused_calls:
+        for values in tuples:
+            with pytest.raises(sqlite3.Error, match="this connection is guarded for tier 'public' and may not use it|dp_collect: for dp_release"):
+                db.execute(call, (values * 3)[:arity]).fetchall()
+    assert owner.execute("SELECT * FROM dp_charge").fetchall() == books
+
+
 @pytest.mark.parametrize("extension", [EXTENSION, BARE], ids=["whole", "bare"])
 def test_interfaces_of_the_host_find_only_public_tables(copy, extension, tmp_path):
     """Not a promise, because the person at a guarded connection sends only SQL: what backups, dumps and blobs would show."""
