@@ -247,7 +247,7 @@ static int pass_kernel(struct walk *walk, const char *kernel, struct error *erro
   return passed;
 }
 
-static int take_symbol(void *context, const struct ledger_symbol *stored) {
+static int take_symbol(void *context, const struct ledger_stage *stored) {
   struct walk *walk = context;
   const struct publication *publication = walk->publication;
   walk->tier = symbols_tier(publication, stored->tier);
@@ -278,8 +278,8 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
 */
 static void walk_symbols(struct walk *walk) {
   walk->same = 1;
-  ledger_symbols(walk->publication->session->ledger, walk->publication->definition.release.id,
-                 take_symbol, walk);
+  ledger_stages(walk->publication->session->ledger, walk->publication->definition.release.id,
+                take_symbol, walk);
   if (!walk->steps) walk->same = 0;
 }
 

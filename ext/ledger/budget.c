@@ -40,7 +40,6 @@ int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) 
                             .curve = stored.spent_curve,
                             .pure = stored.spent_pure,
                             .releases = stored.releases};
-  sqlite3_reset(row);
   return 1;
 }
 
@@ -51,7 +50,6 @@ struct curve orders_read(struct ledger *ledger, const char *tier) {
     curve.values[i] = sqlite3_column_double(row, 0);
     curve.any |= curve.values[i] > 0;
   }
-  sqlite3_reset(row);
   return curve;
 }
 
@@ -127,6 +125,5 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
   standing->spent_epsilon = sqlite3_column_double(row, 0);
   standing->remaining_epsilon = sqlite3_column_double(row, 1);
   standing->releases_left = sqlite3_column_int64(row, 2);
-  sqlite3_reset(row);
   return 1;
 }

@@ -111,7 +111,6 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
   sqlite3_stmt *row = statement_bind(ledger, &select_first_rate, "i", release_id);
   if (!statement_row(ledger, row)) return 0;
   *rate = sqlite3_column_double(row, 0);
-  sqlite3_reset(row);
   return 1;
 }
 
@@ -157,36 +156,21 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
 static int charge_append(struct ledger *ledger, struct charge *charge) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_last_charge, "");
-  if (!statement_row(ledger, row)) return 0;
-  char *previous = column_copy(ledger, row, 1);
-  char *now = charge->at ? 0 : column_copy(ledger, row, 2);
-  charge->id = sqlite3_column_int64(row, 0);
-  if (charge->id >= 0 && charge->id < LEDGER_MOST_ROWS) {
-    charge->id++;
-  } else {
-    ledger_fail_damaged(ledger, "dp_charge");
-  }
-  if (now) charge->at = now;
-  sqlite3_reset(row);
-  row = statement_bind(ledger, &select_subject, "is", charge->release_id, charge->tier);
-  int found = statement_row(ledger, row);
-  char *subject = found ? column_copy(ledger, row, 0) : 0;
-  char *period = found ? column_copy(ledger, row, 1) : 0;
-  charge->subject = subject;
-  charge->period = period;
-  sqlite3_reset(row);
-  if (!subject) ledger_fail_damaged(ledger, "dp_release");
+  sqlite3_stmt *last = statement_bind(ledger, &select_last_charge, "");
+  sqlite3_stmt *row =
+      statement_bind(ledger, &select_subject, "is", charge->release_id, charge->tier);
+  if (!statement_row(ledger, last) || !statement_row(ledger, row)) return 0;
+  charge->id = sqlite3_column_int64(last, 0) + 1;
+  if (charge->id < 1 || charge->id > LEDGER_MOST_ROWS) ledger_fail_damaged(ledger, "dp_charge");
+  if (!charge->at) charge->at = column_borrow(ledger, last, 2);
+  charge->subject = column_borrow(ledger, row, 0);
+  charge->period = column_borrow(ledger, row, 1);
+  if (!charge->subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[HASH_SIZE];
-  columns_hash(previous, &columns_charge, charge, hash);
+  columns_hash(column_borrow(ledger, last, 1), &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, &insert_charge, charge);
-  /* This function owns these texts and frees them. */
-  charge->at = charge->subject = charge->period = charge->hash = 0;
-  sqlite3_free(previous);
-  sqlite3_free(subject);
-  sqlite3_free(period);
-  sqlite3_free(now);
+  charge->at = charge->subject = charge->period = charge->hash = 0; /* they end with this call */
   return !error_is_set(ledger->error);
 }
 
@@ -403,7 +387,6 @@ static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, co
               "accountant '%s')",
               tier->name, (const char *)sqlite3_column_text(row, 0), tier->accountant->title,
               accountants[0]->name);
-  sqlite3_reset(row);
   return 0;
 }
 

@@ -105,7 +105,7 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   int busy =
       !begun && ledger->db &&
       (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
-  statements_roll_back(ledger);
+  statements_end(ledger);
   if (creation == FILE_CREATED && !busy && !file_has_content(ledger->path)) {
     char *journal = sqlite3_mprintf("%s-journal", ledger->path);
     file_delete(ledger->path);

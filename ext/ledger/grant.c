@@ -89,7 +89,6 @@ static int grant_read(struct ledger *ledger, const char *name, struct ledger_gra
   sqlite3_stmt *row = statement_bind(ledger, &select_grant, "s", name);
   if (!statement_row(ledger, row)) return 0;
   columns_read(ledger, row, &columns_grant, grant);
-  sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 

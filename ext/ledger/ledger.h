@@ -437,27 +437,16 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
                          const char *tier, const char *symbol);
 
 /*
-** Calls take() for each symbol of a release, from the innermost tier outward, until take() returns
-** 0. The member `symbol` is the symbol that was drawn at the tier, and `shown` is the symbol that
-** was published there. Each of the two may be null. `curve` holds values at the stored orders
-** (renyi.h).
-*/
-struct ledger_symbol {
-  const char *tier, *symbol, *shown, *kernel;
-  const double *curve;
-};
-int ledger_symbols(struct ledger *ledger, int64_t release_id,
-                   int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
-
-/*
 ** ledger_stages() calls take() for each publication of a release, from the innermost tier outward.
 ** The member `kernel` is the kernel that made the publication, or null if the publication was drawn
-** from the data. ledger_reports() is for a publication that counts symbols, and calls take() for
-** each count, in the order of the symbols. Both functions stop when take() returns 0.
+** from the data. For a release of symbols, `symbol` is the symbol that was drawn at the tier, and
+** `shown` is the symbol that was published there; each may be null. ledger_reports() is for a
+** publication that counts symbols, and calls take() for each count, in the order of the symbols.
+** Both functions stop when take() returns 0.
 */
 struct ledger_stage {
-  const char *tier, *kernel;
-  const double *curve; /* values at the stored orders */
+  const char *tier, *kernel, *symbol, *shown;
+  const double *curve; /* values at the stored orders (renyi.h) */
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context);

@@ -123,20 +123,13 @@ int period_enter(struct ledger *ledger, const char *tier, const char *start) {
 
 int periods_enter(struct ledger *ledger, double rate, int *entered) {
   sqlite3_stmt *row;
-  while (statement_row(ledger, row = statement_bind(ledger, &find_period_over, "d", rate))) {
-    char *tier = column_copy(ledger, row, 0), *start = column_copy(ledger, row, 1);
-    sqlite3_reset(row);
-    *entered |= period_enter(ledger, tier, start);
-    sqlite3_free(tier);
-    sqlite3_free(start);
-  }
+  while (statement_row(ledger, row = statement_bind(ledger, &find_period_over, "d", rate)))
+    *entered |= period_enter(ledger, column_text(row, 0), column_borrow(ledger, row, 1));
   return !error_is_set(ledger->error);
 }
 
 static int is_over(struct ledger *ledger) {
-  char *tier = statement_text(ledger, statement_bind(ledger, &find_period_over, "d", 0.0));
-  sqlite3_free(tier);
-  return tier != 0;
+  return statement_row(ledger, statement_bind(ledger, &find_period_over, "d", 0.0));
 }
 
 int ledger_enter_periods(struct ledger *ledger) {
@@ -168,7 +161,6 @@ void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *na
   if (strcmp(kind, "quarter") == 0)
     sqlite3_snprintf((int)size, name, "quarter %d of %.4s", month / 3 + 1, start);
   if (strcmp(kind, "year") == 0) sqlite3_snprintf((int)size, name, "%.4s", start);
-  sqlite3_reset(row);
 }
 
 char *period_entered(struct ledger *ledger, const char *tier) {

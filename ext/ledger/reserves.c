@@ -139,7 +139,6 @@ int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct l
   struct reserve_row stored;
   if (!statement_row(ledger, row)) return 0;
   columns_read(ledger, row, &columns_reserve, &stored);
-  sqlite3_reset(row);
   *room = limited(tier, &stored);
   *spent = spent_of(&stored);
   return 1;
@@ -217,13 +216,8 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
     struct reserve_row stored;
     if (!statement_row(ledger, row)) break;
     columns_read(ledger, row, &columns_reserve, &stored);
-    char *grant = sqlite3_mprintf("%s", stored.grant_name);
-    struct held left = held_by(outer, &stored);
-    sqlite3_reset(row);
-    struct held own = reserve_carried(&left, outer, tier);
-    if (!grant) ledger_fail(ledger, "out of memory");
-    if (!error_is_set(ledger->error)) reserve_insert(ledger, grant, tier, &own);
-    sqlite3_free(grant);
+    struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
+    reserve_insert(ledger, stored.grant_name, tier, &own);
     any = 1;
   }
   if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);

@@ -105,7 +105,6 @@ int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
 static int holds(struct ledger *ledger, sqlite3_stmt *row, int column, const char *digest) {
   if (!statement_row(ledger, row)) return 0;
   int same = strcmp(column_text(row, column), digest) == 0;
-  sqlite3_reset(row);
   return same;
 }
 
@@ -120,8 +119,6 @@ static int append(struct ledger *ledger, int64_t subject) {
     return 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_last_seal, "");
   if (!statement_row(ledger, row)) return 0;
-  char *previous = column_copy(ledger, row, 1), *charge = column_copy(ledger, row, 3),
-       *at = column_copy(ledger, row, 5);
   int64_t last = sqlite3_column_int64(row, 0);
   if (last < 0 || last >= LEDGER_MOST_ROWS) last = ledger_fail_damaged(ledger, "dp_seal");
   struct seal seal = {.id = last + 1,
@@ -129,19 +126,15 @@ static int append(struct ledger *ledger, int64_t subject) {
                       .digest = digest,
                       .books = books,
                       .charge_id = sqlite3_column_int64(row, 2),
-                      .charge = charge,
-                      .at = at,
+                      .charge = column_borrow(ledger, row, 3),
+                      .at = column_borrow(ledger, row, 5),
                       .hash = hash};
-  const char *last_books = (const char *)sqlite3_column_text(row, 4);
-  int same_books = last_books && strcmp(last_books, books) == 0;
-  sqlite3_reset(row);
+  const char *previous = column_borrow(ledger, row, 1);
+  int same_books = strcmp(column_text(row, 4), books) == 0;
   if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
     columns_hash(previous, &columns_seal, &seal, hash);
     statement_insert(ledger, &insert_seal, &seal);
   }
-  sqlite3_free(previous);
-  sqlite3_free(charge);
-  sqlite3_free(at);
   return !error_is_set(ledger->error);
 }
 

@@ -62,26 +62,22 @@ int ledger_exact_insert(struct ledger *ledger, int64_t release_id, const struct 
 int ledger_exacts(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_exact *sum), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_sums, "i", release_id);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct ledger_exact sum = {column_text(row, 0), column_text(row, 1), sqlite3_column_int(row, 2),
                                column_text(row, 3)};
-    going = take(context, &sum) || ledger_fail_damaged(ledger, "dp_exact");
+    if (!take(context, &sum)) return ledger_fail_damaged(ledger, "dp_exact");
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
 int ledger_allowances(struct ledger *ledger, int64_t release_id,
                       int (*take)(void *context, const void *units, int size), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_allowances, "i", release_id);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct bytes units = column_bytes(row, 0);
-    going = take(context, units.at, units.size);
+    if (!take(context, units.at, units.size)) return 0;
   }
-  if (row) sqlite3_reset(row);
-  return going && !error_is_set(ledger->error);
+  return !error_is_set(ledger->error);
 }
 
 int ledger_allowance_clear(struct ledger *ledger, int64_t release_id) {
@@ -106,7 +102,6 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
   if (!statement_row(ledger, row)) return 0;
   *tier = column_copy(ledger, row, 0);
   *end = column_copy(ledger, row, 1);
-  sqlite3_reset(row);
   return 1;
 }
 

@@ -43,7 +43,6 @@ static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
     day = column_copy(ledger, row, 1);
     going = day != 0;
   }
-  if (row) sqlite3_reset(row);
   sqlite3_free(period);
   sqlite3_free(day);
   return !error_is_set(ledger->error);

@@ -167,9 +167,7 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *prepared) {
 }
 
 int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared) {
-  int64_t integer = statement_row(ledger, prepared) ? sqlite3_column_int64(prepared, 0) : 0;
-  sqlite3_reset(prepared);
-  return integer;
+  return statement_row(ledger, prepared) ? sqlite3_column_int64(prepared, 0) : 0;
 }
 
 char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared) {
@@ -214,9 +212,10 @@ int statements_prepare(struct ledger *ledger) {
   return statement_bind(ledger, &rollback, "") != 0;
 }
 
-void statements_roll_back(struct ledger *ledger) {
-  if (!ledger->db || ledger_is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
+void statements_end(struct ledger *ledger) {
+  if (!ledger->db || ledger_is_inherited(ledger)) return;
   for (int i = 0; i < STATEMENT_SLOTS; i++) sqlite3_reset(ledger->statements[i].prepared);
+  if (sqlite3_get_autocommit(ledger->db)) return;
   sqlite3_stmt *prepared = slot_of(ledger, &rollback)->prepared;
   /* An error of the rollback does not matter, because the first error is already set. */
   sqlite3_step(prepared);

@@ -49,7 +49,8 @@ sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *stat
 
 /*
 ** Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
-** this may be the end or a failure.
+** this may be the end or a failure. A statement that has given a row keeps it until it is bound
+** again or the transaction ends. Outside a transaction, the caller resets it.
 */
 int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
 
@@ -57,7 +58,7 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types, ...);
 
 /*
-** Step a statement once and reset it. The results are the integer and a copy of the text in the
+** Step a statement once. The results are the integer and a copy of the text in the
 ** first column; without a row or after a failure, they are 0. The caller frees the text with
 ** sqlite3_free().
 */
@@ -76,8 +77,11 @@ int statement_insert(struct ledger *ledger, const struct statement *statement, c
 /* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
 int statements_prepare(struct ledger *ledger);
 
-/* Rolls back the transaction, if one is open. The function does not release the lock. */
-void statements_roll_back(struct ledger *ledger);
+/*
+** Resets all statements, and rolls back the transaction if one is open. The function does not
+** release the lock.
+*/
+void statements_end(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
 

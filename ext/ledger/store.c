@@ -50,14 +50,13 @@ static const struct statement select_publication = {
 static const struct statement select_publications = {
     .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
            " unit_stddev, curve FROM dp_publication ORDER BY release_id"};
-static const struct statement select_symbols = {
-    .sql = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
-           " JOIN dp_tier t ON t.name = p.tier"
-           " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
-           " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
-           " WHERE p.release_id = ? ORDER BY t.rate DESC"};
+/* The symbol of a stage is NULL if there is more than one. */
 static const struct statement select_stages = {
-    .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
+    .sql = "SELECT tier, kernel, (SELECT iif(count(*) = 1, max(key), NULL) FROM dp_path q"
+           " WHERE q.release_id = p.release_id AND q.tier = p.tier),"
+           " (SELECT iif(count(*) = 1, max(key), NULL) FROM dp_value v"
+           " WHERE v.release_id = p.release_id AND v.tier = p.tier), curve"
+           " FROM dp_publication p JOIN dp_tier t ON t.name = tier"
            " WHERE release_id = ? ORDER BY t.rate DESC"};
 static const struct statement select_reports = {
     .sql = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
@@ -92,7 +91,6 @@ static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_
   memset(release, 0, sizeof *release);
   if (!statement_row(ledger, row)) return 0;
   columns_read(ledger, row, &columns_release, release);
-  sqlite3_reset(row);
   if (!error_is_set(ledger->error) && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
   if (!error_is_set(ledger->error)) return 1;
   ledger_release_clear(release);
@@ -295,7 +293,6 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   struct point_reading reading = {.path = path, .keyed = keyed, .has_head = has_head};
   sqlite3_stmt *row = statement_bind(ledger, &select_path, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
-  if (row) sqlite3_reset(row); /* an error is already recorded */
   sound = sound && end_point(ledger, &reading) && (has_head || reading.rows == release->dimension);
   for (int i = 0; i < path->count; i++)
     sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
@@ -383,7 +380,6 @@ int ledger_publication_find(struct ledger *ledger, int64_t release_id, const cha
   sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *clock = (uint64_t)sqlite3_column_int64(row, 0);
-  sqlite3_reset(row);
   return 1;
 }
 
@@ -391,8 +387,7 @@ int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 10);
     struct ledger_publication publication = {
         sqlite3_column_int64(row, 0),
@@ -404,9 +399,9 @@ int ledger_publications(struct ledger *ledger,
         sqlite3_column_double(row, 6),
         {column_number(row, 7), column_number(row, 8), column_number(row, 9)},
         curve.any ? curve.values : 0};
-    going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");
+    if (!(publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory")))
+      break;
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
@@ -415,7 +410,6 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
   sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *kernel = column_copy(ledger, row, 1);
-  sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
@@ -427,50 +421,29 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
   return statement_insert(ledger, &insert_coordinate, &row);
 }
 
-int ledger_symbols(struct ledger *ledger, int64_t release_id,
-                   int (*take)(void *context, const struct ledger_symbol *symbol), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_symbols, "i", release_id);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 4);
-    struct ledger_symbol symbol = {(const char *)sqlite3_column_text(row, 0),
-                                   (const char *)sqlite3_column_text(row, 1),
-                                   (const char *)sqlite3_column_text(row, 2),
-                                   (const char *)sqlite3_column_text(row, 3), curve.values};
-    if (!curve.any) memset(curve.values, 0, sizeof curve.values);
-    going = !error_is_set(ledger->error) &&
-            (symbol.tier ? take(context, &symbol) : ledger_fail(ledger, "out of memory"));
-  }
-  if (row) sqlite3_reset(row);
-  return !error_is_set(ledger->error);
-}
-
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_stages, "i", release_id);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 2);
-    struct ledger_stage stage = {(const char *)sqlite3_column_text(row, 0),
-                                 (const char *)sqlite3_column_text(row, 1), curve.values};
+  while (statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 4);
+    struct ledger_stage stage = {column_borrow(ledger, row, 0), column_borrow(ledger, row, 1),
+                                 column_borrow(ledger, row, 2), column_borrow(ledger, row, 3),
+                                 curve.values};
     if (!curve.any) memset(curve.values, 0, sizeof curve.values);
-    going = !error_is_set(ledger->error) &&
-            (stage.tier ? take(context, &stage) : ledger_fail(ledger, "out of memory"));
+    if (error_is_set(ledger->error) || !take(context, &stage)) break;
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reports, "is", release_id, tier);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     const char *symbol = (const char *)sqlite3_column_text(row, 0);
-    going = symbol ? take(context, symbol, sqlite3_column_int64(row, 1))
-                   : ledger_fail(ledger, "out of memory");
+    if (!(symbol ? take(context, symbol, sqlite3_column_int64(row, 1))
+                 : ledger_fail(ledger, "out of memory")))
+      break;
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
@@ -502,27 +475,24 @@ static struct ledger_value value_of(sqlite3_stmt *row) {
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_values, "is", release_id, tier);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct ledger_value value = value_of(row);
-    going = value.key ? take(context, &value) : ledger_fail(ledger, "out of memory");
+    if (!(value.key ? take(context, &value) : ledger_fail(ledger, "out of memory"))) break;
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
 int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
                            ledger_take_words *take, void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_values_in_words, "is", release_id, tier);
-  int going = 1;
-  while (going && statement_row(ledger, row)) {
+  while (statement_row(ledger, row)) {
     struct ledger_value value = value_of(row);
     const char *figure = (const char *)sqlite3_column_text(row, 7);
-    going = value.key && figure
-                ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure)
-                : ledger_fail(ledger, "out of memory");
+    if (!(value.key && figure
+              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure)
+              : ledger_fail(ledger, "out of memory")))
+      break;
   }
-  if (row) sqlite3_reset(row);
   return !error_is_set(ledger->error);
 }
 
@@ -533,6 +503,5 @@ int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tie
   if (!statement_row(ledger, row)) return 0;
   *value = sqlite3_column_double(row, 0);
   *stddev = sqlite3_column_double(row, 1);
-  sqlite3_reset(row);
   return 1;
 }

@@ -148,11 +148,17 @@ char *columns_declaration(const struct table_columns *columns) {
 
 /* ---- one column ------------------------------------------------------------------------------ */
 
-char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column) {
   if (sqlite3_column_type(statement, column) == SQLITE_NULL) return 0;
   const char *text = (const char *)sqlite3_column_text(statement, column);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
+
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = column_borrow(ledger, statement, column);
   char *copy = text ? sqlite3_mprintf("%s", text) : 0;
-  if (!copy) ledger_fail(ledger, "out of memory");
+  if (text && !copy) ledger_fail(ledger, "out of memory");
   return copy;
 }
 

@@ -80,9 +80,11 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row);
 /* ---- one column of a result ------------------------------------------------------------------ */
 
 /*
-** Returns a copy of a column's text, or null for NULL. The caller calls sqlite3_free(). Sets the
-** error if memory runs out.
+** Return a column's text, or null for NULL, and set the error if memory runs out. column_borrow()
+** returns SQLite's own text, which is valid until the next step, and column_copy() returns a copy,
+** which the caller frees with sqlite3_free().
 */
+const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column);
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 
 /*

@@ -75,7 +75,6 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
   }
   sqlite3_stmt *row = statement_bind(ledger, &find_dropped_tier, "s", tier->name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
-  sqlite3_reset(row);
   return ledger_fail(ledger,
                      "tier '%s' was dropped (the name of a tier is never used again: choose "
                      "another)",
@@ -90,15 +89,13 @@ static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);
   if (statement_row(ledger, row))
     ledger_fail(ledger, "grant '%s' reserves a part of the budget of tier '%s', which stays",
-                (const char *)sqlite3_column_text(row, 0), name);
-  sqlite3_reset(row);
+                column_text(row, 0), name);
   row = statement_bind(ledger, &find_use_of_tier, "s", name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
               "charged can be dropped)",
-              name, (const char *)sqlite3_column_text(row, 0));
-  sqlite3_reset(row);
+              name, column_text(row, 0));
   return 0;
 }
 

@@ -67,7 +67,6 @@ static int check_clock(struct ledger *ledger) {
   if (!statement_row(ledger, row)) return 0;
   const char *now = column_text(row, 0);
   int is_known = strlen(now) == 24 && now[0] != '-';
-  sqlite3_reset(row);
   return is_known || ledger_fail(ledger, "the system's clock is outside the years 0 to 9999 (set "
                                          "the clock)");
 }
@@ -179,7 +178,7 @@ void ledger_rollback(struct ledger *ledger) {
   if (ledger->rounding >= 0) fesetround(ledger->rounding);
   ledger->rounding = -1;
   connection_end_copy(ledger);
-  statements_roll_back(ledger);
+  statements_end(ledger);
   lock_drop(ledger);
   ledger_caller_end(ledger);
 }

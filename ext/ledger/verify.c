@@ -175,7 +175,6 @@ static int check_budget(struct ledger *ledger, const struct recount *recount, in
              stored.epsilon == tier->epsilon && stored.delta == tier->delta &&
              fabs((double)stored.releases_left - (double)left) <= 1 &&
              stored.releases == sqlite3_column_int64(row, columns);
-  sqlite3_reset(row);
   if (!same)
     return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges",
                               tier->name);

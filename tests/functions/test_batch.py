@@ -126,10 +126,10 @@ def test_the_plan_of_a_batch_is_what_it_costs(path):
         spent, left = db.execute("SELECT spent_epsilon, releases_left FROM dp_budget WHERE tier = ?", (tier["tier"],)).fetchone()
         assert tier["epsilon_after"] == spent and tier["releases_left"] == left
         assert tier["tier"] == "clinic" or tier["pays"] == pytest.approx(paid[tier["tier"]], rel=1e-12)
-    count = int(plan["summary"].split()[0])
+    count = int(plan["summary"].split()[1])
     again = [{**e, "options": {**e["options"], "name": "x" + e["options"]["name"]}} for e in BATCH]
     more = json.loads(one(db, "SELECT dp_plan(?)", json.dumps(again)))
-    assert int(more["summary"].split()[0]) == count - 1
+    assert int(more["summary"].split()[1]) == count - 1
     again[0]["options"].update(half_width=1000, rows=5)
     solved = json.loads(one(db, "SELECT dp_plan(?)", json.dumps(again)))["plans"][0]
     assert solved["half_width"] == pytest.approx(1000, rel=1e-6) and 0 < solved["weight"] < 1
