@@ -186,23 +186,51 @@ static int take_as_text(void *context, const char *key, const char *type, sqlite
   return text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
 }
 
-static int take_as_key(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct text_taker *taker = context;
-  char *text = key_text(value);
-  (void)type;
-  int taken = text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
-  sqlite3_free(text);
-  return taken;
-}
-
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context) {
   struct text_taker taker = {json->error, take, context};
   return json_members(json, object, take_as_text, &taker);
 }
 
-int json_keys(struct json *json, const char *array, json_take_text *take, void *context) {
-  struct text_taker taker = {json->error, take, context};
-  return json_elements(json, array, take_as_key, &taker);
+/* The list that json_list() reads. */
+struct list {
+  char **texts; /* with a null pointer after the last one */
+  int count;
+  const char *names;
+  struct error *error;
+};
+
+static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct list *list = context;
+  int used = list->count;
+  (void)key;
+  if (list->names && strcmp(type, "text") != 0)
+    return error_set(list->error, "%s, not %s", list->names, type);
+  if ((used & (used + 1)) == 0) { /* with the null pointer a power of two: the list is full */
+    char **grown = sqlite3_realloc64(list->texts, sizeof *grown * 2 * ((sqlite3_uint64)used + 1));
+    if (!grown) return error_set_memory(list->error);
+    list->texts = grown;
+  }
+  list->texts[used] =
+      list->names ? sqlite3_mprintf("%s", sqlite3_value_text(value)) : key_text(value);
+  if (!list->texts[used]) return error_set_memory(list->error);
+  list->texts[++list->count] = 0;
+  return 1;
+}
+
+char **json_list(struct json *json, const char *array, const char *names, int *count) {
+  struct list list = {sqlite3_malloc64(sizeof *list.texts), 0, names, json->error};
+  if (list.texts) list.texts[0] = 0;
+  int read =
+      list.texts ? json_elements(json, array, take_element, &list) : error_set_memory(json->error);
+  *count = list.count;
+  if (read) return list.texts;
+  json_list_free(list.texts);
+  return 0;
+}
+
+void json_list_free(char **list) {
+  for (int i = 0; list && list[i]; i++) sqlite3_free(list[i]);
+  sqlite3_free(list);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -40,13 +40,19 @@ int json_members(struct json *json, const char *object, json_take *take, void *c
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
 /*
-** json_text_members() works like json_members(), and json_keys() works like json_elements(), but
-** both pass each value as a text. json_text_members() converts a value to text as SQLite does.
-** json_keys() converts a value with key_text() (sql_text.h).
+** json_text_members() works like json_members(), but passes each value as a text, to which SQLite
+** converts it.
 */
 typedef int json_take_text(void *context, const char *key, const char *text);
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);
-int json_keys(struct json *json, const char *array, json_take_text *take, void *context);
+
+/*
+** Returns the elements of a JSON array as texts, with a null pointer after the last one. Converts
+** them with key_text() (sql_text.h); with `names`, all must be texts, and `names` is what the error
+** says about others. Returns null with the error set. json_list_free() accepts null.
+*/
+char **json_list(struct json *json, const char *array, const char *names, int *count);
+void json_list_free(char **list);
 
 /*
 ** json_is_table() returns whether a text is a JSON array of arrays of `columns` elements each.

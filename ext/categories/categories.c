@@ -194,11 +194,6 @@ static int add_state(struct walk *walk, const char *text) {
   return copy != 0;
 }
 
-static int take_candidate(void *context, const char *key, const char *text) {
-  (void)key;
-  return add_state(context, text);
-}
-
 /*
 ** Sets the costs of the category that the kernel draws. The cost at each order is the smaller of
 ** two bounds. One bound is the cost before this kernel, because a kernel never raises the cost. The
@@ -230,9 +225,11 @@ static int start_walk(struct walk *walk, int tier, struct error *error) {
   walk->costs = costs_of(publication, tier);
   if (!walk->costs) return error_set_memory(error);
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
-  return json_keys(ledger_json(ledger), publication->definition.release.keys, take_candidate,
-                   walk) ||
-         error_set(error, "%s", error_text(ledger_error(ledger)));
+  int count, started = 1;
+  char **keys = json_list(ledger_json(ledger), publication->definition.release.keys, 0, &count);
+  for (int i = 0; keys && keys[i] && started; i++) started = add_state(walk, keys[i]);
+  json_list_free(keys);
+  return (keys && started) || error_set(error, "%s", error_text(ledger_error(ledger)));
 }
 
 static int pass_kernel(struct walk *walk, const char *kernel, struct error *error) {

@@ -44,22 +44,6 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   return reader->unknown || error_set_memory(reader->json->error);
 }
 
-static int take_tier(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct reader *reader = context;
-  struct batch_element *element = reader->element;
-  (void)key;
-  if (strcmp(type, "text") != 0)
-    return error_set(reader->json->error, "diffuse must list the names of tiers, not %s", type);
-  char **grown =
-      sqlite3_realloc64(element->outer, sizeof *grown * (sqlite3_uint64)(element->outer_count + 2));
-  if (grown) element->outer = grown;
-  char *tier = grown ? sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value)) : 0;
-  if (!tier) return error_set_memory(reader->json->error);
-  element->outer[element->outer_count++] = tier;
-  element->outer[element->outer_count] = 0;
-  return 1;
-}
-
 /*
 ** Reads the members of an element. In a nested element, other members are an error. In an element
 ** that is not nested, other members are options of the release, and this function skips these
@@ -69,10 +53,12 @@ static int take_tier(void *context, const char *key, const char *type, sqlite3_v
 static int element_read(struct batch_element *element, struct json *json, const char *object) {
   struct reader reader = {element, json, 0, 0};
   *element = (struct batch_element){0};
-  int read =
-      json_members(json, object, take_member, &reader) &&
-      (!reader.diffuse ||
-       json_elements(json, (const char *)sqlite3_value_text(reader.diffuse), take_tier, &reader));
+  int read = json_members(json, object, take_member, &reader), count = 0;
+  if (read && reader.diffuse) {
+    element->outer = json_list(json, (const char *)sqlite3_value_text(reader.diffuse),
+                               "diffuse must list the names of tiers", &count);
+    read = element->outer != 0;
+  }
   if (read && element->is_nested && reader.unknown) {
     struct known_names known = {.asked = reader.unknown, .shows = 1};
     for (int i = 0; i < MEMBERS; i++) known_names_add(&known, members[i]);
@@ -144,7 +130,8 @@ static int read_item(const struct batch_items *items, struct batch_item *item,
   if (element->is_nested && !item->request.name)
     return error_set(error, "the options must name the release (a batch that runs again finds its "
                             "releases by their names)");
-  if (element->outer && host->guard) return error_set(error, "diffuse is the owner's");
+  if (element->outer && *element->outer && host->guard)
+    return error_set(error, "diffuse is the owner's");
   item->request.resumes = element->is_nested;
   if (element->outer) item->request.outward = (const char *const *)element->outer;
   return 1;
@@ -182,8 +169,7 @@ void batch_items_clear(struct batch_items *items) {
     sqlite3_value_free(element->kind);
     sqlite3_value_free(element->sql);
     sqlite3_value_free(element->options);
-    for (int j = 0; j < element->outer_count; j++) sqlite3_free(element->outer[j]);
-    sqlite3_free(element->outer);
+    json_list_free(element->outer);
   }
   sqlite3_free(items->list);
   *items = (struct batch_items){items->host, items->plans, 0, 0};

@@ -11,8 +11,7 @@
 /* {"tier", "kind", "sql", "options", "diffuse": ["tier", ...]} */
 struct batch_element {
   sqlite3_value *tier, *kind, *sql, *options; /* copies; null: not given */
-  char **outer; /* the tiers of "diffuse", then a null pointer; null: not given or empty */
-  int outer_count;
+  char **outer;  /* the tiers of "diffuse", then a null pointer; null: not given */
   int is_nested; /* the element has sql, options or diffuse, so all options are in "options" */
 };
 

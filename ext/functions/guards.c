@@ -16,31 +16,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* A list of names that owns its texts. */
-struct names {
-  char **list;
-  int count;
-};
-
-static void names_clear(struct names *names) {
-  for (int i = 0; i < names->count; i++) sqlite3_free(names->list[i]);
-  sqlite3_free(names->list);
-  *names = (struct names){0, 0};
-}
-
-/* Appends one element of a JSON array of texts to the list of names. */
-static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct names *names = context;
-  const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
-  (void)key;
-  if (!name || !*name) return 0;
-  char **grown = sqlite3_realloc64(names->list, sizeof *grown * (sqlite3_uint64)(names->count + 1));
-  if (!grown) return 0;
-  names->list = grown;
-  grown[names->count] = sqlite3_mprintf("%s", name);
-  return grown[names->count++] != 0;
-}
-
 /* ---- dp_guard -------------------------------------------------------------------------------- */
 
 struct guard_options {
@@ -91,16 +66,16 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   struct error *error = options->error;
   const char *ask = options->ask;
   struct facts facts = {.tier_count = 0};
-  struct names outward = {0, 0};
-  int going = read_facts(&facts, ledger, tier, ask);
-  if (going && facts.grant.diffuse &&
-      !json_elements(ledger_json(ledger), facts.grant.diffuse, take_name, &outward))
-    going = error_set(error, "cannot read the tiers of the grant");
+  char **outward = 0;
+  int count, going = read_facts(&facts, ledger, tier, ask);
+  if (going && facts.grant.diffuse) {
+    outward = json_list(ledger_json(ledger), facts.grant.diffuse, 0, &count);
+    going = outward != 0;
+  }
   struct tier_guard_terms terms = {
       .tier = tier,
       .grant = ask,
-      .outward = (const char *const *)outward.list,
-      .outward_count = outward.count,
+      .outward = outward,
       .pad = facts.grant.pad_ms,
       .limits = {facts.grant.steps, facts.grant.bytes, facts.grant.seconds},
       .policy = &facts.policy};
@@ -108,6 +83,7 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
     host->guard = tier_guard_set(db, ledger, &terms, error);
   if (!host->guard) {
+    json_list_free(outward);
     ledger_guest(ledger, 0);
     ledger_use_grant(ledger, 0);
     going = 0;
@@ -117,7 +93,6 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   ledger_policy_free(&facts.policy);
   ledger_tiers_free(facts.tiers, facts.tier_count);
   ledger_grant_clear(&facts.grant);
-  names_clear(&outward);
   return going;
 }
 
@@ -158,7 +133,8 @@ static const struct grant_number {
 
 struct grant_options {
   struct json *json;
-  struct names outward;
+  char **outward;
+  int count;
   double numbers[NUMBERS];
   struct error *error;
 };
@@ -175,11 +151,11 @@ static int grant_option(void *context, const char *key, const char *type, sqlite
            error_set(error, "%s must be a whole number", key);
   }
   if (strcmp(key, "diffuse") != 0) return unknown_option(key, known, error);
-  return (strcmp(type, "array") == 0 &&
-          json_elements(options->json, (const char *)sqlite3_value_text(value), take_name,
-                        &options->outward) &&
-          options->outward.count > 0) ||
-         error_set(error, "diffuse must be a JSON array of tiers, such as [\"public\"]");
+  static const char wanted[] = "diffuse must be a JSON array of tiers, such as [\"public\"]";
+  if (strcmp(type, "array") == 0)
+    options->outward =
+        json_list(options->json, (const char *)sqlite3_value_text(value), wanted, &options->count);
+  return options->count > 0 || error_set(error, "%s", wanted);
 }
 
 /* Reads the third argument of dp_grant(): a number of questions, or a share. */
@@ -219,9 +195,8 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   for (int i = 0; i < NUMBERS; i++) options.numbers[i] = grant_numbers[i].otherwise;
   int going = take_size(argv[2], &grant, error) &&
               (!json || json_members(options.json, json, grant_option, &options));
-  if (going && options.outward.count)
-    grant.diffuse = json_texts(options.outward.list, options.outward.count);
-  if (going && options.outward.count && !grant.diffuse) going = error_set_memory(error);
+  if (going && options.count) grant.diffuse = json_texts(options.outward, options.count);
+  if (going && options.count && !grant.diffuse) going = error_set_memory(error);
   grant.name = (char *)name;
   grant.tier = (char *)tier;
   grant.pad_ms = (int)options.numbers[0];
@@ -229,11 +204,10 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   grant.steps = options.numbers[2];
   grant.bytes = options.numbers[3];
   going = going && ledger_ready(ledger) &&
-          ledger_grant_create(ledger, &grant, (const char *const *)options.outward.list,
-                              options.outward.count);
+          ledger_grant_create(ledger, &grant, (const char *const *)options.outward, options.count);
   end_with_value(context, going, argv[0], error);
   sqlite3_free(grant.diffuse);
-  names_clear(&options.outward);
+  json_list_free(options.outward);
 }
 
 const struct scalar guard_functions[] = {

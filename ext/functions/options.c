@@ -201,28 +201,6 @@ static const char *keys_called(const struct request *request) {
   return request_takes(request, P_CANDIDATES) ? "candidates" : "keys";
 }
 
-static int take_key(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct parse *parse = context;
-  struct request *request = parse->request;
-  (void)key;
-  (void)type;
-  if (request->key_count == LAYOUT_MAX_KEYS) {
-    return error_set(parse->error, "%s has more than %d elements", keys_called(request),
-                     LAYOUT_MAX_KEYS);
-  }
-  int used = request->key_count;
-  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
-    char **grown =
-        sqlite3_realloc64(request->key_list, sizeof *grown * (sqlite3_uint64)(used ? 2 * used : 1));
-    if (!grown) return error_set_memory(parse->error);
-    request->key_list = grown;
-  }
-  char *text = key_text(value);
-  if (!text) return error_set_memory(parse->error);
-  request->key_list[request->key_count++] = text;
-  return 1;
-}
-
 static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -230,7 +208,10 @@ static int by_text(const void *a, const void *b) {
 /* Reads public keys, sorts them, removes duplicates, and keeps them as JSON. */
 static int set_keys(struct parse *parse, const char *text, struct error *error) {
   struct request *request = parse->request;
-  if (!json_elements(parse->json, text, take_key, parse)) return 0;
+  request->key_list = json_list(parse->json, text, 0, &request->key_count);
+  if (!request->key_list) return 0;
+  if (request->key_count > LAYOUT_MAX_KEYS)
+    return error_set(error, "%s has more than %d elements", keys_called(request), LAYOUT_MAX_KEYS);
   if (!request->key_count)
     return request_takes(request, P_KEYS)
                ? error_set(error, "keys is empty (leave it out to select keys privately)")

@@ -87,28 +87,12 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 void tier_guard_free(struct tier_guard *guard) {
   if (!guard) return;
-  for (int i = 0; guard->outward && guard->outward[i]; i++) sqlite3_free(guard->outward[i]);
-  sqlite3_free(guard->outward);
+  json_list_free(guard->outward);
   private_collector_close(guard->reader);
   sqlite3_free(guard->tier);
   sqlite3_free(guard->grant);
   sqlite3_free(guard->pure);
   sqlite3_free(guard);
-}
-
-/*
-** Returns a copy of a list of texts, with a null pointer after the last text. Returns null when out
-** of memory.
-*/
-static char **copy(const char *const *list, int count) {
-  char **copies = sqlite3_malloc64(sizeof *copies * (sqlite3_uint64)(count + 1));
-  int made = copies != 0;
-  if (made) memset(copies, 0, sizeof *copies * (size_t)(count + 1));
-  for (int i = 0; made && i < count; i++) made = (copies[i] = sqlite3_mprintf("%s", list[i])) != 0;
-  if (made) return copies;
-  for (int i = 0; copies && i < count; i++) sqlite3_free(copies[i]);
-  sqlite3_free(copies);
-  return 0;
 }
 
 static struct tier_guard *make(const struct tier_guard_terms *terms) {
@@ -117,8 +101,7 @@ static struct tier_guard *make(const struct tier_guard_terms *terms) {
   *guard = (struct tier_guard){.pad = terms->pad, .limits = terms->limits};
   guard->tier = sqlite3_mprintf("%s", terms->tier);
   guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
-  guard->outward = copy(terms->outward, terms->outward_count);
-  if (guard->tier && guard->outward && (guard->grant || !terms->grant)) return guard;
+  if (guard->tier && (guard->grant || !terms->grant)) return guard;
   tier_guard_free(guard);
   return 0;
 }
@@ -265,6 +248,7 @@ struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
   /* Statements are then compiled again. */
   sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, guard);
   ledger_use_database(ledger, guard->reader->db);
+  guard->outward = terms->outward;
   return guard;
 }
 

@@ -23,7 +23,7 @@
 /* The guard of a connection. Only tier_guard.c changes it. */
 struct tier_guard {
   char *tier, *grant;            /* without a grant (null) the members may ask no question */
-  char **outward;                /* the tiers at which answers are also published, then null */
+  char **outward;                /* the tiers at which answers are also published; null: none */
   int pad;                       /* answers return after `pad` ms, or 2, 4, 8, ... times as many */
   struct question_limits limits; /* the largest that a question may set, and the defaults */
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
@@ -35,8 +35,7 @@ struct tier_guard {
 /* The terms of a guard. The texts and the policy belong to the caller. */
 struct tier_guard_terms {
   const char *tier, *grant;
-  const char *const *outward;
-  int outward_count;
+  char **outward; /* the guard takes them over (json_list()) */
   int pad;
   struct question_limits limits;
   const struct ledger_policy *policy;

@@ -44,34 +44,14 @@ static int is_impossible(const struct publication *publication) {
                    name_of(publication));
 }
 
-/* The context of take_group(). */
-struct taking_groups {
-  char **groups;
-  int count, room;
-};
-
-static int take_group(void *context, const char *index, const char *text) {
-  struct taking_groups *taking = context;
-  (void)index;
-  if (taking->count == taking->room) return 0;
-  taking->groups[taking->count] = sqlite3_mprintf("%s", text);
-  return taking->groups[taking->count++] != 0;
-}
-
 /* Reads the keys of the groups of a series. A null pointer follows the last one. */
 static int describe_groups(struct publication *publication, int keys) {
   struct definition *definition = &publication->definition;
-  struct ledger *ledger = publication->session->ledger;
+  int count;
   if (!definition->release.keys || definition->groups) return 1;
-  size_t size = sizeof *definition->groups * ((size_t)keys + 1);
-  definition->groups = sqlite3_malloc64(size);
-  if (!definition->groups) return error_set_memory(ledger_error(ledger));
-  memset(definition->groups, 0, size);
-  struct taking_groups taking = {definition->groups, 0, keys};
-  if (!json_keys(ledger_json(ledger), definition->release.keys, take_group, &taking) ||
-      taking.count < keys)
-    return error_set_memory(ledger_error(ledger));
-  return 1;
+  definition->groups =
+      json_list(ledger_json(publication->session->ledger), definition->release.keys, 0, &count);
+  return definition->groups && (count == keys || is_impossible(publication));
 }
 
 /*

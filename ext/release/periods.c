@@ -293,33 +293,18 @@ static int read_span(const struct periods *periods, const char *text, struct spa
   return span->first >= 0 && span->last >= span->first;
 }
 
-/* The two elements of the key of a group. */
-struct parts {
-  char *texts[2];
-  int count;
-};
-
-static int take_part(void *context, const char *index, const char *text) {
-  struct parts *parts = context;
-  (void)index;
-  if (parts->count == 2) return 0;
-  parts->texts[parts->count] = sqlite3_mprintf("%s", text);
-  return parts->texts[parts->count++] != 0;
-}
-
 int periods_read_key(const struct periods *periods, struct json *json, const char *key,
                      int has_groups, struct span *span, char **group) {
-  struct parts parts = {{0}, 0};
   *group = 0;
   if (!has_groups) return read_span(periods, key, span);
-  int read = json_keys(json, key, take_part, &parts) && parts.count == 2;
+  int count;
+  char **parts = json_list(json, key, 0, &count);
   error_clear(json->error);
-  read = read && read_span(periods, parts.texts[0], span);
+  int read = parts && count == 2 && read_span(periods, parts[0], span);
   if (read) {
-    *group = parts.texts[1];
-    parts.texts[1] = 0;
+    *group = parts[1];
+    parts[1] = 0;
   }
-  sqlite3_free(parts.texts[0]);
-  sqlite3_free(parts.texts[1]);
+  json_list_free(parts);
   return read;
 }

@@ -16,9 +16,7 @@ void publish_clear(struct publication *publication) {
   programme_release(publication->definition.programme);
   periods_release(publication->definition.periods);
   series_free(&publication->definition.series);
-  char **groups = publication->definition.groups;
-  for (int i = 0; groups && groups[i]; i++) sqlite3_free(groups[i]);
-  sqlite3_free(groups);
+  json_list_free(publication->definition.groups);
   sqlite3_free(publication->definition.details);
   *publication = (struct publication){0};
 }
