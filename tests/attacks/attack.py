@@ -39,6 +39,7 @@ class Call(NamedTuple):
     keys: bool = False  # the aggregate takes public keys
     linear: bool = True  # published values are centre + shrink (lattice point - centre)
     clip: bool = False  # the kind needs an option clip
+    always: dict = {}  # options that each call has
 
     def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
         """Returns the SQL of the aggregate in the owner's SELECT. `changes` has new values for parameters, and options that are
@@ -59,7 +60,7 @@ class Call(NamedTuple):
         keys = {"keys": json.dumps(KEYS)} if self.keys else {}
         named = {"name": json.dumps(name)} if name is not None else {}
         clip = {"clip": "1"} if self.clip else {}
-        return "{" + ",".join(f'"{key}":{value}' for key, value in {**named, **keys, **clip, **changes}.items()) + "}"
+        return "{" + ",".join(f'"{key}":{value}' for key, value in {**named, **keys, **clip, **self.always, **changes}.items()) + "}"
 
 
 def text(value):
@@ -84,8 +85,9 @@ CALLS += [
     Call("avg", "x, {lo}, {hi}", "x", RANGE, linear=False),
     Call("var", "x, {lo}, {hi}", "x", RANGE, linear=False),
     Call("stddev", "x, {lo}, {hi}", "x", RANGE, linear=False),
-    Call("quantile", "x, {q}, {lo}, {hi}", "x", {"q": "0.25", **RANGE}, linear=False),
-    Call("median", "x, {lo}, {hi}", "x", RANGE, linear=False),
+    # With the exponential mechanism a charge is a curve, not a rate.
+    Call("quantile", "x, {q}, {lo}, {hi}", "x", {"q": "0.25", **RANGE}, linear=False, always={"mechanism": '"gaussian"'}),
+    Call("median", "x, {lo}, {hi}", "x", RANGE, linear=False, always={"mechanism": '"gaussian"'}),
     Call("histogram", "x, {lo}, {hi}, {bins}", "x", {**RANGE, "bins": "8"}, clip=True),
     Call("vec_sum", "v, {dim}, {clip}", "v", VECTOR),
     Call("vec_avg", "v, {dim}, {clip}", "v", VECTOR, linear=False),

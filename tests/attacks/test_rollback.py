@@ -2,6 +2,7 @@
 ROLLBACK undoes the charge, and the next answer is free."""
 
 import random
+import sqlite3
 
 import pytest
 
@@ -73,6 +74,26 @@ def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
     if db.in_transaction:
         db.execute("ROLLBACK")
     assert charges(db) == ROOM and verified(db)
+
+
+@pytest.mark.parametrize("how", ["rollback", "nested"])
+@pytest.mark.parametrize("accountant", ["rdp", "pure", "gdp"])
+def test_a_charge_of_a_drawn_median_is_not_refunded(how, accountant):
+    """A budget admits as many drawn medians whose statements are rolled back as medians that stay."""
+    sql, counts = "SELECT dp_release('audience', 'median', 'SELECT x FROM people', '{\"lo\":-2,\"hi\":2}')", []
+    for undoes in (False, True):
+        db = system(tiers={})
+        one(db, "SELECT dp_tier('audience', 0.1, 4, ?, ?)", 0 if accountant == "pure" else 1e-6, accountant)
+        try:
+            while charges(db) < 100:
+                undone(db, how, sql) if undoes else one(db, sql)
+        except sqlite3.Error as error:
+            assert "would exceed its budget" in str(error), error
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        assert one(db, "SELECT count(*) FROM dp_release WHERE mechanism = 'exponential'") == charges(db) and verified(db)
+        counts.append(charges(db))
+    assert 2 < counts[0] == counts[1] < 100
 
 
 @pytest.mark.usefixtures("period")
