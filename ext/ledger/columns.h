@@ -3,9 +3,9 @@
 **
 ** sql/ledger.sql holds the schema and explains each column. A line here is
 **
-**     X(name, kind, shown, role)
+**     X(T, name, kind, shown, role)
 **
-** Four things follow from these lists: the structs that hold a row, the statements that insert and
+** where T is the tag of the struct that holds a row. Four things follow from these lists: the structs that hold a row, the statements that insert and
 ** read rows, the tables that the host sees, and the lines that are hashed. Hashes and fingerprints
 ** use the order of columns in the list. Seals do not depend on these lists, because they cover
 ** every column in the order of sql/ledger.sql.
@@ -39,8 +39,8 @@ struct bytes {
 **   BORROWED    const char *; null: NULL, which is read as ''
 **   BLOB        struct bytes
 **   ACCOUNTANT  const struct accountant *
-**   NOW         no member: the time of the insertion, never read
-**   LATER       no member: NULL in a new row, never read
+**   NOW         the time of the insertion; the member is not used
+**   LATER       NULL in a new row; the member is not used
 */
 enum column_kind {
   COLUMN_ID,
@@ -86,226 +86,230 @@ struct table_columns {
 ** agrees with the column `options`, the JSON text that people read. `dimension` is 0 if keys are
 ** private. `size` and `max_groups` are 0 if the caller did not give them.
 */
-#define RELEASE_COLUMNS(X)                                                                         \
-  X(id, ID, 1, PLAIN, "1")                                                                         \
-  X(name, TEXT, 2, PLAIN, "1")                                                                     \
-  X(kind, TEXT, 3, HASHED, "1")                                                                    \
-  X(mechanism, TEXT, 4, HASHED, "1")                                                               \
-  X(clip, REAL, 5, HASHED, SAYS(clip, "0"))                                                        \
-  X(weight, REAL, 9, HASHED, SAYS(weight, "1"))                                                    \
-  X(centre, REAL, 0, HASHED, SAYS(centre, "0"))                                                    \
-  X(radius, REAL, 0, HASHED, SAYS(radius, "0"))                                                    \
-  X(theta, REAL, 0, HASHED, SAYS(theta, "0"))                                                      \
-  X(rho, REAL, 0, HASHED, SAYS(rho, "0"))                                                          \
-  X(lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                            \
-  X(hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                            \
-  X(grid, REAL, 0, HASHED, SAYS(grid, "0"))                                                        \
-  X(diagnose, COUNT, 0, HASHED, SAYS(diagnose, "0"))                                               \
-  X(key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                              \
-  X(size, COUNT, 0, HASHED,                                                                        \
+#define RELEASE_COLUMNS(X, T)                                                                      \
+  X(T, id, ID, 1, PLAIN, "1")                                                                      \
+  X(T, name, TEXT, 2, PLAIN, "1")                                                                  \
+  X(T, kind, TEXT, 3, HASHED, "1")                                                                 \
+  X(T, mechanism, TEXT, 4, HASHED, "1")                                                            \
+  X(T, clip, REAL, 5, HASHED, SAYS(clip, "0"))                                                     \
+  X(T, weight, REAL, 9, HASHED, SAYS(weight, "1"))                                                 \
+  X(T, centre, REAL, 0, HASHED, SAYS(centre, "0"))                                                 \
+  X(T, radius, REAL, 0, HASHED, SAYS(radius, "0"))                                                 \
+  X(T, theta, REAL, 0, HASHED, SAYS(theta, "0"))                                                   \
+  X(T, rho, REAL, 0, HASHED, SAYS(rho, "0"))                                                       \
+  X(T, lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                         \
+  X(T, hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                         \
+  X(T, grid, REAL, 0, HASHED, SAYS(grid, "0"))                                                     \
+  X(T, diagnose, COUNT, 0, HASHED, SAYS(diagnose, "0"))                                            \
+  X(T, key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                           \
+  X(T, size, COUNT, 0, HASHED,                                                                     \
     "ifnull(size, 0) ="                                                                            \
     " coalesce(json_extract(options, '$.dim'), json_extract(options, '$.bins'), 0)")               \
-  X(max_groups, COUNT, 0, HASHED, SAYS(max_groups, "0"))                                           \
-  X(quantiles, TEXT, 0, HASHED, "json_extract(options, '$.q') IS json_extract(quantiles, '$')")    \
-  X(keys, TEXT, 12, DIGEST, "1")                                                                   \
-  X(ways, TEXT, 18, DIGEST, "1")                                                                   \
-  X(multipliers, TEXT, 19, PLAIN, "1")                                                             \
-  X(periods, TEXT, 20, DIGEST, "1")                                                                \
-  X(appended, COUNT, 0, PLAIN, "1")                                                                \
-  X(secret, TEXT, 0, PLAIN, "1")                                                                   \
-  X(unit_type, TEXT, 0, PLAIN, "1")                                                                \
-  X(model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")       \
-  X(dimension, COUNT, 6, PLAIN, "1")                                                               \
-  X(granularity, NUMBER, 7, PLAIN, "1")                                                            \
-  X(shift, NUMBER, 0, PLAIN, "1")                                                                  \
-  X(sensitivity, UNSIGNED, 8, PLAIN, "1")                                                          \
-  X(slack, REAL, 10, PLAIN, "1")                                                                   \
-  X(options, TEXT, 11, PLAIN, "1")                                                                 \
-  X(sql, TEXT, 14, PLAIN, "1")                                                                     \
-  X(statement, TEXT, 21, PLAIN, "1")                                                               \
-  X(tables, LATER, 15, PLAIN, "1")                                                                 \
-  X(fingerprint, TEXT, 0, PLAIN, "1")                                                              \
-  X(state, TEXT, 16, PLAIN, "1")                                                                   \
-  X(created_at, NOW, 17, PLAIN, "1")
+  X(T, max_groups, COUNT, 0, HASHED, SAYS(max_groups, "0"))                                        \
+  X(T, quantiles, TEXT, 0, HASHED, "json_extract(options, '$.q') IS json_extract(quantiles, '$')") \
+  X(T, keys, TEXT, 12, DIGEST, "1")                                                                \
+  X(T, ways, TEXT, 18, DIGEST, "1")                                                                \
+  X(T, multipliers, TEXT, 19, PLAIN, "1")                                                          \
+  X(T, periods, TEXT, 20, DIGEST, "1")                                                             \
+  X(T, appended, COUNT, 0, PLAIN, "1")                                                             \
+  X(T, secret, TEXT, 0, PLAIN, "1")                                                                \
+  X(T, unit_type, TEXT, 0, PLAIN, "1")                                                             \
+  X(T, model, TEXT, 13, DIGEST, "json_extract(options, '$.model') IS json_extract(model, '$')")    \
+  X(T, dimension, COUNT, 6, PLAIN, "1")                                                            \
+  X(T, granularity, NUMBER, 7, PLAIN, "1")                                                         \
+  X(T, shift, NUMBER, 0, PLAIN, "1")                                                               \
+  X(T, sensitivity, UNSIGNED, 8, PLAIN, "1")                                                       \
+  X(T, slack, REAL, 10, PLAIN, "1")                                                                \
+  X(T, options, TEXT, 11, PLAIN, "1")                                                              \
+  X(T, sql, TEXT, 14, PLAIN, "1")                                                                  \
+  X(T, statement, TEXT, 21, PLAIN, "1")                                                            \
+  X(T, tables, LATER, 15, PLAIN, "1")                                                              \
+  X(T, fingerprint, TEXT, 0, PLAIN, "1")                                                           \
+  X(T, state, TEXT, 16, PLAIN, "1")                                                                \
+  X(T, created_at, NOW, 17, PLAIN, "1")
 
-#define POLICY_COLUMNS(X)                                                                          \
-  X(table_name, BORROWED, 1, PLAIN)                                                                \
-  X(role, BORROWED, 2, PLAIN)                                                                      \
-  X(unit_column, BORROWED, 3, PLAIN)                                                               \
-  X(parent, BORROWED, 4, PLAIN)                                                                    \
-  X(created_at, NOW, 5, PLAIN)
+#define POLICY_COLUMNS(X, T)                                                                       \
+  X(T, table_name, BORROWED, 1, PLAIN)                                                             \
+  X(T, role, BORROWED, 2, PLAIN)                                                                   \
+  X(T, unit_column, BORROWED, 3, PLAIN)                                                            \
+  X(T, parent, BORROWED, 4, PLAIN)                                                                 \
+  X(T, created_at, NOW, 5, PLAIN)
 
-#define TIER_COLUMNS(X)                                                                            \
-  X(name, TEXT, 1, PLAIN)                                                                          \
-  X(rate, REAL, 2, PLAIN)                                                                          \
-  X(epsilon, REAL, 3, PLAIN)                                                                       \
-  X(delta, REAL, 4, PLAIN)                                                                         \
-  X(delta_keys, REAL, 5, PLAIN)                                                                    \
-  X(accountant, ACCOUNTANT, 6, PLAIN)                                                              \
-  X(filter_order, REAL, 7, PLAIN)                                                                  \
-  X(rate_limit, REAL, 8, PLAIN)                                                                    \
-  X(pure_limit, REAL, 11, PLAIN)                                                                   \
-  X(slack_limit, REAL, 0, PLAIN)                                                                   \
-  X(period, TEXT, 10, PLAIN)                                                                       \
-  X(created_at, NOW, 9, PLAIN)                                                                     \
-  X(dropped_at, LATER, 0, PLAIN)
+#define TIER_COLUMNS(X, T)                                                                         \
+  X(T, name, TEXT, 1, PLAIN)                                                                       \
+  X(T, rate, REAL, 2, PLAIN)                                                                       \
+  X(T, epsilon, REAL, 3, PLAIN)                                                                    \
+  X(T, delta, REAL, 4, PLAIN)                                                                      \
+  X(T, delta_keys, REAL, 5, PLAIN)                                                                 \
+  X(T, accountant, ACCOUNTANT, 6, PLAIN)                                                           \
+  X(T, filter_order, REAL, 7, PLAIN)                                                               \
+  X(T, rate_limit, REAL, 8, PLAIN)                                                                 \
+  X(T, pure_limit, REAL, 11, PLAIN)                                                                \
+  X(T, slack_limit, REAL, 0, PLAIN)                                                                \
+  X(T, period, TEXT, 10, PLAIN)                                                                    \
+  X(T, created_at, NOW, 9, PLAIN)                                                                  \
+  X(T, dropped_at, LATER, 0, PLAIN)
 
-#define PUBLICATION_COLUMNS(X)                                                                     \
-  X(release_id, WIDE, 1, PLAIN)                                                                    \
-  X(release, BORROWED, 2, PLAIN)                                                                   \
-  X(tier, BORROWED, 3, PLAIN)                                                                      \
-  X(clock, UNSIGNED, 4, PLAIN)                                                                     \
-  X(rate, REAL, 5, PLAIN)                                                                          \
-  X(shrink, REAL, 6, PLAIN)                                                                        \
-  X(centre, REAL, 7, PLAIN)                                                                        \
-  X(curve, BLOB, 0, PLAIN)                                                                         \
-  X(delta, REAL, 0, PLAIN)                                                                         \
-  X(kernel, BORROWED, 8, PLAIN)                                                                    \
-  X(clipped, REAL, 10, PLAIN)                                                                      \
-  X(unclipped, REAL, 11, PLAIN)                                                                    \
-  X(unit_stddev, REAL, 12, PLAIN)                                                                  \
-  X(published_at, NOW, 9, PLAIN)
+#define PUBLICATION_COLUMNS(X, T)                                                                  \
+  X(T, release_id, WIDE, 1, PLAIN)                                                                 \
+  X(T, release, BORROWED, 2, PLAIN)                                                                \
+  X(T, tier, BORROWED, 3, PLAIN)                                                                   \
+  X(T, clock, UNSIGNED, 4, PLAIN)                                                                  \
+  X(T, rate, REAL, 5, PLAIN)                                                                       \
+  X(T, shrink, REAL, 6, PLAIN)                                                                     \
+  X(T, centre, REAL, 7, PLAIN)                                                                     \
+  X(T, curve, BLOB, 0, PLAIN)                                                                      \
+  X(T, delta, REAL, 0, PLAIN)                                                                      \
+  X(T, kernel, BORROWED, 8, PLAIN)                                                                 \
+  X(T, clipped, REAL, 10, PLAIN)                                                                   \
+  X(T, unclipped, REAL, 11, PLAIN)                                                                 \
+  X(T, unit_stddev, REAL, 12, PLAIN)                                                               \
+  X(T, published_at, NOW, 9, PLAIN)
 
-#define VALUE_COLUMNS(X)                                                                           \
-  X(release_id, WIDE, 1, PLAIN)                                                                    \
-  X(release, BORROWED, 2, PLAIN)                                                                   \
-  X(tier, BORROWED, 3, PLAIN)                                                                      \
-  X(key, BORROWED, 4, PLAIN)                                                                       \
-  X(component, NUMBER, 5, PLAIN)                                                                   \
-  X(value, REAL, 6, PLAIN)                                                                         \
-  X(stddev, REAL, 7, PLAIN)                                                                        \
-  X(low, REAL, 8, PLAIN)                                                                           \
-  X(high, REAL, 9, PLAIN)
+#define VALUE_COLUMNS(X, T)                                                                        \
+  X(T, release_id, WIDE, 1, PLAIN)                                                                 \
+  X(T, release, BORROWED, 2, PLAIN)                                                                \
+  X(T, tier, BORROWED, 3, PLAIN)                                                                   \
+  X(T, key, BORROWED, 4, PLAIN)                                                                    \
+  X(T, component, NUMBER, 5, PLAIN)                                                                \
+  X(T, value, REAL, 6, PLAIN)                                                                      \
+  X(T, stddev, REAL, 7, PLAIN)                                                                     \
+  X(T, low, REAL, 8, PLAIN)                                                                        \
+  X(T, high, REAL, 9, PLAIN)
 
-#define POINT_COLUMNS(X)                                                                           \
-  X(release_id, WIDE, 0, PLAIN)                                                                    \
-  X(id, ID, 0, PLAIN)                                                                              \
-  X(release, BORROWED, 0, PLAIN)                                                                   \
-  X(tier, BORROWED, 0, PLAIN)                                                                      \
-  X(clock, UNSIGNED, 0, PLAIN)
+#define POINT_COLUMNS(X, T)                                                                        \
+  X(T, release_id, WIDE, 0, PLAIN)                                                                 \
+  X(T, id, ID, 0, PLAIN)                                                                           \
+  X(T, release, BORROWED, 0, PLAIN)                                                                \
+  X(T, tier, BORROWED, 0, PLAIN)                                                                   \
+  X(T, clock, UNSIGNED, 0, PLAIN)
 
-#define COORDINATE_COLUMNS(X)                                                                      \
-  X(point, WIDE, 0, PLAIN)                                                                         \
-  X(key, BORROWED, 0, PLAIN)                                                                       \
-  X(component, NUMBER, 0, PLAIN)                                                                   \
-  X(value, WIDE, 0, PLAIN)
+#define COORDINATE_COLUMNS(X, T)                                                                   \
+  X(T, point, WIDE, 0, PLAIN)                                                                      \
+  X(T, key, BORROWED, 0, PLAIN)                                                                    \
+  X(T, component, NUMBER, 0, PLAIN)                                                                \
+  X(T, value, WIDE, 0, PLAIN)
 
-#define EXACT_COLUMNS(X)                                                                           \
-  X(release_id, WIDE, 0, PLAIN)                                                                    \
-  X(period, BORROWED, 0, PLAIN)                                                                    \
-  X(key, BORROWED, 0, PLAIN)                                                                       \
-  X(component, NUMBER, 0, PLAIN)                                                                   \
-  X(value, BORROWED, 0, PLAIN)
+#define EXACT_COLUMNS(X, T)                                                                        \
+  X(T, release_id, WIDE, 0, PLAIN)                                                                 \
+  X(T, period, BORROWED, 0, PLAIN)                                                                 \
+  X(T, key, BORROWED, 0, PLAIN)                                                                    \
+  X(T, component, NUMBER, 0, PLAIN)                                                                \
+  X(T, value, BORROWED, 0, PLAIN)
 
-#define ALLOWANCE_COLUMNS(X)                                                                       \
-  X(release_id, WIDE, 0, PLAIN)                                                                    \
-  X(part, NUMBER, 0, PLAIN)                                                                        \
-  X(units, BLOB, 0, PLAIN)
+#define ALLOWANCE_COLUMNS(X, T)                                                                    \
+  X(T, release_id, WIDE, 0, PLAIN)                                                                 \
+  X(T, part, NUMBER, 0, PLAIN)                                                                     \
+  X(T, units, BLOB, 0, PLAIN)
 
 /*
 ** `subject` and `tier_rate` are not stored in dp_charge, but the hash covers them. The hash does
 ** not cover the column `hash`.
 */
-#define CHARGE_COLUMNS(X)                                                                          \
-  X(id, ID, 1, HASHED)                                                                             \
-  X(release_id, WIDE, 2, HASHED)                                                                   \
-  X(release, BORROWED, 3, HASHED)                                                                  \
-  X(tier, BORROWED, 4, HASHED)                                                                     \
-  X(subject, BORROWED, 0, ADDED)                                                                   \
-  X(tier_rate, REAL, 0, ADDED)                                                                     \
-  X(rate, REAL, 5, HASHED)                                                                         \
-  X(slack, REAL, 8, HASHED)                                                                        \
-  X(delta, REAL, 7, HASHED)                                                                        \
-  X(curve, BLOB, 6, HASHED)                                                                        \
-  X(at, BORROWED, 9, HASHED)                                                                       \
-  X(period, BORROWED, 11, HASHED)                                                                  \
-  X(grant_name, BORROWED, 12, HASHED)                                                              \
-  X(hash, BORROWED, 10, PLAIN)
+#define CHARGE_COLUMNS(X, T)                                                                       \
+  X(T, id, ID, 1, HASHED)                                                                          \
+  X(T, release_id, WIDE, 2, HASHED)                                                                \
+  X(T, release, BORROWED, 3, HASHED)                                                               \
+  X(T, tier, BORROWED, 4, HASHED)                                                                  \
+  X(T, subject, BORROWED, 0, ADDED)                                                                \
+  X(T, tier_rate, REAL, 0, ADDED)                                                                  \
+  X(T, rate, REAL, 5, HASHED)                                                                      \
+  X(T, slack, REAL, 8, HASHED)                                                                     \
+  X(T, delta, REAL, 7, HASHED)                                                                     \
+  X(T, curve, BLOB, 6, HASHED)                                                                     \
+  X(T, at, BORROWED, 9, HASHED)                                                                    \
+  X(T, period, BORROWED, 11, HASHED)                                                               \
+  X(T, grant_name, BORROWED, 12, HASHED)                                                           \
+  X(T, hash, BORROWED, 10, PLAIN)
 
 /*
 ** release_id is the id of a release, SEAL_TERMS or SEAL_ORDERS. charge is the hash of the charge
 ** with the id charge_id.
 */
-#define SEAL_COLUMNS(X)                                                                            \
-  X(id, ID, 0, HASHED)                                                                             \
-  X(release_id, WIDE, 0, HASHED)                                                                   \
-  X(digest, BORROWED, 0, HASHED)                                                                   \
-  X(books, BORROWED, 0, HASHED)                                                                    \
-  X(charge_id, WIDE, 0, HASHED)                                                                    \
-  X(charge, BORROWED, 0, ADDED)                                                                    \
-  X(at, BORROWED, 0, HASHED)                                                                       \
-  X(hash, BORROWED, 0, PLAIN)
+#define SEAL_COLUMNS(X, T)                                                                         \
+  X(T, id, ID, 0, HASHED)                                                                          \
+  X(T, release_id, WIDE, 0, HASHED)                                                                \
+  X(T, digest, BORROWED, 0, HASHED)                                                                \
+  X(T, books, BORROWED, 0, HASHED)                                                                 \
+  X(T, charge_id, WIDE, 0, HASHED)                                                                 \
+  X(T, charge, BORROWED, 0, ADDED)                                                                 \
+  X(T, at, BORROWED, 0, HASHED)                                                                    \
+  X(T, hash, BORROWED, 0, PLAIN)
 
-#define BUDGET_COLUMNS(X)                                                                          \
-  X(tier, BORROWED, 1, PLAIN)                                                                      \
-  X(epsilon, REAL, 2, PLAIN)                                                                       \
-  X(delta, REAL, 3, PLAIN)                                                                         \
-  X(spent_epsilon, REAL, 4, PLAIN)                                                                 \
-  X(remaining_epsilon, REAL, 5, PLAIN)                                                             \
-  X(spent_rate, REAL, 6, PLAIN)                                                                    \
-  X(spent_delta, REAL, 7, PLAIN)                                                                   \
-  X(releases, WIDE, 8, PLAIN)                                                                      \
-  X(releases_left, WIDE, 9, PLAIN)                                                                 \
-  X(spent_high, REAL, 0, PLAIN)                                                                    \
-  X(spent_low, REAL, 0, PLAIN)                                                                     \
-  X(spent_slack, REAL, 0, PLAIN)                                                                   \
-  X(spent_curve, REAL, 0, PLAIN)                                                                   \
-  X(spent_pure, REAL, 0, PLAIN)                                                                    \
-  X(period_start, LATER, 10, PLAIN)                                                                \
-  X(period_end, LATER, 11, PLAIN)
+#define BUDGET_COLUMNS(X, T)                                                                       \
+  X(T, tier, BORROWED, 1, PLAIN)                                                                   \
+  X(T, epsilon, REAL, 2, PLAIN)                                                                    \
+  X(T, delta, REAL, 3, PLAIN)                                                                      \
+  X(T, spent_epsilon, REAL, 4, PLAIN)                                                              \
+  X(T, remaining_epsilon, REAL, 5, PLAIN)                                                          \
+  X(T, spent_rate, REAL, 6, PLAIN)                                                                 \
+  X(T, spent_delta, REAL, 7, PLAIN)                                                                \
+  X(T, releases, WIDE, 8, PLAIN)                                                                   \
+  X(T, releases_left, WIDE, 9, PLAIN)                                                              \
+  X(T, spent_high, REAL, 0, PLAIN)                                                                 \
+  X(T, spent_low, REAL, 0, PLAIN)                                                                  \
+  X(T, spent_slack, REAL, 0, PLAIN)                                                                \
+  X(T, spent_curve, REAL, 0, PLAIN)                                                                \
+  X(T, spent_pure, REAL, 0, PLAIN)                                                                 \
+  X(T, period_start, LATER, 10, PLAIN)                                                             \
+  X(T, period_end, LATER, 11, PLAIN)
 
-#define GRANT_COLUMNS(X)                                                                           \
-  X(name, TEXT, 1, PLAIN)                                                                          \
-  X(tier, TEXT, 2, PLAIN)                                                                          \
-  X(share, REAL, 3, PLAIN)                                                                         \
-  X(questions, COUNT, 4, PLAIN)                                                                    \
-  X(diffuse, TEXT, 5, PLAIN)                                                                       \
-  X(pad_ms, NUMBER, 6, PLAIN)                                                                      \
-  X(seconds, REAL, 7, PLAIN)                                                                       \
-  X(steps, REAL, 8, PLAIN)                                                                         \
-  X(bytes, REAL, 9, PLAIN)                                                                         \
-  X(created_at, NOW, 10, PLAIN)
+#define GRANT_COLUMNS(X, T)                                                                        \
+  X(T, name, TEXT, 1, PLAIN)                                                                       \
+  X(T, tier, TEXT, 2, PLAIN)                                                                       \
+  X(T, share, REAL, 3, PLAIN)                                                                      \
+  X(T, questions, COUNT, 4, PLAIN)                                                                 \
+  X(T, diffuse, TEXT, 5, PLAIN)                                                                    \
+  X(T, pad_ms, NUMBER, 6, PLAIN)                                                                   \
+  X(T, seconds, REAL, 7, PLAIN)                                                                    \
+  X(T, steps, REAL, 8, PLAIN)                                                                      \
+  X(T, bytes, REAL, 9, PLAIN)                                                                      \
+  X(T, created_at, NOW, 10, PLAIN)
 
-#define RESERVE_COLUMNS(X)                                                                         \
-  X(grant_name, BORROWED, 1, PLAIN)                                                                \
-  X(tier, BORROWED, 2, PLAIN)                                                                      \
-  X(reserved, REAL, 3, PLAIN)                                                                      \
-  X(spent, REAL, 4, PLAIN)                                                                         \
-  X(reserved_delta, REAL, 5, PLAIN)                                                                \
-  X(spent_delta, REAL, 6, PLAIN)                                                                   \
-  X(charges, WIDE, 7, PLAIN)                                                                       \
-  X(reserved_slack, REAL, 0, PLAIN)                                                                \
-  X(spent_slack, REAL, 0, PLAIN)                                                                   \
-  X(spent_high, REAL, 0, PLAIN)                                                                    \
-  X(spent_low, REAL, 0, PLAIN)                                                                     \
-  X(spent_curve, REAL, 0, PLAIN)
+#define RESERVE_COLUMNS(X, T)                                                                      \
+  X(T, grant_name, BORROWED, 1, PLAIN)                                                             \
+  X(T, tier, BORROWED, 2, PLAIN)                                                                   \
+  X(T, reserved, REAL, 3, PLAIN)                                                                   \
+  X(T, spent, REAL, 4, PLAIN)                                                                      \
+  X(T, reserved_delta, REAL, 5, PLAIN)                                                             \
+  X(T, spent_delta, REAL, 6, PLAIN)                                                                \
+  X(T, charges, WIDE, 7, PLAIN)                                                                    \
+  X(T, reserved_slack, REAL, 0, PLAIN)                                                             \
+  X(T, spent_slack, REAL, 0, PLAIN)                                                                \
+  X(T, spent_high, REAL, 0, PLAIN)                                                                 \
+  X(T, spent_low, REAL, 0, PLAIN)                                                                  \
+  X(T, spent_curve, REAL, 0, PLAIN)
 
-#define ORDER_COLUMNS(X)                                                                           \
-  X(tier, BORROWED, 0, PLAIN)                                                                      \
-  X(alpha, REAL, 0, PLAIN)                                                                         \
-  X(allowed, REAL, 0, PLAIN)                                                                       \
-  X(curve, REAL, 0, PLAIN)
+#define ORDER_COLUMNS(X, T)                                                                        \
+  X(T, tier, BORROWED, 0, PLAIN)                                                                   \
+  X(T, alpha, REAL, 0, PLAIN)                                                                      \
+  X(T, allowed, REAL, 0, PLAIN)                                                                    \
+  X(T, curve, REAL, 0, PLAIN)
 
 /* The view dp_rdp. */
-#define RDP_COLUMNS(X)                                                                             \
-  X(tier, BORROWED, 1, PLAIN)                                                                      \
-  X(alpha, REAL, 2, PLAIN)                                                                         \
-  X(spent, REAL, 3, PLAIN)                                                                         \
-  X(allowed, REAL, 4, PLAIN)
+#define RDP_COLUMNS(X, T)                                                                          \
+  X(T, tier, BORROWED, 1, PLAIN)                                                                   \
+  X(T, alpha, REAL, 2, PLAIN)                                                                      \
+  X(T, spent, REAL, 3, PLAIN)                                                                      \
+  X(T, allowed, REAL, 4, PLAIN)
 
-/* Declares the struct member for each column of a list: `struct x { X_COLUMNS(COLUMN_MEMBER) };` */
-#define COLUMN_MEMBER(name, kind, ...) MEMBER_##kind(name)
-#define MEMBER_ID(name)                int64_t name;
-#define MEMBER_WIDE(name)              int64_t name;
-#define MEMBER_UNSIGNED(name)          uint64_t name;
-#define MEMBER_NUMBER(name)            int name;
-#define MEMBER_COUNT(name)             int name;
-#define MEMBER_REAL(name)              double name;
-#define MEMBER_TEXT(name)              char *name;
-#define MEMBER_BORROWED(name)          const char *name;
-#define MEMBER_BLOB(name)              struct bytes name;
-#define MEMBER_ACCOUNTANT(name)        const struct accountant *name;
-#define MEMBER_NOW(name)
-#define MEMBER_LATER(name)
+/* Declares the struct of the rows of a table. */
+#define ROW_STRUCT(name, LIST)                                                                     \
+  struct name {                                                                                    \
+    LIST(COLUMN_MEMBER, name)                                                                      \
+  }
+#define COLUMN_MEMBER(T, name, kind, ...) MEMBER_##kind(name)
+#define MEMBER_ID(name)                   int64_t name;
+#define MEMBER_WIDE(name)                 int64_t name;
+#define MEMBER_UNSIGNED(name)             uint64_t name;
+#define MEMBER_NUMBER(name)               int name;
+#define MEMBER_COUNT(name)                int name;
+#define MEMBER_REAL(name)                 double name;
+#define MEMBER_TEXT(name)                 char *name;
+#define MEMBER_BORROWED(name)             const char *name;
+#define MEMBER_BLOB(name)                 struct bytes name;
+#define MEMBER_ACCOUNTANT(name)           const struct accountant *name;
+#define MEMBER_NOW(name)                  const char *name;
+#define MEMBER_LATER(name)                const char *name;
 
 #endif

@@ -14,77 +14,32 @@ SQLITE_EXTENSION_INIT3
 ROW_STRUCT(policy_row, POLICY_COLUMNS);
 ROW_STRUCT(rdp_row, RDP_COLUMNS);
 
-/* The descriptor of a column. ROW names the struct of the row. Define ROW before you use a list. */
-#define OFFSET_MEMBER(name)     offsetof(struct ROW, name)
-#define OFFSET_ID(name)         OFFSET_MEMBER(name)
-#define OFFSET_WIDE(name)       OFFSET_MEMBER(name)
-#define OFFSET_UNSIGNED(name)   OFFSET_MEMBER(name)
-#define OFFSET_NUMBER(name)     OFFSET_MEMBER(name)
-#define OFFSET_COUNT(name)      OFFSET_MEMBER(name)
-#define OFFSET_REAL(name)       OFFSET_MEMBER(name)
-#define OFFSET_TEXT(name)       OFFSET_MEMBER(name)
-#define OFFSET_BORROWED(name)   OFFSET_MEMBER(name)
-#define OFFSET_BLOB(name)       OFFSET_MEMBER(name)
-#define OFFSET_ACCOUNTANT(name) OFFSET_MEMBER(name)
-#define OFFSET_NOW(name)        0
-#define OFFSET_LATER(name)      0
-#define DESCRIBE(...)           DESCRIBE_FIRST(__VA_ARGS__, )
-#define DESCRIBE_FIRST(name, kind, shown, role, ...)                                               \
-  {#name, COLUMN_##kind, ROLE_##role, shown, OFFSET_##kind(name)},
+/* The descriptor of a column. */
+#define DESCRIBE(...) DESCRIBE_FIRST(__VA_ARGS__, )
+#define DESCRIBE_FIRST(T, name, kind, shown, role, ...)                                            \
+  {#name, COLUMN_##kind, ROLE_##role, shown, offsetof(struct T, name)},
 
-#define TABLE(name, LIST)                                                                          \
-  static const struct column name##_list[] = {LIST(DESCRIBE)};                                     \
+#define TABLE(name, row, LIST)                                                                     \
+  static const struct column name##_list[] = {LIST(DESCRIBE, row)};                                \
   const struct table_columns columns_##name = {"dp_" #name, name##_list,                           \
                                                (int)(sizeof name##_list / sizeof *name##_list)}
 
-#define ROW ledger_release
-TABLE(release, RELEASE_COLUMNS);
-#undef ROW
-#define ROW ledger_tier
-TABLE(tier, TIER_COLUMNS);
-#undef ROW
-#define ROW policy_row
-TABLE(policy, POLICY_COLUMNS);
-#undef ROW
-#define ROW publication_row
-TABLE(publication, PUBLICATION_COLUMNS);
-#undef ROW
-#define ROW value_row
-TABLE(value, VALUE_COLUMNS);
-#undef ROW
-#define ROW point_row
-TABLE(point, POINT_COLUMNS);
-#undef ROW
-#define ROW coordinate_row
-TABLE(coordinate, COORDINATE_COLUMNS);
-#undef ROW
-#define ROW exact_row
-TABLE(exact, EXACT_COLUMNS);
-#undef ROW
-#define ROW allowance_row
-TABLE(allowance, ALLOWANCE_COLUMNS);
-#undef ROW
-#define ROW charge
-TABLE(charge, CHARGE_COLUMNS);
-#undef ROW
-#define ROW seal
-TABLE(seal, SEAL_COLUMNS);
-#undef ROW
-#define ROW budget_row
-TABLE(budget, BUDGET_COLUMNS);
-#undef ROW
-#define ROW order_row
-TABLE(order, ORDER_COLUMNS);
-#undef ROW
-#define ROW ledger_grant
-TABLE(grant, GRANT_COLUMNS);
-#undef ROW
-#define ROW reserve_row
-TABLE(reserve, RESERVE_COLUMNS);
-#undef ROW
-#define ROW rdp_row
-TABLE(rdp, RDP_COLUMNS);
-#undef ROW
+TABLE(release, ledger_release, RELEASE_COLUMNS);
+TABLE(tier, ledger_tier, TIER_COLUMNS);
+TABLE(policy, policy_row, POLICY_COLUMNS);
+TABLE(publication, publication_row, PUBLICATION_COLUMNS);
+TABLE(value, value_row, VALUE_COLUMNS);
+TABLE(point, point_row, POINT_COLUMNS);
+TABLE(coordinate, coordinate_row, COORDINATE_COLUMNS);
+TABLE(exact, exact_row, EXACT_COLUMNS);
+TABLE(allowance, allowance_row, ALLOWANCE_COLUMNS);
+TABLE(charge, charge, CHARGE_COLUMNS);
+TABLE(seal, seal, SEAL_COLUMNS);
+TABLE(budget, budget_row, BUDGET_COLUMNS);
+TABLE(order, order_row, ORDER_COLUMNS);
+TABLE(grant, ledger_grant, GRANT_COLUMNS);
+TABLE(reserve, reserve_row, RESERVE_COLUMNS);
+TABLE(rdp, rdp_row, RDP_COLUMNS);
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 

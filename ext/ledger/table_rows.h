@@ -9,12 +9,6 @@
 #include "ledger/handle.h"
 #include "ledger/hash.h"
 
-/* Declares the struct of the rows of a table. */
-#define ROW_STRUCT(name, LIST)                                                                     \
-  struct name {                                                                                    \
-    LIST(COLUMN_MEMBER)                                                                            \
-  }
-
 ROW_STRUCT(publication_row, PUBLICATION_COLUMNS);
 ROW_STRUCT(value_row, VALUE_COLUMNS);
 ROW_STRUCT(point_row, POINT_COLUMNS);

@@ -25,7 +25,7 @@ SQLITE_EXTENSION_INIT3
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
-#define AND_SAYS(name, kind, shown, role, says) " AND (" says ")"
+#define AND_SAYS(T, name, kind, shown, role, says) " AND (" says ")"
 
 static const struct statement select_charges = {
     .row = &columns_charge, .sql = ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
@@ -56,9 +56,9 @@ static const struct statement find_orphan = {
 static const struct statement select_releases = {
     .row = &columns_release,
     .sql = ", 1" RELEASE_COLUMNS(
-        AND_SAYS) ","
-                  " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
-                  " c.release <> r.name) FROM dp_release r"};
+        AND_SAYS, r) ","
+                     " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
+                     " c.release <> r.name) FROM dp_release r"};
 /* Lists each publication together with each tier that must have paid for it. */
 static const struct statement select_publications_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"

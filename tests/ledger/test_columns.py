@@ -22,8 +22,8 @@ def lists():
     """Returns the lists by name. A list has its columns in order, as (name, kind, shown, role)."""
     lines = (ROOT / "ext/ledger/columns.h").read_text()
     text = lines.replace("\\\n", " ")
-    found = {f"dp_{name.lower()}": re.findall(r"X\((\w+),\s*([A-Z]+),\s*(\d+),\s*([A-Z]+)", body)
-             for name, body in re.findall(r"#define ([A-Z]+)_COLUMNS\(X\)(.*)", text)}
+    found = {f"dp_{name.lower()}": re.findall(r"X\(T, (\w+),\s*([A-Z]+),\s*(\d+),\s*([A-Z]+)", body)
+             for name, body in re.findall(r"#define ([A-Z]+)_COLUMNS\(X, T\)(.*)", text)}
     assert sum(len(columns) for columns in found.values()) == lines.count("\n  X(")
     return found
 
