@@ -34,13 +34,12 @@
 #include <string.h>
 
 #include "ledger/display.h"
-#include "ledger/table_rows.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
-#define DAY(time) "substr(" time ", 1, 10)"
-#define ROUGH(x)  "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
+#define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
 /*
 ** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
@@ -65,81 +64,55 @@ SQLITE_EXTENSION_INIT3
   " inner_models(any_) AS (SELECT ifnull(max(inner_model), 0) FROM shown)"
 /* clang-format on */
 
-/* A column that an audience may read, as an SQL expression over the table's source. */
-struct readable {
-  const char *column, *expression;
-};
-
+/*
+** The columns that an audience may read: those of the source `alias` that `plain` names, and those
+** that are expressions.
+*/
 struct audience_table {
-  const char *table, *from, *order;
-  struct readable columns[16];
+  const char *table, *alias, *from, *order, *plain;
+  struct added_column expressions[8];
 };
 
 static const struct audience_table audience_tables[] = {
     {"dp_tier",
+     "t",
      "tiers t",
      "rate DESC",
-     {{"name", "t.name"},
-      {"rate", "t.rate"},
-      {"epsilon", "t.epsilon"},
-      {"delta", "t.delta"},
-      {"delta_keys", "t.delta_keys"},
-      {"accountant", "t.accountant"},
-      {"filter_order", "t.filter_order"},
-      {"rate_limit", "t.rate_limit"},
-      {"pure_limit", "t.pure_limit"},
-      {"created_at", DAY("t.created_at")},
-      {"period", "t.period"}}},
+     "name rate epsilon delta delta_keys accountant filter_order rate_limit pure_limit period",
+     {{"created_at", DAY("t.created_at")}}},
     {"dp_policy",
+     "p",
      "dp_policy p",
      "table_name",
-     {{"table_name", "p.table_name"},
-      {"role", "p.role"},
-      {"unit_column", "p.unit_column"},
-      {"parent", "p.parent"},
-      {"created_at", DAY("p.created_at")}}},
+     "table_name role unit_column parent",
+     {{"created_at", DAY("p.created_at")}}},
     {"dp_release",
+     "r",
      "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded",
      "created_at, name",
+     "kind mechanism clip weight dimension keys ways periods sql tables",
      {{"name", "s.name"},
-      {"kind", "r.kind"},
-      {"mechanism", "r.mechanism"},
-      {"clip", "r.clip"},
-      {"weight", "r.weight"},
-      {"dimension", "r.dimension"},
-      {"keys", "r.keys"},
-      {"ways", "r.ways"},
-      {"periods", "r.periods"},
       {"options", "CASE WHEN NOT inner_model THEN r.options"
                   " WHEN json_extract(r.options, '$.model.default_eta')"
                   " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"
                   " ELSE json_remove(r.options, '$.model.variance') END"},
-      {"sql", "r.sql"},
-      {"tables", "r.tables"},
       {"created_at", "s.day"}}},
     {"dp_publication",
+     "p",
      "dp_publication p JOIN shown s ON s.id = p.release_id AND NOT s.discarded JOIN tiers t ON "
      "t.name = p.tier",
      "published_at, release, tier",
+     "tier shrink centre kernel clipped unclipped unit_stddev",
      {{"release", "s.name"},
-      {"tier", "p.tier"},
       {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
-      {"shrink", "p.shrink"},
-      {"centre", "p.centre"},
-      {"kernel", "p.kernel"},
-      {"clipped", "p.clipped"},
-      {"unclipped", "p.unclipped"},
-      {"unit_stddev", "p.unit_stddev"},
       {"published_at", DAY("p.published_at")}}},
     {"dp_value",
+     "v",
      "dp_value v JOIN shown s ON s.id = v.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
      "v.tier",
      "release, tier, key, component",
+     "tier key component value",
      {{"release", "s.name"},
-      {"tier", "v.tier"},
-      {"key", "v.key"},
-      {"component", "v.component"},
-      {"value", "v.value"},
       {"display",
        "(SELECT " DISPLAY_SQL(
            "v", "iif(inner_model, NULL, v.low)",
@@ -149,120 +122,107 @@ static const struct audience_table audience_tables[] = {
       {"low", "iif(inner_model, NULL, v.low)"},
       {"high", "iif(inner_model, NULL, v.high)"}}},
     {"dp_charge",
+     "c",
      "dp_charge c JOIN shown s ON s.id = c.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
      "c.tier",
      "release, tier, rate",
-     {{"release", "s.name"},
-      {"tier", "c.tier"},
-      {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"},
-      {"delta", "c.delta"},
-      {"period", "c.period"}}},
+     "tier delta period",
+     {{"release", "s.name"}, {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"}}},
     {"dp_rdp",
+     "d",
      "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
      "tier, alpha",
-     {{"tier", "d.tier"},
-      {"alpha", "d.alpha"},
-      {"spent", "iif(any_, NULL, d.spent)"},
-      {"allowed", "d.allowed"}}},
+     "tier alpha allowed",
+     {{"spent", "iif(any_, NULL, d.spent)"}}},
     {"dp_grant",
+     "g",
      "dp_grant g JOIN tiers t ON t.name = g.tier",
      "name",
-     {{"name", "g.name"},
-      {"tier", "g.tier"},
-      {"share", "g.share"},
-      {"questions", "g.questions"},
-      {"diffuse", "g.diffuse"},
-      {"pad_ms", "g.pad_ms"},
-      {"seconds", "g.seconds"},
-      {"steps", "g.steps"},
-      {"bytes", "g.bytes"},
-      {"created_at", DAY("g.created_at")}}},
+     "name tier share questions diffuse pad_ms seconds steps bytes",
+     {{"created_at", DAY("g.created_at")}}},
     {"dp_reserve",
+     "r",
      "dp_reserve r JOIN dp_grant g ON g.name = r.grant_name JOIN tiers t ON t.name = r.tier"
      " WHERE g.tier IN (SELECT name FROM tiers)",
      "grant_name, tier",
-     {{"grant_name", "r.grant_name"},
-      {"tier", "r.tier"},
-      {"reserved", "r.reserved"},
-      {"spent", "r.spent"},
-      {"reserved_delta", "r.reserved_delta"},
-      {"spent_delta", "r.spent_delta"},
-      {"charges", "r.charges"}}},
+     "grant_name tier reserved spent reserved_delta spent_delta charges",
+     {{0, 0}}},
     {"dp_budget",
+     "b",
      "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",
      "tier",
-     {{"tier", "b.tier"},
-      {"epsilon", "b.epsilon"},
-      {"delta", "b.delta"},
-      {"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
+     "tier epsilon delta spent_delta releases period_start period_end",
+     {{"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
       {"remaining_epsilon",
        "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
-      {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"},
-      {"spent_delta", "b.spent_delta"},
-      {"releases", "b.releases"},
-      {"period_start", "b.period_start"},
-      {"period_end", "b.period_end"}}},
+      {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"}}},
 };
 
-static const char *expression_of(const struct audience_table *table, const char *column) {
-  for (int i = 0; table && table->columns[i].column; i++)
-    if (strcmp(table->columns[i].column, column) == 0) return table->columns[i].expression;
-  return "NULL";
+/* Appends the expression of a column, which is NULL if the audience may not read the column. */
+static void append_expression(sqlite3_str *sql, const struct audience_table *table,
+                              const char *column) {
+  const struct added_column *added = table->expressions;
+  size_t length = strlen(column);
+  const char *at = table->plain;
+  while (added->name && strcmp(added->name, column) != 0) added++;
+  while (*at && !(strncmp(at, column, length) == 0 && strchr(" ", at[length]))) {
+    at += strcspn(at, " ");
+    at += *at == ' ';
+  }
+  if (added->name) {
+    sqlite3_str_appendall(sql, added->sql);
+  } else if (*at) {
+    sqlite3_str_appendf(sql, "%s.%s", table->alias, column);
+  } else {
+    sqlite3_str_appendall(sql, "NULL");
+  }
 }
 
 char *audience_select(const struct ledger_table *table, const char *where) {
-  const struct audience_table *source = 0;
+  /* If the list has no entry for a table, an audience sees no rows of the table. */
+  static const struct audience_table none = {.from = "tiers t LIMIT 0", .order = "1", .plain = ""};
+  const struct audience_table *source = &none;
   const char *column;
   for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
     if (strcmp(audience_tables[i].table, table->columns->table) == 0) source = &audience_tables[i];
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
-  for (int place = 1; (column = ledger_table_column(table, place)); place++)
-    sqlite3_str_appendf(sql, "%s%s AS \"%w\"", place > 1 ? ", " : "", expression_of(source, column),
-                        column);
-  /* If the list has no entry for a table, an audience sees no rows of the table. */
-  sqlite3_str_appendf(sql, " FROM %s) WHERE %s%s", source ? source->from : "tiers t LIMIT 0",
-                      "@tier IS NOT NULL", where);
-  if (source) sqlite3_str_appendf(sql, " ORDER BY %s", source->order);
+  for (int place = 1; (column = ledger_table_column(table, place)); place++) {
+    sqlite3_str_appendall(sql, place > 1 ? ", " : "");
+    append_expression(sql, source, column);
+    sqlite3_str_appendf(sql, " AS \"%w\"", column);
+  }
+  sqlite3_str_appendf(sql, " FROM %s) WHERE @tier IS NOT NULL%s ORDER BY %s", source->from, where,
+                      source->order);
   return sqlite3_str_finish(sql);
 }
 
 /* ---- the certificate ------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define ROUGH_JSON(x) "json(printf('%.3e', (" x ") * 1.001))"
-#define MEMBER(name)  "'" name "', json_extract(t.value, '$." name "')"
+/*
+** The members of an object that an audience may know, by their names. A number under the condition
+** `rough` is rounded up. json_each() returns a number as a double, and exact() writes all digits.
+*/
+#define CUT(object, rough, names) \
+  "json((SELECT json_group_object(key, json(CASE WHEN " rough \
+  " THEN printf('%.3e', value * 1.001) WHEN type = 'real' THEN exact(value)" \
+  " WHEN type IN ('array', 'object') THEN value ELSE json_quote(value) END))" \
+  " FROM json_each(" object ") WHERE key IN (" names ")))"
 
-/* json_each() returns a number as a double, and exact() writes this double with all its digits. */
-#define EXACT(x) "json(exact(" x "))"
-#define NUMBER(value, name) "'" name "', " EXACT("json_extract(" value ", '$." name "')")
-#define SPENT(name) \
-  "'" name "', CASE WHEN any_ THEN " ROUGH_JSON("json_extract(t.value, '$." name "')") \
-  " ELSE " EXACT("json_extract(t.value, '$." name "')") " END"
-
-static const char cut_sql[] =
+static const struct statement cut_certificate = {.sql =
   AUDIENCE ","
-  " audience AS (SELECT json_group_array(json_object(" MEMBER("name") "," NUMBER("t.value", "rate")
-  "," NUMBER("t.value", "epsilon") "," NUMBER("t.value", "delta")
-  "," NUMBER("t.value", "delta_keys")
-  "," MEMBER("accountant") "," NUMBER("t.value", "filter_order") "," NUMBER("t.value", "rate_limit")
-  "," NUMBER("t.value", "pure_limit")
-  "," SPENT("spent_rate") "," NUMBER("t.value", "spent_delta") "," SPENT("spent_epsilon")
-  "," MEMBER("releases") "," MEMBER("period") "," MEMBER("period_start") "," MEMBER("period_end")
-  "," MEMBER("per_period") "," MEMBER("all_periods") "," MEMBER("theorem") ")) AS list"
+  " audience AS (SELECT json_group_array(" CUT("t.value",
+    "any_ AND key IN ('spent_rate', 'spent_epsilon')",
+    "'name', 'rate', 'epsilon', 'delta', 'delta_keys', 'accountant', 'filter_order', 'rate_limit',"
+    "'pure_limit', 'spent_rate', 'spent_delta', 'spent_epsilon', 'releases', 'period',"
+    "'period_start', 'period_end', 'per_period', 'all_periods', 'theorem'") ") AS list"
   "   FROM inner_models, json_each(?2, '$.tiers') t"
   "   WHERE json_extract(t.value, '$.name') IN (SELECT name FROM tiers)),"
   " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
-  "   s.inner_model,"
-  "   (SELECT json_group_array(json_object('tier', json_extract(p.value, '$.tier'), 'rate',"
-  "     CASE WHEN s.inner_model THEN " ROUGH_JSON("json_extract(p.value, '$.rate')")
-  "     ELSE " EXACT("json_extract(p.value, '$.rate')") " END, " NUMBER("p.value", "delta")
-  "     ," NUMBER("p.value", "shrink") "," NUMBER("p.value", "centre") ","
-  "     'curve', json_extract(p.value, '$.curve'), 'kernel', json_extract(p.value, '$.kernel'),"
-  "     " NUMBER("p.value", "clipped") ","
-  "     " NUMBER("p.value", "unclipped") ","
-  "     " NUMBER("p.value", "unit_stddev") ","
-  "     'published_at', json_extract(p.value, '$.published_at')))"
+  "   s.inner_model, (SELECT json_group_array(" CUT("p.value", "s.inner_model AND key = 'rate'",
+    "'tier', 'rate', 'delta', 'shrink', 'centre', 'curve', 'kernel', 'clipped', 'unclipped',"
+    "'unit_stddev', 'published_at'") ")"
   "     FROM json_each(r.value, '$.publications') p"
   "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"
   "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"
@@ -273,7 +233,8 @@ static const char cut_sql[] =
   "     WHEN json_extract(release, '$.options.model.default_eta')"
   "     THEN json_remove(json_extract(release, '$.options'), '$.model.variance', '$.model.eta')"
   "     ELSE json_remove(json_extract(release, '$.options'), '$.model.variance') END),"
-  "   'dimension', json_extract(release, '$.dimension'), " NUMBER("release", "weight") ","
+  "   'dimension', json_extract(release, '$.dimension'), "
+  "   'weight', " EXACTLY("json_extract(release, '$.weight')") ","
   "   'tables', json_extract(release, '$.tables'),"
   "   'publications', json(publications), 'theorem', json_extract(release, '$.theorem'))"
   "   AS part"
@@ -281,21 +242,9 @@ static const char cut_sql[] =
   " SELECT json_object('certificate', json_extract(?2, '$.certificate'), 'audience', @tier,"
   "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
   "   'tiers', json(audience.list), 'releases', json(list.releases),"
-  "   'verify', json_extract(?2, '$.verify')) FROM audience, list";
+  "   'verify', json_extract(?2, '$.verify')) FROM audience, list"};
 /* clang-format on */
 
 char *audience_certificate(struct ledger *ledger, const char *certificate, const char *tier) {
-  sqlite3_stmt *row = 0;
-  char *result = 0;
-  int rc = sqlite3_prepare_v2(ledger->db, cut_sql, -1, &row, 0);
-  if (rc == SQLITE_OK)
-    rc = sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, "@tier"), tier, -1,
-                           SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK)
-    rc = sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, "?2"), certificate, -1,
-                           SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
-  rc = sqlite3_finalize(row);
-  if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
-  return result;
+  return statement_text(ledger, statement_bind(ledger, &cut_certificate, "ss", tier, certificate));
 }

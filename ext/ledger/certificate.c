@@ -6,19 +6,11 @@
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"
+#include "ledger/display.h"
 #include "ledger/period.h"
-#include "ledger/table_rows.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* SQL that writes a number exactly (display.h). SQLite's own JSON functions write fewer digits. */
-#define EXACT(x) "json(exact(" x "))"
-
-/*
-** SQL that reduces a time to its date. The time of day would show how long a release took, which
-** depends on the rows of single units.
-*/
-#define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */
 /*
@@ -49,7 +41,7 @@ SQLITE_EXTENSION_INIT3
 #define DIGITS(number)  DIGITS_(number)
 #define DIGITS_(number) #number
 
-static const char certificate_sql[] =
+static const struct statement certificate = {.sql =
   "SELECT json_object('certificate', 1,"
   " 'ledger', json((SELECT json_object('id', id, 'format', " DIGITS(LEDGER_FORMAT) ","
   "   'unit', unit, 'protects', protects,"
@@ -58,14 +50,14 @@ static const char certificate_sql[] =
   " 'policy', json((SELECT"
   "   json_group_array(json_object('table_name', table_name, 'role', role, 'unit_column',"
   "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name))),"
-  " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
-  "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
-  "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"
-  "   'filter_order', " EXACT("filter_order") ", 'rate_limit', " EXACT("rate_limit") ","
-  "   'pure_limit', " EXACT("pure_limit") ","
-  "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
-  "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
-  "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"
+  " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACTLY("t.rate") ","
+  "   'epsilon', " EXACTLY("t.epsilon") ", 'delta', " EXACTLY("t.delta") ","
+  "   'delta_keys', " EXACTLY("delta_keys") ", 'accountant', accountant,"
+  "   'filter_order', " EXACTLY("filter_order") ", 'rate_limit', " EXACTLY("rate_limit") ","
+  "   'pure_limit', " EXACTLY("pure_limit") ","
+  "   'slack_limit', " EXACTLY("slack_limit") ", 'spent_rate', " EXACTLY("spent_rate") ","
+  "   'spent_slack', " EXACTLY("spent_slack") ", 'spent_delta', " EXACTLY("spent_delta") ","
+  "   'spent_epsilon', " EXACTLY("spent_epsilon") ", 'releases', releases,"
   "   'period', t.period, 'period_start', period_start, 'period_end', period_end,"
   "   'per_period', json_extract(p.value, '$.per_period'),"
   "   'all_periods', json_extract(p.value, '$.all_periods'),"
@@ -75,21 +67,22 @@ static const char certificate_sql[] =
   " 'releases', json((SELECT json_group_array(json_object("
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
   "   'options', json(options), 'dimension', dimension, 'granularity', granularity,"
-  "   'sensitivity', sensitivity, 'weight', " EXACT("weight") ", 'slack', " EXACT("slack") ","
+  "   'sensitivity', sensitivity, 'weight', " EXACTLY("weight") ", 'slack', " EXACTLY("slack") ","
   "   'tables', json(" TABLES_READ "), 'created_at', " DAY("created_at") ","
   "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
-  "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
-  "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
-  "     'kernel', json(kernel), 'clipped', " EXACT("clipped") ","
-  "     'unclipped', " EXACT("unclipped") ","
-  "     'unit_stddev', " EXACT("unit_stddev") ", 'published_at', " DAY("published_at") "))"
+  "     'rate', " EXACTLY("p.rate") ", 'delta', " EXACTLY("p.delta") ","
+  "     'shrink', " EXACTLY("shrink") ","
+  "     'centre', " EXACTLY("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
+  "     'kernel', json(kernel), 'clipped', " EXACTLY("clipped") ","
+  "     'unclipped', " EXACTLY("unclipped") ","
+  "     'unit_stddev', " EXACTLY("unit_stddev") ", 'published_at', " DAY("published_at") "))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
   "   'theorem', json_object('rate', " OF_MECHANISM("theorem") ", 'tiers', " TIERS_THEOREM ","
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"
   "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
   " 'charges', (SELECT count(*) FROM dp_charge),"
   " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1),"
-  " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)";
+  " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)"};
 /* clang-format on */
 
 static char *accountant_theorems(void) {
@@ -138,23 +131,15 @@ static char *mechanism_facts(describe_mechanism *describe) {
 
 char *ledger_certificate(struct ledger *ledger, const char *verified,
                          describe_mechanism *describe) {
-  sqlite3_stmt *row = 0;
-  char *result = 0;
   if (error_is_set(ledger->error)) return 0;
   char *theorems = accountant_theorems(), *facts = mechanism_facts(describe),
        *periods = tier_periods(ledger);
   if (!theorems || !facts || !periods) ledger_fail(ledger, "out of memory");
-  int rc = sqlite3_prepare_v2(ledger->db, certificate_sql, -1, &row, 0);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, verified, -1, SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, theorems, -1, SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 3, facts, -1, SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 4, periods, -1, SQLITE_TRANSIENT);
-  if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
-  rc = sqlite3_finalize(row);
+  char *result = statement_text(
+      ledger, statement_bind(ledger, &certificate, "ssss", verified, theorems, facts, periods));
   sqlite3_free(theorems);
   sqlite3_free(facts);
   sqlite3_free(periods);
-  if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
   if (!result || !ledger->audience) return result;
   char *cut = audience_certificate(ledger, result, ledger->audience);
   sqlite3_free(result);

@@ -5,10 +5,11 @@
 **
 **     X(T, name, kind, shown, role)
 **
-** where T is the tag of the struct that holds a row. Four things follow from these lists: the structs that hold a row, the statements that insert and
-** read rows, the tables that the host sees, and the lines that are hashed. Hashes and fingerprints
-** use the order of columns in the list. Seals do not depend on these lists, because they cover
-** every column in the order of sql/ledger.sql.
+** where T is the tag of the struct that holds a row. Four things follow from these lists: the
+** structs that hold a row, the statements that insert and read rows, the tables that the host sees,
+** and the lines that are hashed. Hashes and fingerprints use the order of columns in the list.
+** Seals do not depend on these lists, because they cover every column in the order of
+** sql/ledger.sql.
 **
 ** To add a column, write the column in sql/ledger.sql and in the list here. A test compares the two
 ** files.

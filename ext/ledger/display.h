@@ -23,6 +23,15 @@
       v) ") || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"     \
          " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"
 
+/* SQL that writes a number exactly. SQLite's own JSON functions write fewer digits. */
+#define EXACTLY(x) "json(exact(" x "))"
+
+/*
+** SQL that reduces a time to its date. The time of day would show how long a release took, which
+** depends on the rows of single units.
+*/
+#define DAY(time) "substr(" time ", 1, 10)"
+
 /*
 ** Registers SQL functions on a private connection: those that DISPLAY_SQL and FIGURE_SQL call,
 ** where stddev is NULL for the ends of bounds and for a symbol, which is in `key`; and exact(x),

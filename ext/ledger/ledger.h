@@ -53,11 +53,17 @@ struct ledger_terms {
 ** A tier and a release as the ledger stores them. columns.h lists the members, which have the names
 ** of columns. The structs own their texts.
 */
-ROW_STRUCT(ledger_tier, TIER_COLUMNS);
-ROW_STRUCT(ledger_release, RELEASE_COLUMNS);
+struct ledger_tier {
+  TIER_COLUMNS(COLUMN_MEMBER, ledger_tier)
+};
+struct ledger_release {
+  RELEASE_COLUMNS(COLUMN_MEMBER, ledger_release)
+};
 
 /* A grant as the ledger stores it (grant.h). The struct owns its texts. */
-ROW_STRUCT(ledger_grant, GRANT_COLUMNS);
+struct ledger_grant {
+  GRANT_COLUMNS(COLUMN_MEMBER, ledger_grant)
+};
 
 /*
 ** A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
