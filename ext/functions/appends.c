@@ -63,12 +63,7 @@ static int count_rows(struct host *host, struct publication *publication, struct
   return counted;
 }
 
-/*
-** dp_append(name, period) -> REAL or TEXT, the figure of the period at the series' own tier
-** Publishes all periods of a series up to this one that have not been published, at every tier that
-** has the series. Evaluates the stored question once. Charges nothing. A period that was published
-** before is read back, and no row is read.
-*/
+/* dp_append(name, period). Evaluates the stored question once, and charges nothing. */
 static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct host *host = host_of(context);
@@ -198,11 +193,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct publicat
   return going;
 }
 
-/*
-** dp_span(release, tier, first, last) or (release, tier, n) -> rows (key, value, stddev, low, high,
-** display). The figures of the periods first to last of a series, or of every n periods that follow
-** each other. Reads what is published.
-*/
+/* dp_span(release, tier, first, last) and dp_span(release, tier, n). Read what is published. */
 static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                 struct error *error) {
   struct host *host = context;

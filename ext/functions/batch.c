@@ -110,16 +110,7 @@ static char *answers(const struct batch *batch) {
   return sqlite3_str_finish(json);
 }
 
-/*
-** dp_batch(array) -> TEXT, a JSON array of objects {"name", "outcome", "answer"}, in the same order
-** Makes the releases that a JSON array of objects describes. An object has the members `tier`,
-** `kind`, `sql` and `options`, as for dp_release(), and may have `diffuse`, an array of outer
-** tiers. Each release must have a name that no other release of the batch has. If a release would
-** be refused, nothing is charged. If a query fails, its release becomes 'failed', and the error
-** gives the number of this release. A further call of dp_batch() then makes the remaining releases.
-** The answer of a failed release is null. `outcome` is 'made' if this call has read the data,
-** 'replayed' if the answer was stored before, or 'failed'.
-*/
+/* dp_batch(array) -> JSON [{"name", "outcome", "answer"}, ...], in the same order */
 static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct session *session = &host->session;

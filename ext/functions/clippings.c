@@ -106,14 +106,7 @@ static int diagnosis_share(const struct diagnosis *diagnosis, const char *unit, 
   return 1;
 }
 
-/*
-** dp_clipping(name, tier) -> TEXT, JSON
-** Says what clipping did in a release with the option diagnose: `share` is the fraction of the
-** units whose contribution was clipped, `low` and `high` are the ends of its 95% interval, and
-** `summary` is one sentence. share is null if the noisy number of units is not above 0. Reads only
-** what is published at the tier. Fails if the release is not published there, or was made without
-** the option.
-*/
+/* dp_clipping(name, tier) -> JSON. share is null if the noisy number of units is not above 0. */
 static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct host *host = host_of(context);

@@ -143,11 +143,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct values *
   return done;
 }
 
-/*
-** dp_table(release, tier [, attribute, ...]) -> rows (key, value, stddev, low, high, display). One
-** table of a release of cross tables: that of these attributes, in any order; without attributes
-** the total. The rows have the order of the option keys, the last attribute fastest.
-*/
+/* dp_table(release, tier [, attribute, ...]). Without attributes: the total. */
 static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                 struct error *error) {
   struct host *host = context;

@@ -1,5 +1,6 @@
 /*
 ** functions.h: the registration of the SQL functions that need the state of a connection.
+** sql/reference.md describes what the functions do for their callers, with all options.
 */
 #ifndef DIFFUSE_FUNCTIONS_H
 #define DIFFUSE_FUNCTIONS_H

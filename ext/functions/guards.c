@@ -96,14 +96,7 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   return going;
 }
 
-/*
-** dp_guard(tier [, options]) -> TEXT, the tier
-** Hands this connection to the members of a tier until the connection is closed. `main` then
-** contains only the public tables. In the tables of this extension, the members see only what
-** members of the tier may know. `options` is a JSON object. With `ask`, the name of a grant of this
-** tier, the members may also make releases at this tier, and the grant pays for them, even on a
-** connection that opened the database read-only.
-*/
+/* dp_guard(tier [, options]) -> the tier. The connection stays guarded until it is closed. */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
@@ -172,15 +165,8 @@ static int take_size(sqlite3_value *value, struct ledger_grant *grant, struct er
 }
 
 /*
-** dp_grant(name, tier, share [, options]) -> TEXT, the name
-** Sets aside a part of what is left of the tier's budget, for connections to which dp_guard() has
-** given this grant. A `share` of 1 or more is a number of questions of weight 1, and a share below
-** 1 is a share of what is left. The grant reserves its part at the tier and at every tier inside
-** it. `options` is a JSON object. `diffuse` is an array of outer tiers at which every answer is
-** also published; the grant reserves its share there, too. `pad_ms`: every answer returns after 1,
-** 2, 4, ... times as many milliseconds. `seconds`, `steps` and `bytes` limit questions
-** (query/question.h).
-** A repeated call with the same arguments changes nothing. A grant cannot be changed.
+** dp_grant(name, tier, share [, options]) -> the name. The grant reserves its part at the tier, at
+** every tier inside it, and at the tiers of `diffuse`. A repeated call changes nothing.
 */
 static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;

@@ -123,14 +123,7 @@ static int shard_result(sqlite3_context *context, struct shard *shard, struct er
   return written;
 }
 
-/*
-** dp_partial(kind, sql [, options]) -> BLOB
-** Returns the exact sums of a shard's rows, without noise, for dp_merge(). `kind` is a name in
-** kinds.c, and `sql` is a question as for dp_release(). `options` is a JSON object or NULL. It has
-** the parameters of the kind that shape the sums (clip, lo, hi, dim, bins, grid, keys, candidates,
-** max_groups), mechanism, steps and whole_units (P5). The function charges nothing. Invalid
-** parameters are errors, but the data never cause an error.
-*/
+/* dp_partial(kind, sql [, options]) -> BLOB. The data never cause an error. */
 static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
@@ -401,11 +394,8 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
 /* ---- dp_merge -------------------------------------------------------------------------------- */
 
 /*
-** dp_merge(tier, state [, name]) -> the type of the kind's aggregate; an aggregate over states
-** Makes one release of the sum of all states (P1). `name` is a text, or a JSON object with name,
-** weight, refine, mechanism, and the parameters of the kind that do not shape the sums (q,
-** key_share, radius, centre, theta, rho). A NULL state adds nothing. The function charges after it
-** has read the last state (P3).
+** dp_merge(tier, state [, name]), an aggregate. A NULL state adds nothing. The function charges
+** after it has read the last state (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);

@@ -269,23 +269,8 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 }
 
 /*
-** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
-** dp_plan(array) -> TEXT, JSON
-** Returns the precision and cost of a release without making the release. The result has the
-** release's weight. If the release gets noise from a noise law, the result also has sigma (the
-** standard deviation of the noise), half_width (of the 95% interval of the noise), rate and shrink;
-** if not, it has epsilon. "tiers" says for each tier what the tier pays, its epsilon_after and
-** remaining_epsilon, and for the owner its releases_left. Members of a tier do not see inner tiers.
-**
-** tier, kind and options are those of dp_release(). A NULL clip means the default. The option
-** half_width asks for the least weight that gives this half-width. The options rows and keys are
-** public guesses of the numbers of rows and of groups. With these guesses, half_width is in the
-** unit of the values. The option unit is the name of this unit.
-**
-** The array holds objects with tier, kind, clip and options, or the elements of dp_batch(), whose
-** questions are compiled but not run. dp_plan() plans these releases one after the other. "plans"
-** holds their results, and "tiers" the cost of all of them together. If a release would be refused,
-** dp_plan() fails with the same error.
+** dp_plan(tier, kind, clip [, options]) and dp_plan(array) -> JSON. Members of a tier see neither
+** inner tiers nor releases_left. The plans of an array follow each other in one transaction.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -404,13 +389,7 @@ static int interval(struct host *host, const struct wanted *wanted, double *low,
   return found;
 }
 
-/*
-** dp_interval(name, tier, key, confidence [, component]) -> TEXT, a JSON array [low, high] Returns
-** the interval of a published value for another confidence, in (0, 1): the one that dp_value would
-** have if its confidence were not 95%. `key` is NULL for a release of one number, the index of a
-** component (from 0) for an array, and the text of a key for groups. For groups of arrays,
-** `component` is the index in the array of the key (default 0).
-*/
+/* dp_interval(name, tier, key, confidence [, component]) -> JSON [low, high] */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");

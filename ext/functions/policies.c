@@ -165,13 +165,7 @@ static int declare(struct host *host, const struct ledger_declaration *asked, in
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/*
-** dp_protect(table [, column [, parent]]) -> TEXT, the table
-** Declares the unit of each row of main.table. With `column` alone, the value of this column is the
-** unit. With `column` and `parent`, the column refers to the key of the protected table `parent`,
-** and the unit of a row is the unit of the parent's row. If the ledger protects rows, each row is a
-** unit, and dp_protect() takes neither `column` nor `parent`.
-*/
+/* dp_protect(table [, column [, parent]]) -> the table */
 static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const char *const parameters[] = {"table", "column", "parent"};
   const char *texts[3] = {0};
@@ -185,10 +179,7 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 #define MOST_TABLES 100
 
-/*
-** dp_public(table [, table ...]) -> TEXT, the first table
-** Declares that these tables of main are public, so anyone may know their contents.
-*/
+/* dp_public(table [, table ...]) -> the first table */
 static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger_declaration asked[MOST_TABLES];
   if (argc < 1 || argc > MOST_TABLES) {
@@ -204,10 +195,7 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
   end_with_value(context, declare(host_of(context), asked, argc, error), argv[0], error);
 }
 
-/*
-** dp_undeclare(table) -> TEXT, the table
-** Takes the declaration of a table back, as long as the ledger has no charge.
-*/
+/* dp_undeclare(table) -> the table, as long as the ledger has no charge */
 static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -221,11 +209,7 @@ static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **arg
   end_with_value(context, !error_is_set(error), argv[0], error);
 }
 
-/*
-** dp_policy_plan(table) -> rows (table_name, declaration, note)
-** The declarations that follow from the foreign keys of main, if each row of the table is a unit.
-** They are SQL texts. The table reads the schema, and neither rows nor the ledger.
-*/
+/* dp_policy_plan(table). Reads the schema, and neither rows nor the ledger. */
 static int plan(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                 struct error *error) {
   const struct host *host = context;

@@ -196,13 +196,7 @@ int release_run(struct publication *publication, struct request *request, struct
   return done && publish_outward(publication, request, &host->session);
 }
 
-/*
-** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns
-** Releases an aggregate of the rows of one read-only SELECT, the question. The SELECT gives the
-** columns key and x (or a vector), in this order, as far as the kind has them. `kind` is a name in
-** kinds.c. `options` is a name, or a JSON object with name, weight, refine and the parameters of
-** the kind. If the question fails after the charge, the release becomes 'failed'.
-*/
+/* dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct publication publication = {0};
@@ -222,13 +216,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- releases that exist --------------------------------------------------------------------- */
 
-/*
-** dp_diffuse(name, tier) -> REAL or TEXT, like the release
-** Publishes a release at another tier. A tier that already has a point of the release gets this
-** point. If the tier lies outside all points, the function adds noise to the outermost point, tier
-** by tier (P_s of Balle et al. 2019, section 5). If the tier lies between two points, the function
-** draws a point between them. Reads no data. Charges the tiers for the new publication.
-*/
+/* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/path.h). */
 static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const char *name = argument_text(context, argv[0], "name");
@@ -245,10 +233,7 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   publish_clear(&publication);
 }
 
-/*
-** dp_discard(name) -> TEXT, the name
-** Frees the name of a release in any state. The ledger keeps the rows and charges of the release.
-*/
+/* dp_discard(name) -> the name. The ledger keeps the rows and charges of the release. */
 static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -312,17 +297,8 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 }
 
 /*
-** dp_exposure(tiers [, release]) -> TEXT, JSON
-** Returns the exposure of the data to a person who saw exactly the publications at the listed
-** tiers. `tiers` is a text of names separated by commas. Blanks around a name are ignored, unless
-** there is a tier whose name has these blanks. The result has the sum of rates over all releases,
-** where each release counts with the least noisy publication that the person saw. It also has the
-** epsilon at the delta of each listed tier. The member "epsilon" is the epsilon at the smallest of
-** these deltas. With the name of a release, the result is about this release only, and no other
-** release is read.
-**
-** The function reads the ledger's file and no copy of it. It reads a small part of the file, which
-** takes less time than to copy the file.
+** dp_exposure(tiers [, release]) -> JSON. Reads the ledger's file and no copy of it: it reads a
+** small part of the file, which takes less time than to copy the file.
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;

@@ -104,15 +104,7 @@ static int is_text_file(const char *file) {
   return 0;
 }
 
-/*
-** dp_export(tier, file) -> TEXT, a sentence that says how much was written
-** Makes a new SQLite file with everything that the members of a tier may see, in the tables value,
-** tier and certificate (report/export.c). Readers of the file need no extension. `file` is a path,
-** relative to the working directory. The file must not exist yet. The new file gets the owner and
-** the permissions of the database. Charges nothing. Fails if the name is that of a text file, on
-** connections that cannot write, on guarded connections, and if dp_verify() finds a discrepancy. A
-** call that fails leaves no file.
-*/
+/* dp_export(tier, file) -> a sentence that says how much was written */
 static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct host *host = host_of(context);
@@ -141,15 +133,7 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
 
-/*
-** dp_report([tier]) -> TEXT, a page of HTML
-** Returns a page with everything that the members of a tier may see: whose privacy is protected and
-** by how much, the budgets, the figures with the intervals of their noise, the facts of the
-** certificate, and the rows of dp_value as a block of JSON. Without an argument, the page shows
-** everything that the owner sees, or on a guarded connection what the members of its tier may see.
-** Charges nothing. The page needs no network. The same ledger gives the same bytes. Fails if
-** dp_verify() finds a discrepancy.
-*/
+/* dp_report([tier]) -> HTML. The same ledger gives the same bytes. */
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;

@@ -58,14 +58,7 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
   return unknown_option(key, known, error);
 }
 
-/*
-** dp_init([options]) -> TEXT, the path of the ledger
-** Creates the privacy ledger next to the main database, or finds the existing ledger. `options` is
-** a JSON object with these members: path (of the ledger, relative to the database), unit (a label),
-** protects ('unit', the default, or 'row') and adjacency ('add-remove', the default, or 'replace').
-** These terms cannot be changed later. A call inside a transaction is an error, unless the database
-** is read-only.
-*/
+/* dp_init([options]) -> the path of the ledger, which is made if there is none */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   struct init init = {.error = ledger_error(ledger)};
@@ -171,15 +164,8 @@ static int tier_read(struct tier_terms *terms, struct json *json, int argc, sqli
 }
 
 /*
-** dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> TEXT, the name
-** Creates a tier, that is, an audience. `rate` is the zCDP rate that one release costs, in [1e-12,
-** 1e6]. No two tiers have the same rate; a tier with a larger rate is further inside. `epsilon` and
-** `delta` are the whole budget. The options are a JSON object with `accountant`, `delta_keys` and
-** `period`. `accountant` is 'rdp' (the default), 'gdp', or 'pure', for which delta is 0 and
-** epsilons add up. `delta_keys` is the part of delta for the selection of private keys (default 0).
-** `period` is 'day', 'week', 'month', 'quarter' or 'year'; the budget is then for each such period.
-** The new tier is charged at once for the earlier releases that it sees. If they exceed the budget,
-** the tier is refused. A call that repeats an existing tier changes nothing.
+** dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> the name. The new
+** tier is charged at once for the earlier releases that it sees.
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -194,12 +180,7 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   sqlite3_free(terms.tier.period);
 }
 
-/*
-** dp_drop_tier(name) -> TEXT, the name
-** Removes a tier. The tier must never have been charged for a release, not even for a release that
-** failed or was discarded. The name of the removed tier cannot be used again, so create the
-** corrected tier under another name.
-*/
+/* dp_drop_tier(name) -> the name, which cannot be used again */
 static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
@@ -211,13 +192,7 @@ static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **arg
 
 /* ---- dp_verify, dp_certificate, dp_version --------------------------------------------------- */
 
-/*
-** dp_verify() -> TEXT
-** Recomputes the books from dp_charge: hash chain, totals and filters. Checks that every tier that
-** sees a publication has paid for it, and that the values of the publication follow from its point.
-** Compares all other rows with their seals, and the schema with the schema of the format. Returns
-** 'ok' or the first discrepancy.
-*/
+/* dp_verify() -> 'ok' or the first discrepancy */
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
@@ -229,13 +204,7 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
   end_with_text(context, found, ledger_error(ledger));
 }
 
-/*
-** dp_certificate() -> TEXT, JSON
-** Returns a report for an auditor. The report has the terms of the ledger; the tiers with their
-** filters and totals; the releases with their lattice, sensitivity, publications and theorems; the
-** number of charges; the hashes of the last charge and of the last seal; and the result of
-** dp_verify().
-*/
+/* dp_certificate() -> JSON, a report for an auditor */
 static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
