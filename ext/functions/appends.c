@@ -126,10 +126,10 @@ static int period_of(const struct publication *publication, sqlite3_value *value
     error_set(error, "a period must be a text%s", not_a(value, SQLITE_TEXT));
   } else if (period < 0) {
     error_set(error, "'%s' has no such period (its periods are %s to %s)",
-              publication->definition.release.name, periods_label(periods, 0),
-              periods_label(periods, periods_count(periods) - 1));
+              publication->definition.release.name, periods->labels[0],
+              periods->labels[periods->count - 1]);
   } else if (period >= publication->grid.cells) {
-    error_set(error, "%s has not been appended", periods_label(periods, period));
+    error_set(error, "%s has not been appended", periods->labels[period]);
     period = -1;
   }
   return period;

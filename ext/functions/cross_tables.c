@@ -89,7 +89,7 @@ static const struct cross_table *find_table(const struct programme *programme,
       sqlite3_str_appendf(asked, "%s%s", sqlite3_str_length(asked) ? " and " : "", name);
     }
   }
-  const struct cross_table *table = going ? ways_find(programme_tables(programme), mask) : 0;
+  const struct cross_table *table = going ? ways_find(&programme->ways[0], mask) : 0;
   char *text = sqlite3_str_finish(asked);
   if (going && !table) error_set(error, "no table of the release contains %s", text ? text : "");
   sqlite3_free(text);

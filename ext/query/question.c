@@ -181,9 +181,9 @@ static int prepare_streams(struct question *question, struct error *error) {
 /* Checks that the columns have the names of the attributes. Swapped columns would count nothing. */
 static int check_attributes(const struct question *question, const struct programme *programme,
                             struct error *error) {
-  for (int i = 0; i < programme_attributes(programme); i++) {
+  for (int i = 0; i < programme->count; i++) {
     const char *column = evaluator_column_name(question->evaluator, i);
-    const char *attribute = programme_attribute(programme, i);
+    const char *attribute = programme->attributes[i].name;
     if (!column) return error_set_memory(error);
     if (sqlite3_stricmp(column, attribute) != 0)
       return error_set(error,
@@ -288,7 +288,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   const char *names, *rest = 0;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
   if (request->programme) {
-    question->loop.columns += programme_attributes(request->programme) - 1;
+    question->loop.columns += request->programme->count - 1;
     names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
   }
   if (request->periods) {

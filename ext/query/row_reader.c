@@ -303,10 +303,9 @@ static add_sql_row *adder_of(const struct publication *publication) {
 
 /* Opens a table of the public keys of each attribute. Returns 0 when out of memory. */
 static int open_attributes(struct rows *rows, const struct programme *programme) {
-  for (int i = 0; programme && i < programme_attributes(programme); i++) {
-    int count;
-    char *const *keys = programme_keys(programme, i, &count);
-    rows->attributes[i] = group_keys_open(rows->secret, keys, count, 0);
+  for (int i = 0; programme && i < programme->count; i++) {
+    const struct attribute *attribute = &programme->attributes[i];
+    rows->attributes[i] = group_keys_open(rows->secret, attribute->keys, attribute->count, 0);
     if (!rows->attributes[i]) return 0;
     rows->small[i] = group_keys_small(rows->attributes[i]);
   }
@@ -326,8 +325,8 @@ static int open_series(struct rows *rows, const struct publication *publication,
   rows->vectors = vector_sum_open(rows->question, &definition->row_layout, 1, 0, secret);
   if (!rows->vectors) return 0;
   rows->secret = vector_sum_secret(rows->vectors);
-  rows->attributes[0] = group_keys_open(rows->secret, periods_labels(definition->periods),
-                                        periods_count(definition->periods), 0);
+  rows->attributes[0] =
+      group_keys_open(rows->secret, definition->periods->labels, definition->periods->count, 0);
   if (definition->groups)
     rows->attributes[1] = group_keys_open(rows->secret, definition->groups, rows->groups, 0);
   return rows->attributes[0] && (rows->attributes[1] || !definition->groups);

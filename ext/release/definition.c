@@ -65,7 +65,7 @@ static int describe_periods(struct publication *publication, int keys) {
   if (!definition->periods)
     definition->periods = periods_open(ledger_json(ledger), definition->release.periods);
   if (!definition->periods) return 0;
-  int count = periods_count(definition->periods);
+  int count = definition->periods->count;
   if (definition->release.appended < 0 || definition->release.appended > count)
     return is_impossible(publication);
   if (!describe_groups(publication, keys)) return 0;
@@ -118,7 +118,7 @@ int definition_describe(struct publication *publication, int keys) {
 ** the book of allowances bounds the vectors of all periods together.
 */
 static void make_series(struct definition *definition, int replace) {
-  int count = periods_count(definition->periods);
+  int count = definition->periods->count;
   series_layout(&definition->layout, count, replace, definition->mechanism->noise);
   definition->row_question = definition->contribution;
   definition->row_question.keys = definition->row_question.diagnose = 0;
@@ -151,7 +151,7 @@ int definition_layout(struct publication *publication, int keys, int replace) {
     assert(noise); /* the kinds of cross tables are sums */
     if (!programme_measure(programme, noise->in_sum_norm)) return 0;
     publication->definition.contribution.keys = 0;
-    publication->definition.contribution.ways = programme_ways(programme, noise->in_sum_norm);
+    publication->definition.contribution.ways = &programme->ways[noise->in_sum_norm];
   }
   if (aggregate->procedure && aggregate->procedure->contribute)
     aggregate->procedure->contribute(&publication->definition,

@@ -269,7 +269,7 @@ static int finish_series(struct request *request, int by_unit, struct error *err
                             "seconds out)");
   double keys = request->key_count ? request->key_count : 1;
   double width = layout_width(request->aggregate->family, 0, 0) * keys + 2 * request->diagnose;
-  return width * periods_count(request->periods) <= LAYOUT_MAX_COORDINATES ||
+  return width * request->periods->count <= LAYOUT_MAX_COORDINATES ||
          error_set(error, "keys times periods are too many (at most %d coordinates)",
                    LAYOUT_MAX_COORDINATES);
 }

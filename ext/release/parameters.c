@@ -46,29 +46,29 @@ static int whole(double x) {
 struct ledger_release request_release(const struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   const struct programme *programme = request->programme;
-  return (struct ledger_release){
-      .kind = (char *)aggregate->kind,
-      .mechanism = (char *)mechanism_find(aggregate, request->mechanism)->name,
-      .quantiles = request->quantiles,
-      .keys = programme ? (char *)programme_keys_text(programme) : request->keys,
-      .ways = programme ? (char *)programme_ways_text(programme) : 0,
-      .periods = request->periods ? (char *)periods_text(request->periods) : 0,
-      .model = request->model,
-      .sql = request->sql,
-      .statement = request->statement,
-      .clip = request->clip,
-      .weight = request->weight,
-      .centre = request->centre,
-      .radius = request->radius,
-      .theta = request->theta,
-      .rho = request->rho,
-      .lo = request->lo,
-      .hi = request->hi,
-      .grid = request->grid,
-      .diagnose = request->diagnose,
-      .key_share = request->key_share,
-      .size = whole(request->size),
-      .max_groups = whole(request->max_groups)};
+  return (struct ledger_release){.kind = (char *)aggregate->kind,
+                                 .mechanism =
+                                     (char *)mechanism_find(aggregate, request->mechanism)->name,
+                                 .quantiles = request->quantiles,
+                                 .keys = programme ? programme->keys_text : request->keys,
+                                 .ways = programme ? programme->ways_text : 0,
+                                 .periods = request->periods ? request->periods->text : 0,
+                                 .model = request->model,
+                                 .sql = request->sql,
+                                 .statement = request->statement,
+                                 .clip = request->clip,
+                                 .weight = request->weight,
+                                 .centre = request->centre,
+                                 .radius = request->radius,
+                                 .theta = request->theta,
+                                 .rho = request->rho,
+                                 .lo = request->lo,
+                                 .hi = request->hi,
+                                 .grid = request->grid,
+                                 .diagnose = request->diagnose,
+                                 .key_share = request->key_share,
+                                 .size = whole(request->size),
+                                 .max_groups = whole(request->max_groups)};
 }
 
 static void append_option(sqlite3_str *json, const char *name, double value) {

@@ -78,7 +78,7 @@ static int ends_in_time(const struct publication *publication) {
   char day[PERIOD_DAY] = "", each[PERIOD_DAY], *tier = 0, *end = 0;
   double rate = publication_tier(publication)->rate;
   int dated = 1;
-  for (int i = 0; i < periods_count(periods) && dated; i++) {
+  for (int i = 0; i < periods->count && dated; i++) {
     dated = periods_last_day(periods, i, each); /* a list may have any order */
     if (dated && strcmp(each, day) > 0) memcpy(day, each, sizeof day);
   }

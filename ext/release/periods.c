@@ -12,20 +12,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-struct periods {
-  int references;
-  int count;
-  char **labels;
-  struct numbered *sorted; /* the periods in the order of their labels */
-  char *text;
-};
-
-/* A period, for sorting. */
-struct numbered {
-  const char *label;
-  int number;
-};
-
 struct periods *periods_retain(struct periods *periods) {
   if (periods) periods->references++;
   return periods;
@@ -247,22 +233,6 @@ struct periods *periods_open(struct json *json, const char *text) {
   }
   periods_release(periods);
   return 0;
-}
-
-const char *periods_text(const struct periods *periods) {
-  return periods->text;
-}
-
-int periods_count(const struct periods *periods) {
-  return periods->count;
-}
-
-const char *periods_label(const struct periods *periods, int period) {
-  return periods->labels[period];
-}
-
-char *const *periods_labels(const struct periods *periods) {
-  return periods->labels;
 }
 
 int periods_find(const struct periods *periods, const char *label) {

@@ -15,19 +15,24 @@ struct span {
   int first, last;
 };
 
-struct periods;
+/* A period, for sorting. */
+struct numbered {
+  const char *label;
+  int number;
+};
+
+struct periods {
+  int references;
+  int count;
+  char **labels;
+  struct numbered *sorted; /* the periods in the order of their labels */
+  char *text;              /* the form in which the ledger stores the option */
+};
 
 /* Reads the text of the option. Returns null with the error set. */
 struct periods *periods_open(struct json *json, const char *text);
 struct periods *periods_retain(struct periods *periods);
 void periods_release(struct periods *periods);
-
-/* The form in which the ledger stores the option. */
-const char *periods_text(const struct periods *periods);
-
-int periods_count(const struct periods *periods);
-const char *periods_label(const struct periods *periods, int period);
-char *const *periods_labels(const struct periods *periods);
 
 /* Returns the number of the period with this label, or -1. */
 int periods_find(const struct periods *periods, const char *label);

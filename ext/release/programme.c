@@ -12,22 +12,6 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_WEIGHT 1e6
 
-struct attribute {
-  char *name;
-  char *quoted; /* the name as published keys have it, with a colon */
-  char **keys;  /* in the order of the option */
-  int count;
-};
-
-struct programme {
-  int references;
-  int count; /* of attributes */
-  struct attribute attributes[WAYS_MAX_ATTRIBUTES];
-  struct ways ways[2]; /* by norm of the noise; the second is empty until it is measured */
-  int is_measured[2];
-  char *keys_text, *ways_text;
-};
-
 struct programme *programme_retain(struct programme *programme) {
   if (programme) programme->references++;
   return programme;
@@ -154,19 +138,6 @@ static int take_attribute(void *context, const char *name, const char *type, sql
       array ? json_elements(reading->json, array, take_key, reading) : error_set_memory(error);
   sqlite3_free(array);
   return going && check_keys(attribute, error);
-}
-
-int programme_attributes(const struct programme *programme) {
-  return programme->count;
-}
-
-const char *programme_attribute(const struct programme *programme, int attribute) {
-  return programme->attributes[attribute].name;
-}
-
-char *const *programme_keys(const struct programme *programme, int attribute, int *count) {
-  *count = programme->attributes[attribute].count;
-  return programme->attributes[attribute].keys;
 }
 
 int programme_find(const struct programme *programme, const char *name) {
@@ -319,14 +290,6 @@ static int write_texts(struct programme *programme, struct error *error) {
   return (programme->keys_text && programme->ways_text && !failed) || error_set_memory(error);
 }
 
-const char *programme_keys_text(const struct programme *programme) {
-  return programme->keys_text;
-}
-
-const char *programme_ways_text(const struct programme *programme) {
-  return programme->ways_text;
-}
-
 /* ---- programmes ------------------------------------------------------------------------------ */
 
 struct programme *programme_open(struct json *json, const char *keys, const char *ways,
@@ -401,14 +364,6 @@ int programme_restore(struct programme *programme, struct json *json, int in_sum
   return programme->is_measured[in_sum_norm] ||
          error_set(json->error,
                    "impossible multipliers of cross tables (restore the ledger from a backup)");
-}
-
-const struct ways *programme_tables(const struct programme *programme) {
-  return &programme->ways[0];
-}
-
-const struct ways *programme_ways(const struct programme *programme, int in_sum_norm) {
-  return programme->is_measured[in_sum_norm] ? &programme->ways[in_sum_norm] : 0;
 }
 
 char *programme_multipliers(const struct programme *programme, int in_sum_norm) {

@@ -14,7 +14,21 @@
 #include "base/json.h"
 #include "sums/ways.h"
 
-struct programme;
+struct attribute {
+  char *name;
+  char *quoted; /* the name as published keys have it, with a colon */
+  char **keys;  /* in the order of the option */
+  int count;
+};
+
+struct programme {
+  int references;
+  int count; /* of attributes */
+  struct attribute attributes[WAYS_MAX_ATTRIBUTES];
+  struct ways ways[2]; /* by norm of the noise; without multipliers until it is measured */
+  int is_measured[2];
+  char *keys_text, *ways_text; /* the stored forms of the options */
+};
 
 /*
 ** Makes a programme from the texts of the two options, and checks them. With `takes_sizes`, a
@@ -25,29 +39,16 @@ struct programme *programme_open(struct json *json, const char *keys, const char
 struct programme *programme_retain(struct programme *programme);
 void programme_release(struct programme *programme);
 
-/* The stored forms of the options. */
-const char *programme_keys_text(const struct programme *programme);
-const char *programme_ways_text(const struct programme *programme);
-
-/* The names and the keys of the attributes, in their order. keys[i] belongs to attribute i. */
-int programme_attributes(const struct programme *programme);
-const char *programme_attribute(const struct programme *programme, int attribute);
-char *const *programme_keys(const struct programme *programme, int attribute, int *count);
-
-/* Returns the tables, without multipliers. */
-const struct ways *programme_tables(const struct programme *programme);
-
 /*
 ** Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
 ** programme_measure() computes them (mechanism/shares.h) and returns 1, or 0 if memory ran out.
 ** programme_restore() takes them from the JSON array that the ledger stores, and returns 1, or 0
-** with the error set. programme_ways() then returns the measured programme, and
-** programme_multipliers() the array for the ledger, which the caller frees.
+** with the error set. programme_multipliers() then returns the array for the ledger, which
+** the caller frees.
 */
 int programme_measure(struct programme *programme, int in_sum_norm);
 int programme_restore(struct programme *programme, struct json *json, int in_sum_norm,
                       const char *stored);
-const struct ways *programme_ways(const struct programme *programme, int in_sum_norm);
 char *programme_multipliers(const struct programme *programme, int in_sum_norm);
 
 /*

@@ -135,7 +135,7 @@ static int store_sums(const struct publication *publication, const int128 *sums,
   for (int i = 0; i < shape->coordinates + shape->diagnoses && going; i++) {
     char buffer[DECIMAL];
     int own = i < shape->coordinates;
-    struct ledger_exact sum = {periods_label(definition->periods, period),
+    struct ledger_exact sum = {definition->periods->labels[period],
                                own && definition->groups ? definition->groups[i / shape->width]
                                                          : "",
                                own ? i % shape->width : i - shape->coordinates - 1 - DIAGNOSES,
@@ -182,8 +182,8 @@ void append_clear(struct append *append) {
 static int unknown_period(const struct publication *publication, const char *period) {
   const struct periods *periods = publication->definition.periods;
   const char *name = publication->definition.release.name;
-  const char *first = periods_label(periods, 0);
-  const char *last = periods_label(periods, periods_count(periods) - 1);
+  const char *first = periods->labels[0];
+  const char *last = periods->labels[periods->count - 1];
   if (periods_is_later(periods, period))
     return error_set(&publication->session->error,
                      "'%s' ends with %s (declare a series for the next periods)", name, last);
@@ -200,7 +200,7 @@ static int are_over(const struct publication *publication) {
   for (int t = publication->missing.first; t <= publication->missing.last && over; t++)
     if (periods_last_day(periods, t, day) && strcmp(day, today) >= 0)
       over = error_set(ledger_error(ledger), "%s ends on %s (append it afterwards)",
-                       periods_label(periods, t), day);
+                       periods->labels[t], day);
   sqlite3_free(today);
   return over;
 }
@@ -433,7 +433,7 @@ static int store_memory(const struct publication *publication, const struct appe
   const struct definition *definition = &publication->definition;
   size_t coordinates = coordinates_of(publication);
   if (!ledger_series_append(ledger, definition->release.id, append->period + 1)) return 0;
-  if (append->period + 1 == periods_count(definition->periods))
+  if (append->period + 1 == definition->periods->count)
     return ledger_series_forget(ledger, definition->release.id);
   int64_t id = definition->release.id;
   size_t count = allowances_count(append->book);
