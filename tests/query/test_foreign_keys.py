@@ -182,6 +182,21 @@ def test_the_plan_points_at_a_column_with_the_name_of_the_key(people, visit, col
         assert one(db, note.partition(": ")[2]) == "visit"
 
 
+@pytest.mark.parametrize("people,unit,visit", [
+    ("person(pid INTEGER PRIMARY KEY)", "pid", "visit(id INTEGER PRIMARY KEY, PID INT)"),
+    ("person(id INTEGER PRIMARY KEY)", "id", "visit(id INTEGER PRIMARY KEY, person_id INT)")])
+def test_the_key_of_a_table_is_no_unit_beside_a_column_with_the_name_of_one(people, unit, visit):
+    db = connect()
+    db.executescript(f"CREATE TABLE {people}; CREATE TABLE {visit}; CREATE TABLE card(id INTEGER PRIMARY KEY, holder INT)")
+    one(db, "SELECT dp_init()")
+    declare(db, f"protect('person', '{unit}')")
+    message = refused(db, "SELECT dp_protect('visit', 'id')")
+    assert "column 'id' is the key of table 'visit', so that each row would be a unit, but its column" in message
+    assert one(db, "SELECT " + re.search(r"\((dp_protect\(.*\))\)$", message)[1]) == "visit"
+    declare(db, "protect('card', 'id')")  # nothing says that this is wrong
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
 def test_the_plan_names_what_is_wrong():
     db = bikes()
     assert "main has no such table (did you mean 'member'? if" in refused(db, "SELECT * FROM dp_policy_plan('membr')")
