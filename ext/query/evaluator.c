@@ -587,7 +587,7 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
 ** cause drops only this unit. Any other error fails the whole question.
 */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
-  if (evaluator->tables.is_broken) return fail(evaluator, "a column is missing (a bug)");
+  if (evaluator->tables.is_broken) return fail(evaluator, "a column or a row is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
   if (evaluator->exceeded || evaluator->memory.budget.is_exceeded) return EVALUATION_DROPPED;
   switch (rc & 0xff) {
@@ -648,19 +648,28 @@ int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_te
   return !evaluator->view_count && evaluator->is_utf8;
 }
 
+/*
+** Whatever the proof says, every result must come while the stream has a row, and the stream must
+** have ended when the statement ends.
+*/
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                                      const struct evaluator_stream *stream) {
+  struct evaluator_tables *tables = &evaluator->tables;
   int rc, given = 1;
   begin_run(evaluator, HUGE_VAL, HUGE_VAL);
-  evaluator->tables.stream = stream;
-  evaluator->tables.filters = 0;
-  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given) {
+  tables->stream = stream;
+  tables->filters = tables->stream_state = 0;
+  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given &&
+         tables->stream_state > 0) {
     given = keep_row(evaluator) && stream->give(stream->context, evaluator->results);
     forget_results(evaluator);
   }
-  enum evaluation end = !given || evaluator->tables.stream_state < 0
-                            ? fail(evaluator, "out of memory")
-                            : conclude(evaluator, rc);
+  enum evaluation end = EVALUATION_DROPPED;
+  if (!given || tables->stream_state < 0) {
+    end = fail(evaluator, "out of memory");
+  } else if (rc != SQLITE_ROW && (rc != SQLITE_DONE || tables->stream_state == 0)) {
+    end = conclude(evaluator, rc);
+  }
   evaluator->tables.stream = 0;
   sqlite3_reset(evaluator->statement); /* `end` holds the error of the run */
   return end;

@@ -114,6 +114,9 @@ int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_te
 ** 0 at the end and -1 after an error. give() receives each result while the table still holds the
 ** row of that result, and returns 1, or 0 after an error. If evaluator_run_stream() returns
 ** EVALUATION_DROPPED, this evaluation failed, but separate evaluations for each unit may succeed.
+** It does so if the statement does not read the rows as the proof says: the table of the stream
+** first, once and to its end, and every result and every value of another table while the stream
+** has the same row.
 */
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                                      const struct evaluator_stream *stream);

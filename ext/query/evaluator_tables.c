@@ -21,6 +21,7 @@ struct cursor {
   size_t row; /* the number of rows, or more, at the end */
   int column; /* the column that is searched, ALL_ROWS or ALL_ROWS_BACKWARD */
   uint32_t hash;
+  size_t pass; /* the pass of the stream in which the cursor began to read */
 };
 
 static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
@@ -185,6 +186,7 @@ static int is_streamed(const struct vtab *table) {
 }
 
 static int next_of_stream(struct evaluator_tables *all) {
+  all->pass++;
   all->stream_state = all->stream->next(all->stream->context);
   return all->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
 }
@@ -207,6 +209,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
     /* The loop over the streamed table must be the outermost loop, which begins first. */
     return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
   }
+  cursor->pass = all->pass;
   cursor->column = number;
   cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
   if (!argc) return SQLITE_OK;
@@ -235,17 +238,35 @@ static int xEof(sqlite3_vtab_cursor *base) {
   return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
 }
 
+/*
+** Returns whether a cursor is on a row of the current pass. While all units are evaluated at once,
+** no table may give a value that it gave to an earlier row of the stream.
+*/
+static int has_row(const struct cursor *cursor) {
+  const struct vtab *table = (const struct vtab *)cursor->base.pVtab;
+  if (is_streamed(table)) return table->all->stream_state > 0;
+  return cursor->pass == table->all->pass && cursor->row < table_of(&table->base)->rows.count;
+}
+
+/* Fails the evaluation of all units at once, or, in the evaluation of one unit, the question. */
+static int no_row(struct evaluator_tables *all) {
+  all->is_broken |= !all->stream;
+  return SQLITE_ERROR;
+}
+
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
   struct evaluator_table *table = table_of(base->pVtab);
   if (column >= table->rows.columns || table->places[column] < 0) {
     ((struct vtab *)base->pVtab)->all->is_broken = 1;
     return SQLITE_INTERNAL;
   }
+  if (!has_row((struct cursor *)base)) return no_row(((struct vtab *)base->pVtab)->all);
   unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);
   return SQLITE_OK;
 }
 
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  if (!has_row((struct cursor *)base)) return no_row(((struct vtab *)base->pVtab)->all);
   *rowid = table_of(base->pVtab)->rows.rowids[((struct cursor *)base)->row];
   return SQLITE_OK;
 }

@@ -32,7 +32,8 @@ struct evaluator_tables {
   const struct evaluator_stream *stream; /* not null while all units are evaluated at once */
   int stream_state;                      /* 1: has a row; 0: has ended; -1: has failed */
   int filters;                           /* how often this run has begun to read a table */
-  int is_broken; /* the statement read a column that does not exist: a bug */
+  size_t pass;                           /* how often this run has taken a row of the stream */
+  int is_broken; /* the statement read a column or a row that does not exist: a bug */
   /* the question or a view may have an operator IN that xBestIndex cannot tell from an equality */
   int hides_in;
 };

@@ -835,73 +835,44 @@ int table_loop_fixes(const struct table_loop *loop, const struct program *progra
 
 /* ---- a question on its evaluator ------------------------------------------------------------- */
 
-#define MOST_LOOPS 8
-
-struct loops {
-  int filters[MOST_LOOPS], nexts[MOST_LOOPS]; /* addresses; the outermost loop comes first */
-  int opens, filter_count, next_count, results, result;
-};
-
-/* Collects the addresses of the loops. Returns 0 if an instruction is not known to be harmless. */
-static int collect(const struct program *program, const struct allowed_functions *functions,
-                   struct loops *loops) {
-  *loops = (struct loops){.results = 0};
+/*
+** Returns whether every instruction is known to be harmless, and only the ends of loops jump
+** backward. Sets `loop` to the addresses of the first start of a loop and the last end of a loop,
+** if the only result is between them, and as many tables are opened as the question names.
+*/
+static int find_stream(struct table_loop *loop, const struct program *program,
+                       const struct allowed_functions *functions, int tables) {
+  int opens = 0;
+  *loop = (struct table_loop){-1, -1, -1};
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
     if (is(here, V_OPENS)) {
-      loops->opens++;
+      opens++;
     } else if (is(here, V_FILTERS)) {
-      if (loops->filter_count == MOST_LOOPS || loops->next_count) return 0;
-      loops->filters[loops->filter_count++] = i;
+      if (loop->start < 0) loop->start = i;
     } else if (is(here, V_STEPS)) {
-      if (loops->next_count == MOST_LOOPS) return 0;
-      loops->nexts[MOST_LOOPS - 1 - loops->next_count++] = i;
-    } else if (is(here, RETURNS)) {
-      loops->results++;
-      loops->result = i;
+      loop->next = i;
     } else if (!is(here, V_READS) && (!is_safe(here, functions) || is(here, COLLECTS))) {
       return 0;
     }
+    if (!goes_forward(program, i) && !is(here, V_STEPS)) return 0;
   }
-  return 1;
-}
-
-/*
-** Returns whether loop i is inside loop i - 1 for each i, and the only result is made inside all
-** loops.
-*/
-static int are_nested(const struct program *program, const struct loops *loops) {
-  int count = loops->filter_count, first = MOST_LOOPS - loops->next_count;
-  if (!count || loops->next_count != count || loops->opens != count || loops->results != 1)
-    return 0;
-  for (int i = 0; i < count; i++) {
-    const struct program_instruction *filter = &program->list[loops->filters[i]];
-    const struct program_instruction *next = &program->list[loops->nexts[first + i]];
-    int inside = i + 1 < count ? loops->filters[i + 1] : loops->result;
-    if (filter->p1 != next->p1 || next->p2 <= loops->filters[i] || next->p2 > inside) return 0;
-  }
-  return loops->result > loops->filters[count - 1] && loops->result < loops->nexts[MOST_LOOPS - 1];
-}
-
-/* Returns whether the program jumps backward only at the ends of its loops. */
-static int only_nest_repeats(const struct program *program) {
-  for (int i = 0; i < program->count; i++)
-    if (!goes_forward(program, i) && !is(&program->list[i], V_STEPS)) return 0;
-  return 1;
+  int result = only(program, RETURNS);
+  return opens == tables && loop->start >= 0 && result > loop->start && result < loop->next &&
+         program->list[loop->start].p1 == program->list[loop->next].p1 &&
+         program->list[loop->next].p2 > loop->start;
 }
 
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
                  int tables, struct stream_facts *facts) {
   struct program program;
-  struct loops loops;
+  struct table_loop loop;
   program_read(&program, db, sql);
   *facts = (struct stream_facts){.length = program.count};
   for (int i = 0; i < program.count; i++) facts->reads_rowids |= is(&program.list[i], READS_ROWID);
-  int proved =
-      program_is_known() && program.count && collect(&program, functions, &loops) &&
-      are_nested(&program, &loops) && loops.opens == tables && only_nest_repeats(&program) &&
-      takes_all_rows(&program, loops.filters[0], loops.nexts[MOST_LOOPS - loops.next_count], -1) &&
-      keeps_nothing(&program, loops.filters[0] + 1, loops.nexts[MOST_LOOPS - loops.next_count]);
+  int proved = program_is_known() && find_stream(&loop, &program, functions, tables) &&
+               takes_all_rows(&program, loop.start, loop.next, -1) &&
+               keeps_nothing(&program, loop.start + 1, loop.next);
   program_clear(&program);
-  return proved;
+  return proved || !PROVES_STREAMS;
 }

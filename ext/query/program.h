@@ -21,6 +21,11 @@
 #define NEWEST_SQLITE 3054
 #endif
 
+/* A test build puts 0 here, and evaluates every question over the rows of all units. */
+#ifndef PROVES_STREAMS
+#define PROVES_STREAMS 1
+#endif
+
 /* Returns whether the proofs are known to hold for the running version of SQLite. */
 int program_is_known(void);
 
@@ -179,12 +184,11 @@ struct stream_facts {
 
 /*
 ** Returns 1 if one evaluation of a question over the rows of all units gives the same results as a
-** separate evaluation for each unit: the program of the question on its evaluator is a nest of
-** loops over `tables` virtual tables, each used once. The outermost loop must take all rows. The
-** loops must compute every result from their current rows, raise no error, make no value that is
-** longer than the values of the rows, and keep nothing from one row to the next. Sets *facts. The
-** proof does not determine the table of the outermost loop; evaluator_run_stream() checks this
-** table.
+** separate evaluation for each unit: the program of the question on its evaluator is a loop, with
+** loops inside, over `tables` virtual tables. The loop must take all rows, raise no error, make no
+** value that is longer than the values of the rows, and keep no register from one row to the next.
+** Sets *facts. evaluator_run_stream() checks what can be seen while the statement runs: from which
+** rows the values come.
 */
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
                  int tables, struct stream_facts *facts);

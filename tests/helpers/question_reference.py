@@ -3,6 +3,7 @@ each unit, it evaluates the query in a plain SQLite database that has only the r
 tables."""
 
 import random
+import re
 import sqlite3
 
 SCHEMA = """
@@ -125,19 +126,12 @@ def contributions(db, sql, tables, schema=SCHEMA):
 
 def number(x):
     """Converts a value that a query returns to a number by SQLite's rules."""
-    if x is None or isinstance(x, bytes):
-        return 0
+    if isinstance(x, bytes):
+        x = x.decode("latin-1")
     if isinstance(x, str):
-        digits = ""
-        for c in x.strip():
-            if not (c.isdigit() or c in "+-."):
-                break
-            digits += c
-        try:
-            return float(digits)
-        except ValueError:
-            return 0
-    return x
+        found = re.match(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", x)
+        return float(found.group(1)) if found else 0
+    return x or 0
 
 
 def clipped_sum(found, clip):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import re
 import sqlite3
 
 from conftest import ledger_of
@@ -283,3 +284,185 @@ class Linked:
                 if own:
                     found[unit].executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(own[0]))})", own)
         return found
+
+
+# ---- questions of every shape ----------------------------------------------------------------------
+
+INDICES = ["visit(day)", "visit(ward, minutes)", "visit(minutes) WHERE minutes > 5", "visit(day + minutes)", "visit(note COLLATE NOCASE)",
+           "visit(patient, day, minutes, ward)", "exam(visit)", "exam(result, test)", "exam(visit, result) WHERE result IS NOT NULL", "drug(name)",
+           "drug(dose, day)", "ward(site)", "ward(beds, name)", "price(name)", "price(lo, hi, amount)", "price(amount) WHERE amount > 2"]
+
+
+def indices(pick):
+    """Returns statements that make some indices, and perhaps collect statistics."""
+    some = pick.sample(INDICES, pick.randrange(len(INDICES) + 1))
+    return "".join(f"CREATE INDEX random_{i} ON {index};" for i, index in enumerate(some)) + pick.choice(["", "ANALYZE;"])
+
+
+class Shape(Question):
+    """A random query with subqueries, common table expressions, joins of every kind, groups, windows and compounds. Which rows a query takes
+    may depend on the order in which SQLite reads them; truth() finds out."""
+
+    NEW = sqlite3.sqlite_version_info
+
+    def __init__(self, pick, outer=(), depth=0, ctes=(), wild=1):
+        self.pick, self.depth, self.ctes, self.wild, self.outer = pick, depth, ctes, wild, list(outer)
+        self.source, self.columns, self.own = "", [], []
+        for i in range(pick.choice([1, 1, 1, 1, 2, 2, 3]) if depth < 2 else 1):
+            self.add(f"{'abcdef'[depth]}{i}", i)
+
+    def inside(self, outer=()):
+        """Returns a query for a place inside this one."""
+        return Shape(self.pick, outer, self.depth + 1, self.ctes, self.wild)
+
+    def relation(self):
+        """Returns something to select from, and the names of its columns."""
+        pick = self.pick
+        way = pick.random()
+        if self.ctes and way < 0.3:
+            return pick.choice(self.ctes), ["x", "y"]
+        if self.depth < 2 and way < 0.3 + 0.1 * self.wild:
+            inner = self.inside()
+            return f"({inner.query(['x', 'y'])})", ["x", "y"]
+        tables = TABLES if pick.random() < 0.7 else PUBLIC
+        name = pick.choice(list(tables) + ["visit"] * 3 * (tables is TABLES))
+        return name, tables[name] + ["rowid"] * (name in ("visit", "exam") and pick.random() < 0.2)
+
+    def add(self, alias, number):
+        pick = self.pick
+        relation, names = self.relation()
+        columns = [f"{alias}.{c}" for c in names]
+        word = ""
+        if number:
+            word = pick.choice([", ", " JOIN ", " JOIN ", " LEFT JOIN ", " LEFT JOIN ", " CROSS JOIN "] + [" RIGHT JOIN ", " FULL JOIN "] * (self.NEW >= (3, 39)))
+        condition = ""
+        if number and word not in (", ", " CROSS JOIN ") or (number and pick.random() < 0.3 and word != ", "):
+            condition = f" ON {pick.choice(columns)} {pick.choice(['=', '=', '=', '<', 'IS'])} {pick.choice(self.own)}"
+        self.source += f"{word}{relation} AS {alias}{condition}"
+        self.own += columns
+        self.columns = self.own + self.outer * (pick.random() < 0.7)
+
+    def aggregate(self):
+        pick = self.pick
+        x = pick.choice(self.own)
+        call = pick.choice(["count(*)", f"count({x})", f"max({x})", f"min({x})", f"total({x})", f"sum({x})", f"avg({x})", f"count(DISTINCT {x})"])
+        if pick.random() < 0.2:
+            call += f" FILTER (WHERE {self.condition(2)})"
+        return call
+
+    def value(self, depth=0):
+        pick = self.pick
+        if self.depth < 3 and pick.random() < 0.08 * self.wild:
+            inner = self.inside(self.columns)
+            way = pick.randrange(4)
+            if way == 0:
+                return f"(SELECT {inner.aggregate()} FROM {inner.source}{inner.where()})"
+            if way == 1:
+                return f"({inner.query(['x'], limit=1)})"
+            if way == 2:
+                return f"EXISTS ({inner.query(['x'])})"
+            return f"({super().value(2)} {pick.choice(['IN', 'NOT IN'])} ({inner.query(['x'])}))"
+        return super().value(depth)
+
+    def condition(self, depth=0):
+        pick = self.pick
+        if self.depth < 3 and pick.random() < 0.25 * self.wild:
+            inner = self.inside(self.columns)
+            text = inner.query(["x"])
+            return pick.choice([f"EXISTS ({text})", f"EXISTS ({text})", f"NOT EXISTS ({text})", f"{super().value(2)} IN ({text})",
+                                f"{super().value(2)} NOT IN ({text})"])
+        if pick.random() < 0.1:
+            x = pick.choice(self.columns)
+            return pick.choice(["1", "0", f"{x} IN (1, 5, 'north', NULL)", f"{x} COLLATE NOCASE = 'NORTH'", f"{x} COLLATE RTRIM > 'a'", f"{x} LIKE 'n%'"])
+        return super().condition(depth)
+
+    def where(self):
+        return f" WHERE {self.condition()}" if self.pick.random() < 0.6 else ""
+
+    def core(self, names):
+        pick = self.pick
+        way = pick.random() / self.wild
+        head = lambda values: ", ".join(f"{v} AS {n}" for v, n in zip(values, names))
+        where = self.where()
+        if way < 0.12:
+            return f"SELECT {head([self.aggregate() for _ in names])} FROM {self.source}{where}"
+        if way < 0.24:
+            key = pick.choice(self.own)
+            having = f" HAVING {self.aggregate()} > {pick.randrange(3)}" if pick.random() < 0.4 else ""
+            return f"SELECT {head([pick.choice([key, self.aggregate()]) for _ in names])} FROM {self.source}{where} GROUP BY {key}{having}"
+        if way < 0.32 and not self.outer:
+            x, y, z = (pick.choice(self.own) for _ in range(3))
+            call = pick.choice(["row_number()", "rank()", "dense_rank()", f"count({x})", f"max({x})", f"lag({x})", f"first_value({x})"])
+            over = pick.choice(["", f"PARTITION BY {y}", f"PARTITION BY {y} ORDER BY {z}, {x}", f"ORDER BY {x}, {y}, {z}"])
+            return f"SELECT {head([f'{call} OVER ({over})'] + [self.value() for _ in names[1:]])} FROM {self.source}{where}"
+        values = [self.value() if pick.random() < 0.8 else pick.choice(["1", "2", "NULL"]) for _ in names]
+        return f"SELECT {'DISTINCT ' * (pick.random() < 0.25 * self.wild)}{head(values)} FROM {self.source}{where}"
+
+    def query(self, names, limit=None):
+        """Returns a query with columns of these names."""
+        pick = self.pick
+        sql = self.core(names)
+        if pick.random() < 0.12 * self.wild:
+            sql += f" {pick.choice(['UNION ALL', 'UNION ALL', 'UNION', 'INTERSECT', 'EXCEPT'])} {self.inside(self.outer).core(names)}"
+        if limit or pick.random() < 0.1 * self.wild:
+            numbers = ", ".join(str(i + 1) + pick.choice(["", " DESC", ""]) for i in range(len(names)))
+            sql += f" ORDER BY {numbers} LIMIT {limit or pick.choice([1, 1, 2, 3, -1])}{pick.choice(['', '', ' OFFSET 1'])}"
+        return sql
+
+
+def shape(pick):
+    """Returns a random question of one column, and the protected tables that it names."""
+    wild = pick.choice([0.1, 0.1, 1])  # a tame question is mostly evaluated for all units at once
+    ctes = {}
+    while pick.random() < 0.25 and len(ctes) < 2:
+        name = f"cte{len(ctes)}"
+        if pick.random() < 0.3:
+            start = Shape(pick, (), 2).query(["x"], limit=1)
+            ctes[name] = f"{name}(x, y) AS (SELECT 1, ({start}) UNION ALL SELECT x + 1, y FROM {name} WHERE x < {pick.randrange(2, 6)})"
+        else:
+            materialized = pick.choice(["", "", "MATERIALIZED ", "NOT MATERIALIZED "]) if Shape.NEW >= (3, 35) else ""
+            ctes[name] = f"{name}(x, y) AS {materialized}({Shape(pick, (), 1, tuple(ctes), wild).query(['x', 'y'])})"
+    sql = Shape(pick, (), 0, tuple(ctes), wild).query(["v"])
+    used = []
+    for name in reversed(ctes):
+        if name in "".join([sql, *used]):  # SQLite does not even look for the tables of an expression that is not used
+            used.insert(0, ctes[name])
+    sql = (f"WITH RECURSIVE {', '.join(used)} " if used else "") + sql
+    return sql, {{"long_visit": "visit"}.get(name, name) for name in re.findall(f"(?<![.\\w])({'|'.join(TABLES)}) AS", sql)}
+
+
+def shapes(seed, count, schema=reference.SCHEMA):
+    """Yields `count` random questions of every shape that SQLite can compile, and the protected tables that each names."""
+    pick = random.Random(f"shapes {seed}")
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(schema)
+        while count:
+            sql, tables = shape(pick)
+            try:
+                db.execute("EXPLAIN " + sql)
+            except (sqlite3.Error, sqlite3.Warning):
+                continue
+            if tables:
+                count -= 1
+                yield sql, tables
+
+
+def truth(own, sql, tables, steps=200000):
+    """Returns the rows that a query gives for a unit, whose rows are in the database `own`, or None if they depend on the order in which
+    SQLite reads the rows, or need very many steps."""
+    answers = []
+    calls = [0]
+
+    def count():
+        calls[0] += 1
+        return calls[0] > steps // 1000
+
+    own.set_progress_handler(count, 1000)
+    for order in ("OFF", "ON"):
+        own.execute(f"PRAGMA reverse_unordered_selects = {order}")
+        rows = reference.evaluate(own, sql, tables)
+        answers.append(sorted(reference.number(row[0]) for row in rows))
+        if calls[0] > steps // 1000:
+            answers.append(None)
+    own.set_progress_handler(None, 0)
+    return rows if all(answer == answers[0] for answer in answers) else None
