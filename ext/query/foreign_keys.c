@@ -230,15 +230,19 @@ static int refuse(const struct check *check, const struct ledger_declaration *of
 
 /*
 ** Returns the column of a table that has the name of a column: the same name, or that of its table
-** with it, such as patient_id for patient(id). Returns -1 if there is none, or if memory ran out.
+** with it, such as patient_id for patient(id). Does not return the column `except`. Returns -1 if
+** there is none.
 */
 static int column_named_after(const struct table_facts *facts, const char *table,
                               const char *column, int except) {
-  char *long_name = sqlite3_mprintf("%s_%s", table, column);
-  int place = long_name ? table_column_find(facts, column) : -1;
-  if (long_name && (place < 0 || place == except)) place = table_column_find(facts, long_name);
-  sqlite3_free(long_name);
-  return place == except ? -1 : place;
+  size_t length = strlen(table);
+  for (int i = 0; i < facts->count; i++) {
+    const char *name = facts->columns[i].name;
+    int is_long = sqlite3_strnicmp(name, table, (int)length) == 0 && name[length] == '_' &&
+                  sqlite3_stricmp(name + length + 1, column) == 0;
+    if (i != except && (is_long || sqlite3_stricmp(name, column) == 0)) return i;
+  }
+  return -1;
 }
 
 /*
