@@ -141,7 +141,7 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
     struct ledger_tier room;
     int read = ledger->grant ? reserve_read(ledger, &tiers[i], &room, &spent)
                              : budget_read(ledger, tiers[i].name, &spent) &&
-                                   reserves_room(ledger, &tiers[i], &room);
+                                   reserves_room(ledger, &tiers[i], 0, &room);
     double times = read ? budget_repeats(&room, &spent, &paid) : (double)INFINITY;
     if (isfinite(times) && (repeats->count < 0 || times < (double)repeats->count)) {
       repeats->count = (int64_t)fmin(times, (double)LEDGER_MOST_ROWS);
@@ -199,7 +199,7 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
     return ledger_fail(ledger, "tier '%s' %s", tier->name, accountant->refusal);
   struct budget after = budget_after(&bill->budget, payment, first);
   struct ledger_tier room;
-  if (!reserves_room(ledger, tier, &room)) return 0;
+  if (!reserves_room(ledger, tier, 0, &room)) return 0;
   tier = &room;
   /* Advice: Use public `keys`, or a smaller `key_share`. */
   if (!(after.delta <= tier->delta_keys))
@@ -341,11 +341,8 @@ static int inherited_read(struct ledger *ledger, const char *tier, const char *o
                           struct inherited **list, int *count) {
   sqlite3_stmt *row = statement_bind(ledger, &select_inherited, "ss", tier, outer);
   while (statement_row(ledger, row)) {
-    struct inherited *grown =
-        sqlite3_realloc64(*list, sizeof **list * (sqlite3_uint64)(*count + 1));
-    if (!grown) return ledger_fail(ledger, "out of memory");
-    *list = grown;
-    grown[(*count)++] = (struct inherited){
+    if (!ledger_make_room(ledger, list, *count, sizeof **list)) return 0;
+    (*list)[(*count)++] = (struct inherited){
         sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 2), column_copy(ledger, row, 1),
         column_copy(ledger, row, 3), column_copy(ledger, row, 4)};
   }

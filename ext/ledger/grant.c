@@ -31,11 +31,11 @@
 **
 ** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
 ** depends only on R(g) and G(g). At the grant's own tier T, R(g) is a share of what is left there.
-** reserve_known() computes this remainder from the limit, from S, and from the amounts of the
+** reserves_left() computes this remainder from the limit, from S, and from the amounts of the
 ** grants whose own tier is T or outside T. Members of T see all these numbers in dp_budget and
 ** dp_reserve. The same holds at the outer tiers where the answers are published. A grant whose own
 ** tier is inside T may also hold an amount at T ("diffuse"). Members of T do not see such a grant,
-** so reserve_known() leaves its amount out. At the tiers inside T, R(g) follows from the amount at
+** so reserves_left() leaves its amount out. At the tiers inside T, R(g) follows from the amount at
 ** T and from the terms of the tiers, and not from what these tiers have spent. If a grant does not
 ** fit beside all charges and grants, dp_grant() refuses it. Only the owner sees this refusal, and
 ** refusals of the owner's own charges.
@@ -163,7 +163,7 @@ static int fail_empty(struct ledger *ledger, const struct ledger_tier *tier) {
 static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int is_inside,
                       const struct held *needed) {
   struct held left;
-  if (!reserve_available(ledger, tier, &left)) return 0;
+  if (!reserves_left(ledger, tier, 0, &left)) return 0;
   if (!(left.total > 0)) return fail_empty(ledger, tier);
   if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
     return 1;
@@ -181,7 +181,7 @@ static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int
 static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
                        const struct ledger_tier *tiers, int at, int outermost) {
   struct held left, amount;
-  if (!reserve_known(ledger, &tiers[at], &tiers[at], &left)) return 0;
+  if (!reserves_left(ledger, &tiers[at], &tiers[at], &left)) return 0;
   if (!(left.total > 0)) return fail_empty(ledger, &tiers[at]);
   if (grant->questions) {
     /*
@@ -200,7 +200,7 @@ static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
     struct held own = amount;
     if (k < at) {
       own = reserve_carried(&amount, &tiers[at], &tiers[k]);
-    } else if (k > at && reserve_known(ledger, &tiers[k], &tiers[at], &left)) {
+    } else if (k > at && reserves_left(ledger, &tiers[k], &tiers[at], &left)) {
       own = share_of(&left, grant->share);
     }
     if (!error_is_set(ledger->error) && check_fits(ledger, &tiers[k], k < at, &own))
@@ -247,7 +247,7 @@ int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int co
   for (int i = 0; i < count; i++) {
     struct ledger_tier room;
     struct budget budget;
-    if (reserves_verify(ledger, &tiers[i]) && reserves_room(ledger, &tiers[i], &room) &&
+    if (reserves_verify(ledger, &tiers[i]) && reserves_room(ledger, &tiers[i], 0, &room) &&
         budget_read(ledger, tiers[i].name, &budget) && !budget_within(&room, &budget) &&
         room.rate_limit != tiers[i].rate_limit)
       ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",

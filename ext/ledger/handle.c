@@ -85,6 +85,16 @@ int ledger_check_name(struct ledger *ledger, const char *what, const char *name)
                      LEDGER_MOST_NAME);
 }
 
+int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size) {
+  void *elements;
+  if (used & (used - 1)) return 1; /* `used` is no power of two, so there is room */
+  memcpy(&elements, array, sizeof elements);
+  elements = sqlite3_realloc64(elements, size * (sqlite3_uint64)(used ? 2 * used : 1));
+  if (!elements) return ledger_fail(ledger, "out of memory");
+  memcpy(array, &elements, sizeof elements);
+  return 1;
+}
+
 int same_texts(const char *a, const char *b) {
   return a && b ? strcmp(a, b) == 0 : a == b;
 }

@@ -93,6 +93,12 @@ int ledger_fail_budget(struct ledger *ledger, const struct ledger_tier *tier, do
 */
 int ledger_check_name(struct ledger *ledger, const char *what, const char *name);
 
+/*
+** Makes room for one more element. `array` points to the pointer to the array. The capacity is the
+** next power of two, so only a full array grows. Returns 0 when out of memory.
+*/
+int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size);
+
 /* Returns whether two texts are equal, or both null. */
 int same_texts(const char *a, const char *b);
 

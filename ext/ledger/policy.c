@@ -36,12 +36,9 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   if (!seal_trust_books(ledger)) return 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
   while (statement_row(ledger, row)) {
-    struct ledger_declaration *grown =
-        sqlite3_realloc64(policy->list, sizeof *grown * (sqlite3_uint64)(policy->count + 1));
-    if (!grown) return ledger_fail(ledger, "out of memory");
-    policy->list = grown;
+    if (!ledger_make_room(ledger, &policy->list, policy->count, sizeof *policy->list)) return 0;
     int is_public = strcmp(column_text(row, 1), "public") == 0;
-    grown[policy->count++] = (struct ledger_declaration){
+    policy->list[policy->count++] = (struct ledger_declaration){
         column_copy(ledger, row, 0), is_public ? POLICY_PUBLIC : POLICY_PROTECTED,
         column_copy(ledger, row, 2), column_copy(ledger, row, 3)};
   }

@@ -18,7 +18,7 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
     const struct accountant *accountant = tiers[k].accountant;
     struct budget budget;
     struct ledger_tier room;
-    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], &room))
+    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], 0, &room))
       return -1;
     double left = total_left(accountant->total(&room, &budget), room.rate_limit);
     least = fmin(least, floor(left / accountant->cost_of_rate(tiers[at].rate)));

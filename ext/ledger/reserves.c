@@ -11,12 +11,11 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
 static const struct statement select_reserves = {
-    .row = &columns_reserve, .sql = " FROM dp_reserve WHERE tier = ? ORDER BY grant_name"};
-static const struct statement select_known_reserves = {
     .row = &columns_reserve,
-    .sql = " FROM dp_reserve WHERE tier = ?1 AND (SELECT t.rate FROM dp_grant g JOIN"
-           " dp_tier t ON t.name = g.tier WHERE g.name = grant_name) <= ?2"
+    .sql = " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR (SELECT t.rate FROM dp_grant g"
+           " JOIN dp_tier t ON t.name = g.tier WHERE g.name = grant_name) <= ?2)"
            " ORDER BY grant_name"};
 static const struct statement select_reserve = {
     .row = &columns_reserve, .sql = " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
@@ -88,12 +87,10 @@ static double below(double limit, double held) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
-/*
-** Sets *room to a copy of the tier, and lowers the limits of the copy by the amounts that some
-** grants hold at the tier. The rows of the statement `row` list these grants.
-*/
-static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
-                 struct ledger_tier *room) {
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct ledger_tier *room) {
+  sqlite3_stmt *row =
+      statement_bind(ledger, &select_reserves, "sd", tier->name, own ? own->rate : (double)NAN);
   struct held held = {0, 0, 0};
   int any = 0;
   *room = *tier;
@@ -113,16 +110,6 @@ static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_
     room->slack_limit = below(tier->slack_limit, held.slack);
   }
   return !error_is_set(ledger->error);
-}
-
-int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
-  return lower(ledger, tier, statement_bind(ledger, &select_reserves, "s", tier->name), room);
-}
-
-int reserves_known_room(struct ledger *ledger, const struct ledger_tier *tier,
-                        const struct ledger_tier *own, struct ledger_tier *room) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_known_reserves, "sd", tier->name, own->rate);
-  return lower(ledger, tier, row, room);
 }
 
 static int fail_used_up(struct ledger *ledger) {
@@ -166,25 +153,16 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- amounts --------------------------------------------------------------------------------- */
 
-/* Computes what a tier has left beside its charges, if its limits are those of *room. */
-static int left_of(struct ledger *ledger, const struct ledger_tier *room, struct held *left) {
-  struct budget budget;
-  if (!budget_read(ledger, room->name, &budget)) return 0;
-  *left =
-      (struct held){total_left(room->accountant->total(room, &budget), room->rate_limit),
-                    below(room->delta_keys, budget.delta), below(room->slack_limit, budget.slack)};
-  return 1;
-}
-
-int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
-  struct ledger_tier room;
-  return reserves_room(ledger, tier, &room) && left_of(ledger, &room, left);
-}
-
-int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
+int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct ledger_tier *own, struct held *left) {
   struct ledger_tier room;
-  return reserves_known_room(ledger, tier, own, &room) && left_of(ledger, &room, left);
+  struct budget budget;
+  if (!reserves_room(ledger, tier, own, &room) || !budget_read(ledger, tier->name, &budget))
+    return 0;
+  *left =
+      (struct held){total_left(tier->accountant->total(&room, &budget), room.rate_limit),
+                    below(room.delta_keys, budget.delta), below(room.slack_limit, budget.slack)};
+  return 1;
 }
 
 struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
@@ -221,7 +199,7 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
     any = 1;
   }
   if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
-  return reserves_room(ledger, tier, &room) && budget_read(ledger, tier->name, &budget) &&
+  return reserves_room(ledger, tier, 0, &room) && budget_read(ledger, tier->name, &budget) &&
          (budget_within(&room, &budget) ||
           ledger_fail(ledger,
                       "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "

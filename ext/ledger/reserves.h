@@ -10,17 +10,15 @@ struct held {
 };
 
 /*
-** Sets *room to a copy of the tier. The limits of this copy are those that remain for the owner
-** beside the grants.
+** reserves_room() sets *room to a copy of the tier. The limits of this copy are those that remain
+** for the owner beside the grants. reserves_left() computes what remains of them beside the
+** charges: the largest amounts that a new grant may reserve. If `own` is not null, both count what
+** the members of the tier `own` know. They do not know the grants whose own tiers are inside `own`.
 */
-int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
-
-/*
-** The same, as far as the members of the tier `own` know. They do not know the grants whose own
-** tiers are inside `own`.
-*/
-int reserves_known_room(struct ledger *ledger, const struct ledger_tier *tier,
-                        const struct ledger_tier *own, struct ledger_tier *room);
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct ledger_tier *room);
+int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct held *left);
 
 /*
 ** Sets *room to a copy of the tier. The limits of this copy are the amounts that the connection's
@@ -36,13 +34,6 @@ int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct l
 */
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                 const struct payment *payment);
-
-/* Computes the largest amounts that a new grant may reserve at a tier. */
-int reserve_available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left);
-
-/* Computes what is left of a tier as far as the members of the tier `own` know. */
-int reserve_known(struct ledger *ledger, const struct ledger_tier *tier,
-                  const struct ledger_tier *own, struct held *left);
 
 /*
 ** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that

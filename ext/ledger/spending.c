@@ -55,7 +55,7 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
   int count;
   ledger_tiers(ledger, &tiers, &count);
   int at = ledger_tier_find(ledger, tiers, count, tier);
-  int done = at >= 0 && reserves_known_room(ledger, &tiers[at], &tiers[at], &room);
+  int done = at >= 0 && reserves_room(ledger, &tiers[at], &tiers[at], &room);
   if (done) tiers[at].pure_limit = room.pure_limit; /* a tier with a grant has one limit */
   done = done && days_read(ledger, &tiers[at], take, context);
   ledger_tiers_free(tiers, count);

@@ -172,18 +172,6 @@ void ledger_path_free(struct ledger_path *path) {
 }
 
 /*
-** Makes room for one more element. The capacity of an array is the next power of two, so only a
-** full array grows. Returns 0 when out of memory.
-*/
-static int make_room(struct ledger *ledger, void **array, int used, size_t size) {
-  if (used & (used - 1)) return 1; /* `used` is no power of two, so there is room */
-  void *grown = sqlite3_realloc64(*array, size * (sqlite3_uint64)(used ? 2 * used : 1));
-  if (!grown) return ledger_fail(ledger, "out of memory");
-  *array = grown;
-  return 1;
-}
-
-/*
 ** An upper bound on the magnitude of a total plus its noise. A total is at most 2^62. The standard
 ** deviation of the noise is below 2^31.
 */
@@ -218,7 +206,7 @@ static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite
   const char *key = (const char *)sqlite3_column_text(row, 2);
   if (!reading->keyed) return key && !*key;
   if (reading->path->count == 1 && reading->rows % grid->components == 0) {
-    if (!make_room(ledger, (void **)&grid->keys, cell, sizeof *grid->keys)) return 0;
+    if (!ledger_make_room(ledger, &grid->keys, cell, sizeof *grid->keys)) return 0;
     grid->keys[grid->cells++] = column_copy(ledger, row, 2);
   }
   return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
@@ -236,7 +224,7 @@ static int end_point(struct ledger *ledger, struct point_reading *reading) {
   struct ledger_point *point = &reading->path->points[reading->path->count - 1];
   for (int i = 0; i < reading->extras; i++) {
     int at = reading->rows + i;
-    if (!make_room(ledger, (void **)&point->values, at, sizeof *point->values)) return 0;
+    if (!ledger_make_room(ledger, &point->values, at, sizeof *point->values)) return 0;
     point->values[at] = reading->extra[i];
   }
   return 1;
@@ -263,7 +251,7 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
     uint64_t clock = (uint64_t)sqlite3_column_int64(row, 1);
     if ((path->count &&
          (!end_point(ledger, reading) || clock < path->points[path->count - 1].clock)) ||
-        !make_room(ledger, (void **)&path->points, path->count, sizeof *path->points))
+        !ledger_make_room(ledger, &path->points, path->count, sizeof *path->points))
       return 0;
     struct ledger_point *point = &path->points[path->count++];
     *point = (struct ledger_point){0, clock, 0};
@@ -279,7 +267,7 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
   if (component < -1) reading->extra[reading->extras++] = value;
   if (component < 0) return 1;
   if (component != reading->rows % components || !read_key(ledger, reading, row) ||
-      !make_room(ledger, (void **)&point->values, reading->rows, sizeof *point->values))
+      !ledger_make_room(ledger, &point->values, reading->rows, sizeof *point->values))
     return 0;
   point->values[reading->rows++] = value;
   return 1;

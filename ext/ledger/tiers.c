@@ -23,17 +23,11 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
   *count = 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_tiers, "");
   while (statement_row(ledger, row)) {
-    struct ledger_tier *grown =
-        sqlite3_realloc64(*tiers, sizeof **tiers * (sqlite3_uint64)(*count + 1));
-    if (!grown) {
-      ledger_fail(ledger, "out of memory");
-      break;
-    }
-    *tiers = grown;
-    columns_read(ledger, row, &columns_tier, &grown[*count]);
-    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* curves do not count */
-    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
-      ledger_fail_damaged(ledger, "dp_tier");
+    if (!ledger_make_room(ledger, tiers, *count, sizeof **tiers)) break;
+    struct ledger_tier *tier = &(*tiers)[(*count)++];
+    columns_read(ledger, row, &columns_tier, tier);
+    if (isnan(tier->filter_order)) tier->filter_order = 0; /* curves do not count */
+    if (!tier->name || !(tier->rate > 0)) ledger_fail_damaged(ledger, "dp_tier");
   }
   return !error_is_set(ledger->error);
 }
