@@ -78,7 +78,7 @@ int batch_items_fail(const struct batch_items *items, int number) {
   if (items->plans) {
     error_set(session, "plan %d of the array: %s", number, error_text(&error));
   } else {
-    /* Advice: The number, from 0, and its error. An error of a parameter or of the budget has
+    /* Advice: The releases are numbered from 0. An error of a parameter or of the budget has
        charged nothing. If a query failed, run the batch again: the other releases are or will be
        stored. */
     error_set(session, "release %d of the batch: %s", number, error_text(&error));

@@ -1,6 +1,6 @@
 /*
-** releases.c: dp_release(), which runs the owner's query, and dp_diffuse(), dp_mix(), dp_discard()
-** and dp_exposure(), which use existing releases.
+** releases.c: dp_release(), which runs the owner's query, and dp_diffuse(), dp_discard() and
+** dp_exposure(), which use existing releases.
 **
 ** dp_release() checks all parameters before it reads the first row. If the ledger has stored the
 ** release already, dp_release() returns the stored values and does not run the query. A query

@@ -33,7 +33,7 @@ struct accountant {
   int covers_curves; /* 1: covers noise whose cost has an RDP curve in addition to a rate */
   /*
   ** 1: covers a model to which dp_diffuse() added noise. The cost of such a model is proved for RDP
-  ** only (sgd.h).
+  ** only (models/sgd.h).
   */
   int covers_diffused_models;
   /*

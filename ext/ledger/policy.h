@@ -49,8 +49,10 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
                                                     const char *table);
 
 /*
-** Adds a declaration, or turns a public table into a protected table. Does nothing if the same
-** declaration exists, and refuses any other change. Call this function inside a transaction.
+** Adds a declaration, or turns a public table into a protected table. If the column or the parent
+** of a protected table is gone from the schema, replaces it by the new one. Does nothing if the
+** same declaration exists, and refuses any other change. Also refuses to make a table public that
+** may be a protected table under a new name. Call this function inside a transaction.
 */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 

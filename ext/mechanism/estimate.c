@@ -76,8 +76,7 @@ double estimate_total_stddev(const struct reading *reading) {
 
 double estimate_half_width(const struct reading *reading, double rows) {
   const struct family *family = reading->shape->family;
-  if (reading->view.part > 0 &&
-      family->is_linear) /* a cross table is computed from several draws */
+  if (reading->view.part > 0 && family->is_linear) /* computed from several draws */
     return mixed_half_width(reading->view.noise, view_noise(&reading->view), reading->confidence);
   if (family->is_linear) /* the interval of an OU release does not shrink */
     return reading->view.noise->half_width(view_noise(&reading->view), reading->confidence);

@@ -5,11 +5,14 @@
 
 #include "noise/lattice.h"
 
-/* For Laplace noise, the lattice may be up to 2^MOST_FINER times finer (lattice_design.h). */
+/*
+** For Laplace noise, the lattice is up to 2^MOST_FINER times finer, until rounding adds less than
+** 1/ROUNDING_SHARE of the sensitivity (lattice_design.h).
+*/
 #define MOST_FINER     6
 #define ROUNDING_SHARE 64
 
-/* Cross tables of more coordinates than this have a finer lattice (lattice_design.h). */
+/* Cross tables whose neighbours differ in more coordinates have a finer lattice. */
 #define MANY_COORDINATES 4096
 #define FINER_TABLES     4
 #define MOST_STEPS       0x1p31 /* sensitivities must be below 2^32 (lattice_variance()) */

@@ -42,9 +42,9 @@ struct design {
 ** each coordinate (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
 ** In the sum norm, rounding adds up to `touched` steps. For this norm, design_make() makes the
 ** lattice finer, by a factor of up to 2^6, until these steps are below 1/64 of the sensitivity. For
-** cross tables of more than 4096 coordinates, the lattice is finer by a factor of up to 2^4:
-** otherwise, at a rate of 1e-5, rounding 124,601 coordinates would add 4% to the noise, and the
-** slack of the accountant 'gdp' would take a large part of a budget.
+** cross tables whose neighbours can differ in more than 4096 coordinates, the lattice is finer by a
+** factor of up to 2^4: otherwise, at a rate of 1e-5, rounding 124,601 coordinates would add 4% to
+** the noise, and the slack of the accountant 'gdp' would take a large part of a budget.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);

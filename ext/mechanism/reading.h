@@ -20,7 +20,11 @@ struct view {
   double centre;             /* a public parameter, never computed from the data */
   double radius, theta, rho; /* NaN if not given */
   int dimension;             /* dimension of the vector that shrinks */
-  double part; /* above 0: for a cross table, the noise of a cell divided by that of a coordinate */
+  /*
+  ** For numbers that are computed from several coordinates (a cell of a cross table, a span of a
+  ** series): the standard deviation of their noise, divided by that of a coordinate. Otherwise 0.
+  */
+  double part;
 };
 
 /*

@@ -12,7 +12,11 @@
 */
 struct tilt {
   uint64_t exponent;
-  double epsilon; /* the length of the interval of the privacy loss; for the cost of the draw */
+  /*
+  ** The length of the interval of the privacy loss, from which the cost of the draw follows. For
+  ** randomized response (categories/mechanisms.c), the largest absolute value of this loss.
+  */
+  double epsilon;
 };
 
 /* The largest zCDP rate of a draw. Its epsilon is then below 600. */

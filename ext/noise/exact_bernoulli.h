@@ -32,7 +32,7 @@ static inline uint64_t isqrt(uint64_t x) {
 }
 
 /*
-** Returns a uniform integer in 0 .. n-1, for 1 <= n < 2^63, by rejection. The loop draws as many
+** Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection. The loop draws as many
 ** bits as n - 1 has until the drawn value is below n. All values of these bits are equally likely,
 ** so all values below n are equally likely. More than half of the values are below n, so the loop
 ** runs fewer than two times on average.

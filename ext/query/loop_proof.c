@@ -26,10 +26,11 @@ static int is_known(const struct program_call *call) {
 
 /*
 ** Returns whether every aggregate of the program gets as its unit the column that `control` reads
-** (table_loop_control()).
+** (table_loop_control()). table_loop_find() has accepted the program, so it calls only aggregates
+** of this extension.
 */
-static int units_are(const struct program *program, const struct table_loop *loop,
-                     const struct program_instruction *control) {
+static int gets_units(const struct program *program, const struct table_loop *loop,
+                      const struct program_instruction *control) {
   struct program_call call;
   for (int i = 0; program_call(&call, program, i); i = call.at + 1) {
     int place = aggregate_of(&call)->places.unit;
@@ -105,7 +106,7 @@ static void check_units(struct loop_proof *proof, sqlite3 *db, const struct prog
                         const struct table_loop *loop) {
   struct program_instruction control;
   if (table_loop_control(&control, db, &proof->route.tables[0], loop_proof_column(proof)))
-    proof->result = units_are(program, loop, &control) ? PROOF_HOLDS : PROOF_OTHER_UNIT;
+    proof->result = gets_units(program, loop, &control) ? PROOF_HOLDS : PROOF_OTHER_UNIT;
   if (proof->result != PROOF_OTHER_UNIT) return;
   struct program_call call;
   const char *text = 0; /* a constant that an aggregate gets as its unit */

@@ -12,7 +12,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* the number of bytes between the data of two threads, so that no cache line has data of both */
+/* The number of bytes between the data of two threads, so that no cache line has data of both. */
 #define CACHE_LINES 128
 #define WAIT        200 /* microseconds between two checks of the other threads */
 

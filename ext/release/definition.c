@@ -38,7 +38,7 @@ static const char *name_of(const struct publication *publication) {
   return name ? name : "";
 }
 
-static int is_impossible(const struct publication *publication) {
+static int fail_impossible(const struct publication *publication) {
   return error_set(&publication->session->error,
                    "release '%s' has impossible parameters (restore the ledger from a backup)",
                    name_of(publication));
@@ -51,7 +51,7 @@ static int describe_groups(struct publication *publication, int keys) {
   if (!definition->release.keys || definition->groups) return 1;
   definition->groups =
       json_list(ledger_json(publication->session->ledger), definition->release.keys, 0, &count);
-  return definition->groups && (count == keys || is_impossible(publication));
+  return definition->groups && (count == keys || fail_impossible(publication));
 }
 
 /*
@@ -67,7 +67,7 @@ static int describe_periods(struct publication *publication, int keys) {
   if (!definition->periods) return 0;
   int count = definition->periods->count;
   if (definition->release.appended < 0 || definition->release.appended > count)
-    return is_impossible(publication);
+    return fail_impossible(publication);
   if (!describe_groups(publication, keys)) return 0;
   if (definition->series.periods) return 1;
   return series_make(&definition->series, count, definition->mechanism->noise) ||
@@ -95,7 +95,7 @@ int definition_describe(struct publication *publication, int keys) {
       (release->grid > 0 &&
        !(release->size > 0 &&
          layout_grid_values(release->lo, release->hi, release->grid) <= LAYOUT_MAX_GRID)))
-    return is_impossible(publication);
+    return fail_impossible(publication);
   publication->definition.aggregate = aggregate;
   publication->definition.mechanism = mechanism;
   const struct procedure *procedure = aggregate->procedure;

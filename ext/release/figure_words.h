@@ -10,8 +10,9 @@
 #include "ledger/ledger.h"
 
 /*
-** Returns what is counted, added up or averaged, and how much of it one unit can contribute: "rows,
-** at most 5 of each member" (describe_figure), and how a public bound moves the numbers.
+** figure_words() returns what is counted, added up or averaged, and how much of it one unit can
+** contribute: "rows, at most 5 of each member". figure_append_move() appends how a public bound
+** moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
 */
 describe_figure figure_words;
 describe_move figure_append_move;

@@ -33,7 +33,7 @@ struct request {
   char **key_list;             /* the public keys as texts */
   int key_count;
   char *sql; /* dp_release(): the text of its query; null otherwise */
-  /* An aggregate: the text of its statement (query/asked_statement.h). dp_merge(): says so. */
+  /* The text of an aggregate's statement (query/asked_statement.h), or the text 'dp_merge'. */
   char *statement;
   char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   char *unit_type; /* a series: the type of the units (query/question.h) */

@@ -69,8 +69,8 @@ static int resize_index(struct unit_groups *groups, const struct secret *secret,
 }
 
 /*
-** Gives a number to each unit of a bucket, and counts its rows in `end`. Writes the numbers of the
-** rows to `numbers`. Returns 1, or 0 if memory runs out.
+** Gives a number to each unit of a bucket, and counts its rows in `end`. Sets numbers[i] to the
+** number of the unit of row i. Returns 1, or 0 if memory runs out.
 */
 static int number_units(struct unit_groups *groups, const struct row_store *store,
                         const struct bucket *bucket, uint32_t *numbers) {
@@ -104,7 +104,10 @@ static void place_units(struct unit_groups *groups) {
   }
 }
 
-/* Writes the rows of a bucket, which have these numbers, to the places of their units. */
+/*
+** Writes the addresses of the rows of a bucket to the places of their units in the list. numbers[i]
+** is the number of the unit of row i.
+*/
 static void list_rows(struct unit_groups *groups, const struct row_store *store,
                       const struct bucket *bucket, const uint32_t *numbers) {
   size_t rows = rows_of(store, bucket);

@@ -90,7 +90,10 @@ static uint64_t *find(const struct unit_table *table, struct identity key) {
   return table->of_integers ? find_as(table, key, 1) : find_as(table, key, 0);
 }
 
-/* Gives an empty slot to a key. */
+/*
+** Gives an empty slot to a key with this mark. Sets table->full if the slot's chunk is then more
+** than three quarters full.
+*/
 static void enter(struct unit_table *table, uint64_t *slot, struct identity key, uint64_t mark) {
   slot[0] = key.low;
   slot[1] = mark;

@@ -40,13 +40,13 @@ struct vector_sum {
   int64_t each_count; /* if the first component is a count: what a row adds to it; otherwise 0 */
   int failed;         /* memory ran out and rows were lost; stays set */
   struct secret secret;
-  struct group_keys *cells;         /* null without keys */
-  struct full_cells *full;          /* cross tables: the cells of the full table; otherwise null */
-  struct unit_tables *tables;       /* cross tables */
-  int128 *joined;                   /* cross tables: coordinates that other vectors have added */
-  struct late *late;                /* cross tables: values that wait while the processor fetches */
-  int late_count;                   /* their totals into its cache */
-  int64_t *full_list;               /* cross tables: the cells of the unit that is being added */
+  struct group_keys *cells;   /* null without keys */
+  struct full_cells *full;    /* cross tables: the cells of the full table; otherwise null */
+  struct unit_tables *tables; /* cross tables */
+  int128 *joined;             /* cross tables: coordinates that other vectors have added */
+  struct late *late;  /* cross tables: values whose totals the processor fetches into its cache */
+  int late_count;     /* the number of these values */
+  int64_t *full_list; /* cross tables: the cells of the unit that is being added */
   struct partitioned_sums *records; /* null if rows are protected instead of units */
   int128 *row;                      /* the components of the row that is being added */
   int128 *totals; /* the totals of the coordinates; cross tables: of the cells of the full table */
