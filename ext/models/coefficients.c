@@ -24,7 +24,10 @@ static double model_noise(const struct reading *reading) {
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
 }
 
-/* Estimates the coefficients: the projection of the point onto the ball. */
+/*
+** Estimates the coefficients: the projection of the point onto the ball. With less noise, they would
+** also lie in the ball, so that intervals end there.
+*/
 static int estimate_coefficients(struct reading *reading, const int64_t *values,
                                  struct estimate *estimates) {
   const struct descent *descent = reading->details;
@@ -33,7 +36,11 @@ static int estimate_coefficients(struct reading *reading, const int64_t *values,
   double *w = malloc(sizeof *w * (size_t)dim);
   if (!w) return -1;
   ball_project(descent->radius, values, dim, reading->view.granularity, w);
-  for (int j = 0; j < dim; j++) estimates[j] = estimate_of(reading, 0, j, w[j], noise, 1);
+  for (int j = 0; j < dim; j++) {
+    estimates[j] = estimate_of(reading, 0, j, w[j], noise, 1);
+    estimates[j].low = fmax(estimates[j].low, -descent->radius);
+    estimates[j].high = fmin(estimates[j].high, descent->radius);
+  }
   free(w);
   return dim;
 }

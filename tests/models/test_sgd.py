@@ -635,6 +635,18 @@ def test_plan():
         json.dumps({"loss": "logistic", "n": 50, "dim": 2, "radius": 2, "half_width": 1}))
 
 
+def test_intervals_lie_in_the_ball():
+    """Ten rows have much noise, and all coefficients that a descent can have lie in the ball."""
+    db = open_model_ledger(rate=0.01)
+    rows = {"n": separable(db, 10), "dim": 2, "clip": 1}
+    for radius in (0.5, 30):
+        train(db, **rows, radius=radius, eta=0.1, name=f"r{radius}")
+    spans = db.execute("SELECT high - low, low, high, stddev, figure FROM dp_value WHERE tier = 'inner'").fetchall()
+    assert [span[:3] for span in spans[:2]] == [(1, -0.5, 0.5)] * 2
+    assert all(span[0] == pytest.approx(2 * 1.959964 * span[3], rel=1e-6) and span[0] < 60 for span in spans[2:])
+    assert {span[4] for span in spans} == {"coefficients of a model, as one pass over the rows leaves them"}
+
+
 # ---- predictions ----------------------------------------------------------------------------------------------------------
 
 def test_predictions():
