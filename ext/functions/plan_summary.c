@@ -49,11 +49,13 @@ static void append_width(sqlite3_str *text, double x) {
 static void append_noun(sqlite3_str *text, const struct request *request) {
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
   int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
-  sqlite3_str_appendf(
-      text, " around %s %s (95%% of the %s)",
-      request->aggregate->form == FORM_NUMBER ? "the" : "each", noun_of(request->aggregate->kind),
-      is_drawn ? "draws, if the rows are spread evenly; the figure will have no interval"
-               : "noise");
+  /* The noise of these depends on how the values lie (estimate_half_width()). */
+  int is_even = request->aggregate->root || request->aggregate->family->is_tree;
+  sqlite3_str_appendf(text, " around %s %s (95%% of the %s%s%s)",
+                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
+                      noun_of(request->aggregate->kind), is_drawn ? "draws" : "noise",
+                      is_even ? ", if the rows are spread evenly" : "",
+                      is_drawn ? "; the figure will have no interval" : "");
 }
 
 static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {
@@ -158,8 +160,8 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
     append_precision(text, request, half_width, shrink);
   } else if (request && isnan(request->rows_guess) &&
              (request->aggregate->family->is_ratio || request->aggregate->family->is_tree)) {
-    sqlite3_str_appendall(
-        text, "\"rows\", a public guess of how many count, would show how accurate; ");
+    sqlite3_str_appendall(text,
+                          "\"rows\", a public guess of how many count, would show how accurate; ");
   }
   append_room(text, ledger, request, charge);
   char *summary = sqlite3_str_finish(text);

@@ -148,7 +148,8 @@ def test_the_half_width_in_the_sentence_is_rounded_up(width, unit, shown):
     ("histogram", {**BOUNDS, "bins": 3, "clip": 1}, "around each count"), ("avg", BOUNDS, None), ("choice", {"candidates": ["a", "b"]}, None)])
 def test_the_sentence_names_the_value(kind, options, words):
     summary = plan(books([("t", 0.1, 50.0, 1e-6)]), kind, options)["summary"]
-    of = "draws, if the rows are spread evenly; the figure will have no interval" if kind in ("median", "quantile") else "noise"
+    of = "draws" if kind in ("median", "quantile") else "noise"
+    of += ", if the rows are spread evenly" * (kind in ("median", "quantile", "stddev")) + "; the figure will have no interval" * (of == "draws")
     assert f" {words} (95% of the {of}); " in summary if words else "±" not in summary
     assert ('would show how accurate' in summary) == (kind == "avg")  # its noise depends on how many rows there are
     assert summary.endswith("more such releases fit into the budget")
