@@ -79,7 +79,7 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
   append_width(text, half_width);
   append_noun(text, request);
   if (shrink < 1 - MOVES)
-    sqlite3_str_appendf(text, ", which is moved %.3g%% of the way to %.6g", 100 * (1 - shrink),
+    sqlite3_str_appendf(text, ", which is moved %.3g%% of the way to %.15g", 100 * (1 - shrink),
                         request->centre);
   sqlite3_str_appendall(text, "; ");
 }

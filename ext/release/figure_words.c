@@ -61,7 +61,7 @@ static void append_number(sqlite3_str *text, double x) {
   if (fabs(x) < 1e15 && x == floor(x)) {
     sqlite3_str_appendf(text, "%,lld", (sqlite3_int64)x);
   } else {
-    sqlite3_str_appendf(text, "%.6g", x);
+    sqlite3_str_appendf(text, "%.15g", x);
   }
 }
 

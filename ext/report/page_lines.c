@@ -32,6 +32,10 @@ SQLITE_EXTENSION_INIT3
 /* SQL for an edge between the bins of a histogram. */
 #define EDGE(index) \
   OPTION("lo") " + (" OPTION("hi") " - " OPTION("lo") ") * (" index ") / " OPTION("bins")
+/* SQL for its text: six digits where they tell the bins apart and need no exponent. */
+#define EDGE_TEXT(index) \
+  "printf('%.*g', iif(max(abs(" OPTION("lo") "), abs(" OPTION("hi") ")) < min(1e6, 1e3 * (" \
+  OPTION("hi") " - " OPTION("lo") ") / " OPTION("bins") "), 6, 12), " EDGE(index) ")"
 /*
 ** SQL for what a component means: a bin of a histogram, a quantile, or an end of bounds. The outer
 ** bins also have the values outside the range.
@@ -39,12 +43,12 @@ SQLITE_EXTENSION_INIT3
 #define COMPONENT \
   "CASE WHEN d.kind LIKE '%histogram'" \
   "  THEN CASE WHEN " OPTION("bins") " = 1 THEN 'all values'" \
-  "   WHEN f.component = 0 THEN printf('below %.6g', " EDGE("1") ")" \
+  "   WHEN f.component = 0 THEN 'below ' || " EDGE_TEXT("1") \
   "   WHEN f.component + 1 = " OPTION("bins") \
-  "    THEN printf('%.6g and more', " EDGE("f.component") ")" \
-  "   ELSE printf('%.6g to %.6g', " EDGE("f.component") ", " EDGE("f.component + 1") ") END" \
+  "    THEN " EDGE_TEXT("f.component") " || ' and more'" \
+  "   ELSE " EDGE_TEXT("f.component") " || ' to ' || " EDGE_TEXT("f.component + 1") " END" \
   " WHEN json_type(options, '$.q') = 'array'" \
-  "  THEN printf('%.6g', json_extract(options, '$.q[' || f.component || ']'))" \
+  "  THEN printf('%.15g', json_extract(options, '$.q[' || f.component || ']'))" \
   " WHEN d.kind = 'bounds' THEN iif(f.component, 'upper end', 'lower end')" \
   " WHEN f.key = '' AND s.is_group THEN f.component + 1 ELSE '' END"
 

@@ -193,6 +193,9 @@ WORDS = [
      " each patient counts once, shrunk towards 0"),
     ("ou_vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60, "radius": 9}, "average of vectors, each cut to length 60, each patient counts once,"
      " kept within 9 of 0"),
+    ("avg", "SELECT minutes", {"lo": 2459580.5, "hi": 2459945.5},
+     "average, values outside 2459580.5 to 2459945.5 count as 2459580.5 or 2459945.5, each patient counts once"),
+    ("quantile", "SELECT minutes", {"lo": 0, "hi": 60.125, "q": 0.9999995}, "quantile 0.9999995, values outside 0 to 60.125 count as 0 or 60.125, each patient counts once"),
     ("ou_sum", "SELECT minutes", {"clip": 9, "theta": 0, "rho": 1e3}, "sum, from -9 to 9 of each patient"),
 ]
 

@@ -49,6 +49,20 @@ def test_the_data_are_the_rows_of_dp_value(clinic, tier):
         assert row["display"] in words and row["release"] in words
 
 
+@pytest.mark.parametrize("lo,hi,bins,labels", [
+    (2459580.5, 2459640.5, 4, ["below 2459595.5", "2459595.5 to 2459610.5", "2459610.5 to 2459625.5", "2459625.5 and more"]),
+    (0, 6e6, 3, ["below 2000000", "2000000 to 4000000", "4000000 and more"]), (0, 1, 3, ["below 0.333333", "0.333333 to 0.666667", "0.666667 and more"])])
+def test_the_bins_of_a_histogram_have_their_edges(lo, hi, bins, labels):
+    """Julian days have more digits than six, and bins of half a month differ in the last ones."""
+    db = connect()
+    db.execute("CREATE TABLE t(unit, x)")
+    make_ledger(db, "{}", "t, unit")
+    one(db, "SELECT dp_tier('in', 1, 1e3, 1e-6)")
+    one(db, "SELECT dp_release('in', 'histogram', 'SELECT x FROM t', ?)", json.dumps({"name": "h", "clip": 1, "lo": lo, "hi": hi, "bins": bins}))
+    said = report(db)
+    assert [label.strip() for label in re.findall(r"<th[^>]*>(?:<bdi>)?([^<]*)", said) if " to " in label or "below" in label or "more" in label] == labels
+
+
 def test_the_same_ledger_gives_the_same_bytes(clinic, tmp_path):
     pages = [report(connect(clinic), "region") for _ in range(2)]
     db = connect(clinic)
