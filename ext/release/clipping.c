@@ -30,8 +30,9 @@ struct clipped_share clipping_share(const struct noise_law *noise,
   double a = clipping->clipped, n = a + clipping->unclipped;
   double c = mixed_half_width(noise, clipping->stddev, CONFIDENCE);
   double lead = n * n - 2 * c * c, middle = a * n - c * c;
-  struct clipped_share share = {n > 0 ? in_unit(a / n) : (double)NAN, 0, 1};
+  struct clipped_share share = {(double)NAN, 0, 1};
   if (!(n > 0) || !(lead > 0)) return share;
+  share.share = in_unit(a / n);
   double root = sqrt(fmax(middle * middle - lead * (a * a - c * c), 0));
   share.low = fmin(in_unit((middle - root) / lead), share.share);
   share.high = fmax(in_unit((middle + root) / lead), share.share);

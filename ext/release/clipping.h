@@ -11,7 +11,7 @@
 
 /* The share of units that were clipped, in [0, 1], and its 95% interval. */
 struct clipped_share {
-  double share; /* NaN if the noisy number of all units is not above 0 */
+  double share; /* NaN if every share is possible: there are too few units */
   double low, high;
 };
 

@@ -213,11 +213,15 @@ void figure_append_move(sqlite3_str *text, const struct ledger_release *release,
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || !aggregate->is_ou || release->theta == 0) return;
   if (isnan(release->theta) && !aggregate->family->is_linear) {
-    sqlite3_str_appendf(text, ", kept within %.15g of %.15g", release->radius, release->centre);
+    sqlite3_str_appendall(text, ", kept within ");
+    append_number(text, release->radius);
+    sqlite3_str_appendall(text, " of ");
+    append_number(text, release->centre);
   } else if (is_mixed) { /* a sum of numbers, each of which has the centre */
     sqlite3_str_appendall(text, ", shrunk");
   } else {
-    sqlite3_str_appendf(text, ", shrunk towards %.15g", release->centre);
+    sqlite3_str_appendall(text, ", shrunk towards ");
+    append_number(text, release->centre);
   }
 }
 
