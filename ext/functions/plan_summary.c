@@ -151,6 +151,17 @@ char *plan_series_summary(const struct request *request, int periods, double per
   return sqlite3_str_finish(text);
 }
 
+char *plan_choice_summary(double behind) {
+  return sqlite3_mprintf(
+      "a category with at most %,lld fewer than the most common one (95%% of the "
+      "draws); ",
+      (long long)fmin(behind, 1e18)); /* numbers of units are whole */
+}
+
+char *plan_response_summary(double probability) {
+  return sqlite3_mprintf("the most common category in %.3g%% of the draws; ", 100 * probability);
+}
+
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
                          const char *of_parts, double half_width, double shrink, int64_t charge) {
   sqlite3_str *text = sqlite3_str_new(0);

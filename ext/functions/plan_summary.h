@@ -32,4 +32,12 @@ struct plan_range {
 char *plan_tables_summary(const struct request *request, int count, const struct plan_range *range,
                           double cost);
 
+/*
+** Return the summary of a category that is drawn: how many units fewer than the most common one it
+** has at most, and how probable the most common one is. The caller frees the text. Return null if
+** memory runs out.
+*/
+char *plan_choice_summary(double behind);
+char *plan_response_summary(double probability);
+
 #endif

@@ -84,6 +84,34 @@ static double append_leaf(sqlite3_str *json, const struct publication *publicati
   return isnan(rows) ? (double)NAN : half_width;
 }
 
+static double epsilon_of_draw(const struct publication *publication) {
+  return publication->cost.curve[RENYI_ORDERS - 1];
+}
+
+/*
+** Appends how near to the most common category a drawn one is. Sets the text of the summary about
+** it, which the caller frees. Returns 0 when out of memory. The exponential mechanism prefers a
+** category by e^step for each unit, so that one of `count` categories with t units fewer than the
+** most common is drawn with a probability of at most e^(-step t), and any such one with
+** count e^(-step t). Randomized response draws the most common one with the largest probability.
+*/
+static int append_choice(sqlite3_str *json, const struct publication *publication, char **summary) {
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  if (mechanism->statistics != STATISTIC_CATEGORY) return 1;
+  int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
+  double epsilon = epsilon_of_draw(publication), count = publication->grid.cells;
+  if (strcmp(mechanism->name, "response") == 0) {
+    double probability = 1 / (1 + (count - 1) * exp(-epsilon));
+    append_number(json, "probability", probability);
+    *summary = plan_response_summary(probability);
+  } else {
+    double behind = log(count / (1 - NUMBERS_CONFIDENCE)) / (replace ? epsilon / 2 : epsilon);
+    append_number(json, "count_error", behind);
+    *summary = plan_choice_summary(behind);
+  }
+  return *summary != 0;
+}
+
 /*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
@@ -93,7 +121,7 @@ static double append_leaf(sqlite3_str *json, const struct publication *publicati
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (is_leaf_release(publication)) return append_leaf(json, publication, rows);
   if (!publication->definition.mechanism->noise) {
-    append_number(json, "epsilon", publication->cost.curve[RENYI_ORDERS - 1]);
+    append_number(json, "epsilon", epsilon_of_draw(publication));
     return (double)NAN;
   }
   const struct noise_law *noise = publication->definition.mechanism->noise;
@@ -205,7 +233,8 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     double half_width = append_precision(json, &publication, rows);
     char *of_parts;
     planned = (append_tables(json, request, &publication, rows, &of_parts) &&
-               append_total(json, &publication, request, rows, &of_parts)) ||
+               append_total(json, &publication, request, rows, &of_parts) &&
+               append_choice(json, &publication, &of_parts)) ||
               error_set_memory(&host->session.error);
     append_tiers(json, host->session.ledger, since);
     plan_append_mechanisms(json, &publication, request, rows);

@@ -14,11 +14,11 @@ HALF = (HI - LO) / 2
 BOUNDS = {"lo": LO, "hi": HI}
 
 
-def books(tiers, *, row="row"):
+def books(tiers, *, row="row", adjacency="add-remove"):
     db = connect(":memory:")
     db.execute("CREATE TABLE t(k, unit)")
     db.execute("INSERT INTO t VALUES ('a', 1)")
-    make_ledger(db, json.dumps({"protects": row}), "t, unit" if row == "unit" else "t")
+    make_ledger(db, json.dumps({"protects": row, "adjacency": adjacency}), "t, unit" if row == "unit" else "t")
     for tier in tiers:
         one(db, f"SELECT dp_tier({', '.join('?' * len(tier))})", *tier)
     return db
@@ -150,9 +150,25 @@ def test_the_sentence_names_the_value(kind, options, words):
     summary = plan(books([("t", 0.1, 50.0, 1e-6)]), kind, options)["summary"]
     of = "draws" if kind in ("median", "quantile") else "noise"
     of += ", if the rows are spread evenly" * (kind in ("median", "quantile", "stddev")) + "; the figure will have no interval" * (of == "draws")
-    assert f" {words} (95% of the {of}); " in summary if words else "±" not in summary
+    assert f" {words} (95% of the {of}); " in summary if words else "±" not in summary and ("95%" in summary) == (kind == "choice")
     assert ('would show how accurate' in summary) == (kind == "avg")  # its noise depends on how many rows there are
     assert summary.endswith("more such releases fit into the budget")
+
+
+@pytest.mark.parametrize("adjacency,steps", [("add-remove", 1), ("replace", 2)])
+@pytest.mark.parametrize("count", [1, 3, 500])
+def test_the_plan_of_a_choice_says_how_often_it_is_wrong(adjacency, steps, count):
+    """One category has `count_error` units, the others have none. Then the exponential mechanism draws another with at most 5%."""
+    db = books([("t", 0.02, 50.0, 1e-6)], adjacency=adjacency)
+    options = {"candidates": [str(i) for i in range(count)]}
+    drawn = plan(db, "choice", options)
+    weight = math.exp(drawn["epsilon"] / steps * drawn["count_error"])
+    assert weight == pytest.approx(20 * count, rel=1e-9) and (count - 1) / (weight + count - 1) < 0.05
+    assert drawn["summary"].startswith(f"a category with at most {math.floor(drawn['count_error']):,} fewer than the most common one (95% of the draws); ")
+    assert drawn["epsilon"] == pytest.approx(math.sqrt(8 * 0.02), rel=1e-6)
+    response = plan(db, "choice", {**options, "mechanism": "response"})
+    assert response["probability"] == pytest.approx(math.exp(response["epsilon"]) / (math.exp(response["epsilon"]) + count - 1), rel=1e-9)
+    assert response["summary"].startswith(f"the most common category in {100 * response['probability']:.3g}% of the draws; ")
 
 
 @pytest.mark.parametrize("kind,options,dimension", [("ou_count", {"clip": 1, "centre": 40}, 1), ("ou_sum", {"clip": 10}, 1),
