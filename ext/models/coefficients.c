@@ -25,8 +25,8 @@ static double model_noise(const struct reading *reading) {
 }
 
 /*
-** Estimates the coefficients: the projection of the point onto the ball. With less noise, they would
-** also lie in the ball, so that intervals end there.
+** Estimates the coefficients: the projection of the point onto the ball. With less noise, they
+** would also lie in the ball, so that intervals end there.
 */
 static int estimate_coefficients(struct reading *reading, const int64_t *values,
                                  struct estimate *estimates) {
