@@ -154,32 +154,6 @@ static int write_line(struct release_table *table, int is_shown) {
   return more;
 }
 
-/*
-** Writes the table of the releases of one number that belong to no series. Each line has its own
-** scale.
-*/
-static int write_numbers(struct release_table *table) {
-  struct page *page = table->page;
-  int more = 1;
-  table_open(table, "Release", 0);
-  while (more && !sqlite3_column_int(table->row, IS_GROUP) &&
-         !sqlite3_column_int(table->row, SERIES)) {
-    html_put(page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
-    html_text(page->html, text_of(table, ABOUT_TEXT));
-    sqlite3_str_appendf(page->html, " · %s</small>", text_of(table, DAY));
-    table->scale = scale_of_row(table);
-    more = write_line(table, 1);
-  }
-  sqlite3_str_appendall(page->html, "</table>\n");
-  return more;
-}
-
-/* Sets the scale of a whole table to round numbers around the intervals of its figures. */
-static void scale_set(struct release_table *table) {
-  struct scale scale = scale_of_row(table);
-  table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
-}
-
 /* Returns whether the current figure is one of running totals. They are one release. */
 static int is_running(struct release_table *table) {
   return sqlite3_column_int(table->row, SERIES) < 0;
@@ -197,51 +171,45 @@ static void write_series_heading(struct release_table *table) {
   page_trends(page, sqlite3_column_int(table->row, SERIES), is_count(text_of(table, KIND)));
 }
 
-/* Writes a series of releases of one number, with one scale for all lines. */
-static int write_number_series(struct release_table *table) {
-  struct page *page = table->page;
-  int more = 1, series = sqlite3_column_int(table->row, SERIES);
-  write_series_heading(table);
-  scale_set(table);
-  table->has_charts = 1;
-  table_open(table, "", scale_is_good(table->scale));
-  while (more && sqlite3_column_int(table->row, SERIES) == series) {
-    html_put(page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
-    sqlite3_str_appendf(page->html, "%s</small>", text_of(table, DAY));
-    more = write_line(table, 1);
-  }
-  sqlite3_str_appendall(page->html, "</table>\n");
-  return more;
-}
-
 /*
-** Writes the table of a release of several numbers, with one scale for all lines. In a series, only
-** the last release has charts, because the charts of page_trends() show the same intervals. Running
-** totals have their heading already, and the newest of their figures come first.
+** Writes a table: of all single numbers that belong to no series, each line with its own scale; of
+** a series of numbers; or of a release of several numbers. The last two have one scale for all
+** lines. In a series of groups, only the last release has charts, because the charts of
+** page_trends() show the same intervals. Running totals have their heading already, and the newest
+** of their figures come first.
 */
-static int write_group(struct release_table *table) {
+static int write_table(struct release_table *table) {
   struct page *page = table->page;
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
-  int more = 1, lines = 0;
+  int series = sqlite3_column_int(table->row, SERIES), lines = 0, more = 1;
+  int is_group = sqlite3_column_int(table->row, IS_GROUP), is_single = !is_group && !series;
   if (!release) return error_set_memory(page->error);
-  if (!is_running(table)) {
-    int in_series = sqlite3_column_int(table->row, SERIES) > 0;
-    html_put(page->html, in_series ? "<h4>" : "<h3>", release, "<small>");
-    if (!in_series) html_put(page->html, "", text_of(table, ABOUT_TEXT), " · ");
-    sqlite3_str_appendf(page->html, "%s</small></%s>\n", text_of(table, DAY),
-                        in_series ? "h4" : "h3");
+  if (is_group && !is_running(table)) {
+    html_put(page->html, series ? "<h4>" : "<h3>", release, "<small>");
+    if (!series) html_put(page->html, "", text_of(table, ABOUT_TEXT), " · ");
+    sqlite3_str_appendf(page->html, "%s</small></%s>\n", text_of(table, DAY), series ? "h4" : "h3");
   }
-  scale_set(table);
-  table->has_charts = sqlite3_column_int(table->row, HAS_CHARTS);
-  table_open(table, "", scale_is_good(table->scale));
-  for (; more && strcmp(release, text_of(table, RELEASE)) == 0; lines++) {
-    if (lines < MOST_ROWS) {
+  struct scale scale = scale_of_row(table);
+  table->scale = scale_is_good(scale) ? scale_round(scale) : scale;
+  table->has_charts = !is_group || sqlite3_column_int(table->row, HAS_CHARTS);
+  table_open(table, is_single ? "Release" : "", !is_single && scale_is_good(scale));
+  while (more && sqlite3_column_int(table->row, SERIES) == series &&
+         sqlite3_column_int(table->row, IS_GROUP) == is_group &&
+         (!is_group || strcmp(release, text_of(table, RELEASE)) == 0)) {
+    int is_shown = !is_group || lines < MOST_ROWS;
+    if (is_single) table->scale = scale_of_row(table);
+    if (is_group && is_shown) {
       html_put(page->html, "<tr><th>", text_of(table, LABEL), "");
+    } else if (is_shown) {
+      html_put(page->html, "<tr><th>", text_of(table, RELEASE), "<small>");
+      if (is_single) html_put(page->html, "", text_of(table, ABOUT_TEXT), " · ");
+      sqlite3_str_appendf(page->html, "%s</small>", text_of(table, DAY));
     }
-    more = write_line(table, lines < MOST_ROWS);
+    more = write_line(table, is_shown);
+    lines++;
   }
   sqlite3_str_appendall(page->html, "</table>\n");
-  if (lines > MOST_ROWS)
+  if (is_group && lines > MOST_ROWS)
     sqlite3_str_appendf(page->html, "<p>%d more rows are in the data of this page.</p>\n",
                         lines - MOST_ROWS);
   sqlite3_free(release);
@@ -298,17 +266,11 @@ void page_releases(struct page *page) {
   int more = facts_row(table.row, page->error), last = 0;
   if (!more && !page_ask(page, "SELECT 1 FROM dp_release WHERE ways IS NOT NULL"))
     sqlite3_str_appendall(page->html, "<p>Nothing has been published yet.</p>\n");
-  if (more && !sqlite3_column_int(table.row, IS_GROUP) && !sqlite3_column_int(table.row, SERIES))
-    more = write_numbers(&table);
   while (more) {
     int series = sqlite3_column_int(table.row, SERIES);
-    if (!sqlite3_column_int(table.row, IS_GROUP)) {
-      more = write_number_series(&table);
-      continue;
-    }
     if (series && series != last) write_series_heading(&table);
     last = series;
-    more = write_group(&table);
+    more = write_table(&table);
   }
   page_tables(page);
   write_clipping(page);
