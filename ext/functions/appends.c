@@ -100,22 +100,6 @@ static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 enum { RELEASE, TIER, FIRST, LAST, ARGUMENTS };
 
-static int take_publication(void *context, sqlite3_stmt *row, int columns) {
-  (void)row, (void)columns;
-  *(int *)context = 1;
-  return 1;
-}
-
-/* Returns whether the audience of the ledger may see the release at the tier. */
-static int is_published(struct ledger *ledger, sqlite3_value *const *arguments) {
-  const struct ledger_table *table = ledger_table_named("dp_publication");
-  int wanted[] = {ledger_table_index(table, "release"), ledger_table_index(table, "tier")};
-  int published = 0;
-  sqlite3_value *values[] = {arguments[RELEASE], arguments[TIER]};
-  return ledger_table_read(ledger, table, wanted, values, 2, take_publication, &published) &&
-         published;
-}
-
 /* Reads a period. Returns its number, or -1 after setting the error. */
 static int period_of(const struct publication *publication, sqlite3_value *value) {
   struct error *error = &publication->session->error;
@@ -176,17 +160,16 @@ static int fill_inside(struct row_list *rows, struct host *host, struct publicat
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   struct position *position = &publication->position;
-  const char *name = plain_text(arguments[RELEASE]), *tier = plain_text(arguments[TIER]);
-  if (!name || !tier) return error_set(error, "the release and the tier must be names");
-  if (!is_published(ledger, arguments) ||
-      !ledger_release_find(ledger, name, &publication->definition.release))
-    return error_set(error, "the release is not published at this tier (dp_publication lists where "
-                            "it is)");
-  if (!publication->definition.release.periods)
-    return error_set(error, "release '%s' is not a series (read dp_value)", name);
+  struct ledger_release *release = &publication->definition.release;
+  struct ledger_clipping clipping;
+  if (!published_find(ledger, arguments[RELEASE], arguments[TIER], release, &clipping)) return 0;
+  if (!release->periods)
+    return error_set(error, "release '%s' is not a series (read dp_value)", release->name);
   int64_t *values = 0;
   int going = ledger_tiers(ledger, &position->tiers, &position->count);
-  if (going) position->at = ledger_tier_find(ledger, position->tiers, position->count, tier);
+  if (going)
+    position->at =
+        ledger_tier_find(ledger, position->tiers, position->count, plain_text(arguments[TIER]));
   going = going && position->at >= 0 && series_points(publication, &values) &&
           add_spans(rows, publication, arguments, values);
   sqlite3_free(values);

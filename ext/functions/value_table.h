@@ -6,6 +6,7 @@
 #define DIFFUSE_FUNCTIONS_VALUE_TABLE_H
 
 #include "base/row_table.h"
+#include "ledger/ledger.h"
 
 struct host;
 
@@ -27,5 +28,13 @@ int value_row(struct row_list *rows, const char *key, int component, const doubl
 */
 int value_table_enter(struct host *host, const char *name, struct error *error);
 int value_table_leave(struct host *host, int is_filled, struct error *error);
+
+/*
+** Finds a release that is published at a tier, as far as the audience of the ledger may see it, and
+** what clipping did to it there (NaN without the option diagnose). Call published_find() inside a
+** transaction. The caller clears the release, which is zero before. Returns 1, or 0 with an error.
+*/
+int published_find(struct ledger *ledger, sqlite3_value *name, sqlite3_value *tier,
+                   struct ledger_release *release, struct ledger_clipping *clipping);
 
 #endif
