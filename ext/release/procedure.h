@@ -75,4 +75,7 @@ struct procedure {
   int (*paid)(struct publication *publication, uint64_t clock, const double *curve);
 };
 
+/* Returns the procedure of a release (publish.c). */
+const struct procedure *procedure_of(const struct definition *definition);
+
 #endif

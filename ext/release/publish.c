@@ -17,13 +17,23 @@
 #include "release/default_mechanism.h"
 #include "release/deferred.h"
 #include "release/definition.h"
+#include "release/leaf_release.h"
 #include "release/path.h"
-#include "release/procedures.h"
 #include "release/series.h"
 #include "release/session.h"
 #include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* The procedure of the kind has all steps before the release is described. */
+static const struct procedure *procedure_of_kind(const struct aggregate *aggregate) {
+  return aggregate->procedure ? aggregate->procedure : &path_procedure;
+}
+
+const struct procedure *procedure_of(const struct definition *definition) {
+  return definition->mechanism == &leaf_draw_mechanism ? &leaf_procedure
+                                                       : procedure_of_kind(definition->aggregate);
+}
 
 /* ---- an existing release --------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "mechanism/leaf_draw.h"
 #include "release/definition.h"
 #include "release/numbers.h"
-#include "release/procedures.h"
+#include "release/procedure.h"
 #include "release/room.h"
 #include "release/session.h"
 
