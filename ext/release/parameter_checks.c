@@ -25,12 +25,9 @@ static double or_else(double x, double otherwise) {
 }
 
 /* The caller must say how many rows of a unit count, and hears how to count units instead. */
-static int ask_for_rows(const struct request *request, struct error *error) {
-  const struct aggregate *aggregate = request->aggregate;
-  if (request->programme)
-    return error_set(error, "clip is missing (the most rows of one unit that count in a cell; 1 "
-                            "if the query has one row for each)");
-  return aggregate->family->has_bins
+static int ask_for_rows(const struct aggregate *aggregate, struct error *error) {
+  const struct family *family = aggregate->family;
+  return family->has_bins
              ? error_set(error,
                          "clip is missing (the most rows of one unit that count; '%s' counts "
                          "units if clip is 1 and the query has one row for each)",
@@ -48,8 +45,9 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
       (is_given(request->clip) || request->diagnose))
     return error_set(error, "clip and diagnose of '%s' are for a series (give periods)",
                      request->aggregate->kind);
-  if (by_unit && !is_given(request->clip) && kind_counts_rows(request->aggregate))
-    return ask_for_rows(request, error);
+  if (by_unit && !request->programme && !is_given(request->clip) &&
+      kind_counts_rows(request->aggregate))
+    return ask_for_rows(request->aggregate, error);
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
   if (!is_given(request->clip))
     return error_set(error, "clip is missing (the bound on what one %s contributes)",

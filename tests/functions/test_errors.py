@@ -314,8 +314,6 @@ RELEASES = [
     ("sum", SQL + ")--", '{"clip":1}', 'cannot compile sql: near ")": syntax error'),
     ("group_count", "SELECT x, unit FROM t", '{"clip":1,"keys":[1]}',
      "sql must give 1 column (key), not 2; the policy names the unit, and a key of several columns is json_array(a, b)"),
-    ("group_count", "SELECT x FROM t", '{"keys":{"x":[1]},"ways":1}',
-     "clip is missing (the most rows of one unit that count in a cell; 1 if the query has one row for each)"),
     ("sum", "SELECT ? FROM t", '{"clip":1}', "sql cannot have parameters (write values into its text, as with printf('... = %Q', value))"),
 ]
 

@@ -25,7 +25,7 @@ ODD = {'a "b"': ["x.y", "ä'", 'q"'], "n": [1, "1.5", None], "one": ["only"], "y
 
 
 def options(attributes, ways, **more):
-    return json.dumps({"keys": attributes, "ways": ways, "clip": 1, **more})
+    return json.dumps({"keys": attributes, "ways": ways, **more})
 
 
 def question(attributes, x=None):
