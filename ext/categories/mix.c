@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "categories/categories.h"
-#include "categories/responses.h"
+#include "categories/walk.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "mechanism/estimate.h"
@@ -141,8 +140,8 @@ static int mix(struct publication *publication, const struct mixing *mixing) {
   }
   if (error_is_set(ledger_error(ledger))) return 0;
   unsigned statistic = publication->definition.aggregate->family->statistic;
-  if (statistic == STATISTIC_CATEGORY) return categories_mix(publication, kernel_of(mixing));
-  if (statistic == STATISTIC_REPORTS) return responses_mix(publication, kernel_of(mixing));
+  if (statistic & (STATISTIC_CATEGORY | STATISTIC_REPORTS))
+    return walk_mix(publication, kernel_of(mixing));
   if (!have_public_sums(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has neither a symbol nor counts or sums of public groups, "

@@ -8,8 +8,8 @@
 ** the distribution of one report. The states of the two rows decide how much these distributions
 ** differ. The cost of the release is the cost of one report for the worst pair of states. The
 ** release publishes an unbiased estimate of the number of rows in each state. For a tier further
-** out, another kernel changes the reports, and the tier pays for the product of all kernels.
-** (categories.h does the same for one category.)
+** out, another kernel changes the reports, and the tier pays for the product of all kernels
+** (walk.h).
 **
 ** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}.
 */
@@ -18,7 +18,7 @@
 
 #include "categories/markov_kernel.h"
 #include "release/parameters.h"
-#include "release/procedure.h"
+#include "release/publication.h"
 
 #define RESPONSE_MAX_ROWS 100000000 /* the largest n; each report is drawn separately */
 
@@ -35,9 +35,44 @@ struct survey_options {
 int responses_kernel(struct request *request, struct json *json, sqlite3_value *value,
                      struct error *error);
 
-/* Draws reports at the publication's tier from the last reports, by a kernel (dp_mix). */
-int responses_mix(struct publication *publication, const struct markov_kernel *channel);
+/*
+** The public parameters of a local randomisation. The ledger stores them as the model of the
+** release.
+*/
+struct survey {
+  int64_t reports;
+  char *otherwise, *kernel;
+  struct markov_kernel channel;
+};
 
-extern const struct procedure response_procedure;
+/*
+** Reads the model. Returns 1, or 0 with the error set. The caller must call survey_clear() in both
+** cases.
+*/
+int survey_read(struct survey *survey, const struct publication *publication, struct error *error);
+void survey_clear(struct survey *survey);
+
+/*
+** Draws `count` independent reports of a state and adds them to `reports`. Returns 0 if the host is
+** interrupted or the system gives no random bytes.
+*/
+int responses_pass(struct ledger *ledger, const struct markov_kernel *channel, const char *state,
+                   int64_t count, int64_t *reports);
+
+/*
+** Stores and publishes the reports and the estimates. At an outer tier, `kernel` is the kernel that
+** made the reports from those of the next inner tier; otherwise it is null.
+*/
+int responses_publish(struct publication *publication, const struct survey *survey,
+                      const struct chain *chain, char *const *symbols, int64_t *reports,
+                      const char *kernel);
+
+/* Steps of the procedure (release/procedure.h). */
+int responses_finish(struct request *request, int by_unit, struct error *error);
+void responses_clear(void *details);
+void responses_prepare(const struct publication *publication, const struct request *request);
+int responses_charge(struct publication *publication);
+int responses_draw(struct publication *publication, const int64_t *counts);
+int responses_keep(struct publication *publication);
 
 #endif

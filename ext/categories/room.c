@@ -5,7 +5,9 @@
 #include "categories/mechanisms.h"
 #include "categories/mix.h"
 #include "categories/responses.h"
+#include "categories/walk.h"
 #include "functions/options.h"
+#include "release/procedure.h"
 #include "sums/vector_sum.h"
 
 #define ROOT_2 1.4142135623730952 /* rounded up */
@@ -18,6 +20,27 @@
 static const struct family family_choice = {
     .statistic = STATISTIC_CATEGORY, COUNTS_KEYS, .has_states = 1};
 static const struct family family_response = {.statistic = STATISTIC_REPORTS, COUNTS_KEYS};
+
+static const struct procedure category_procedure = {
+    .charge = categories_charge,
+    .draw = categories_draw,
+    .keep = categories_keep,
+    .stays = "is a symbol, and reaches a tier outside its own only through a public kernel "
+             "(dp_mix)",
+    .verify = walk_verify};
+
+static const struct procedure response_procedure = {
+    .details = sizeof(struct survey_options),
+    .finish = responses_finish,
+    .clear = responses_clear,
+    .prepare = responses_prepare,
+    .charge = responses_charge,
+    .draw = responses_draw,
+    .draws_early = 1,
+    .keep = responses_keep,
+    .stays = "is made of reports, which reach a tier outside their own only through a public "
+             "kernel (dp_mix)",
+    .verify = walk_verify};
 
 static const struct option survey_options[] = {
     {{"kernel", 0, 0, 0, 0}, READ, 0, OPTIONS_OF_PUBLISHING, P_OWN, 1, responses_kernel},

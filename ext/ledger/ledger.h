@@ -438,13 +438,12 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
 /*
 ** ledger_stages() calls take() for each publication of a release, from the innermost tier outward.
 ** The member `kernel` is the kernel that made the publication, or null if the publication was drawn
-** from the data. For a release of symbols, `symbol` is the symbol that was drawn at the tier, and
-** `shown` is the symbol that was published there; each may be null. ledger_reports() is for a
-** publication that counts symbols, and calls take() for each count, in the order of the symbols.
-** Both functions stop when take() returns 0.
+** from the data. ledger_reports() is for a publication that counts symbols (of a category: one,
+** which was drawn), and calls take() for each count, in the order of the symbols. Both functions
+** stop when take() returns 0.
 */
 struct ledger_stage {
-  const char *tier, *kernel, *symbol, *shown;
+  const char *tier, *kernel;
   const double *curve; /* values at the stored orders (renyi.h) */
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,

@@ -50,13 +50,8 @@ static const struct statement select_publication = {
 static const struct statement select_publications = {
     .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
            " unit_stddev, curve FROM dp_publication ORDER BY release_id"};
-/* The symbol of a stage is NULL if there is more than one. */
 static const struct statement select_stages = {
-    .sql = "SELECT tier, kernel, (SELECT iif(count(*) = 1, max(key), NULL) FROM dp_path q"
-           " WHERE q.release_id = p.release_id AND q.tier = p.tier),"
-           " (SELECT iif(count(*) = 1, max(key), NULL) FROM dp_value v"
-           " WHERE v.release_id = p.release_id AND v.tier = p.tier), curve"
-           " FROM dp_publication p JOIN dp_tier t ON t.name = tier"
+    .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
            " WHERE release_id = ? ORDER BY t.rate DESC"};
 static const struct statement select_reports = {
     .sql = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
@@ -413,9 +408,8 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_stages, "i", release_id);
   while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 4);
+    struct curve curve = curve_column(ledger, row, 2);
     struct ledger_stage stage = {column_borrow(ledger, row, 0), column_borrow(ledger, row, 1),
-                                 column_borrow(ledger, row, 2), column_borrow(ledger, row, 3),
                                  curve.values};
     if (!curve.any) memset(curve.values, 0, sizeof curve.values);
     if (error_is_set(ledger->error) || !take(context, &stage)) break;
