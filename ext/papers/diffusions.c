@@ -12,17 +12,15 @@
 #include "papers/papers.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scalar.h"
 #include "math/diffusion.h"
+#include "papers/row_aggregate.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
-
-static const char *const name = "dp_diffusion_rate";
 
 static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
 static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
@@ -33,11 +31,11 @@ static const char *const methods[] = {"steps", "convex", "log-convex"};
 #define METHODS ((int)(sizeof methods / sizeof *methods))
 
 struct grid {
+  int failed;
+  int method;
+  double tail;
   struct rate_point *points;
   size_t count, room;
-  double tail;
-  int method;
-  int failed; /* an error has been reported */
 };
 
 /* Returns the index of the method, or -1 after an error. */
@@ -63,32 +61,22 @@ static int read_parameters(sqlite3_context *context, struct grid *grid, int coun
   return 1;
 }
 
-static int add_point(sqlite3_context *context, struct grid *grid, struct rate_point point) {
+static int add_point(sqlite3_context *context, void *state, int count, sqlite3_value **arguments) {
+  struct grid *grid = state;
+  struct rate_point point;
+  if (!read_parameters(context, grid, count, arguments) ||
+      !argument_number(context, arguments[0], &s_domain, &point.s) ||
+      !argument_number(context, arguments[1], &kappa_domain, &point.kappa))
+    return 0;
   if (grid->count == grid->room) {
     size_t room = grid->room ? 2 * grid->room : 64;
     struct rate_point *grown = sqlite3_realloc64(grid->points, sizeof *grown * room);
-    if (!grown) {
-      sqlite3_result_error_nomem(context);
-      return 0;
-    }
+    if (!grown) return function_memory(context);
     grid->points = grown;
     grid->room = room;
   }
   grid->points[grid->count++] = point;
   return 1;
-}
-
-static void rate_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  struct grid *grid = sqlite3_aggregate_context(context, sizeof *grid);
-  struct rate_point point;
-  if (!grid) {
-    sqlite3_result_error_nomem(context);
-  } else if (!grid->failed) {
-    grid->failed = !read_parameters(context, grid, count, arguments) ||
-                   !argument_number(context, arguments[0], &s_domain, &point.s) ||
-                   !argument_number(context, arguments[1], &kappa_domain, &point.kappa) ||
-                   !add_point(context, grid, point);
-  }
 }
 
 static int by_time(const void *a, const void *b) {
@@ -109,7 +97,7 @@ static int is_below(const struct rate_point *point, int method) {
 
 static void rate_final(sqlite3_context *context) {
   struct grid *grid = sqlite3_aggregate_context(context, 0);
-  if (!grid) return; /* without a row, the result is NULL */
+  if (!grid) return;
   /* Sort the points by time, and keep the largest kappa of each time. */
   size_t kept = 0;
   if (grid->count) qsort(grid->points, grid->count, sizeof *grid->points, by_time);
@@ -129,10 +117,5 @@ static void rate_final(sqlite3_context *context) {
   sqlite3_free(grid->points);
 }
 
-int diffusions_register(sqlite3 *db) {
-  int rc = SQLITE_OK;
-  for (int arity = 3; arity <= 4 && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, name, arity, PURE, (void *)(uintptr_t)&name, 0, rate_step,
-                                    rate_final, 0);
-  return rc;
-}
+const struct row_aggregate diffusion_aggregate = {"dp_diffusion_rate", 3,         4,
+                                                  sizeof(struct grid), add_point, rate_final};

@@ -9,8 +9,7 @@
 **    values are added up. For each x, the values of the kernel add up to 1 within 1e-9. So do all
 **    values of a coupling, and all values of a distribution. Without a row, the result is NULL.
 ** 3. The parameters that follow these arguments are the same in every row.
-** 4. xFinal runs once, even after an error, and frees all memory. The order of rows changes the
-**    result by rounding only.
+** 4. The order of rows changes the result by rounding only.
 **
 ** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
 ** The cells are stored in dense matrices, with a matrix row for each x. A matrix doubles when it is
@@ -26,6 +25,7 @@
 #include "base/scalar.h"
 #include "math/finite.h"
 #include "math/mixing.h"
+#include "papers/row_aggregate.h"
 #include "base/json.h"
 #include "base/sql_text.h"
 
@@ -63,71 +63,48 @@ struct given {
   const struct collected *states; /* for the names of states */
 };
 
-struct aggregate {
-  const char *name;
-  enum form form;
-  int parameters;
-  const struct domain *parameter[MAX_PARAMETERS];
-  /*
-  ** One of these two functions computes the result, and the other is null. NaN means NULL for
-  ** ultra(), and that memory ran out for all other functions.
-  */
-  double (*compute)(const struct given *given, const double *parameter);
-  char *(*write)(const struct given *given, const double *parameter);
-  int most_states; /* the largest number of different x; 0 stands for MAX_STATES */
-  int is_square;   /* each y must also be an x */
+enum result {
+  DOBRUSHIN,
+  DOBRUSHIN_EPSILON,
+  DOEBLIN,
+  ULTRA, /* NaN stands for NULL; from the other functions it means that memory ran out */
+  SAME_EPSILON,
+  OTHER_EPSILON,
+  LEAST_EPSILON,
+  POWER, /* a text */
+  SAME_INPUT,
+  OTHER_INPUT,
+  BOUND,
+  RENYI
 };
 
-static double dobrushin(const struct given *given, const double *parameter) {
-  (void)parameter;
-  return kernel_dobrushin(&given->kernel);
-}
+struct kernel_aggregate {
+  struct row_aggregate aggregate;
+  enum form form;
+  enum result result;
+  const struct domain *parameter[MAX_PARAMETERS];
+  int most_states; /* the largest number of different x; 0 stands for MAX_STATES */
+};
 
-static double dobrushin_epsilon(const struct given *given, const double *parameter) {
-  return kernel_hockey_stick(&given->kernel, 1.0, parameter[0]);
-}
-
-static double doeblin(const struct given *given, const double *parameter) {
-  (void)parameter;
-  return kernel_doeblin(&given->kernel);
-}
-
-static double ultra(const struct given *given, const double *parameter) {
-  (void)parameter;
-  return kernel_ultra(&given->kernel);
-}
-
-static double same_epsilon(const struct given *given, const double *parameter) {
-  return kernel_hockey_stick(&given->kernel, parameter[1], parameter[0]);
-}
-
-static double other_epsilon(const struct given *given, const double *parameter) {
-  return kernel_worst_delta(&given->kernel, parameter[0], parameter[1], parameter[2]);
-}
-
-static double least_epsilon(const struct given *given, const double *parameter) {
-  return kernel_worst_epsilon(&given->kernel, parameter[0], parameter[1], parameter[2]);
-}
-
-static double same_input(const struct given *given, const double *parameter) {
-  return kernels_hockey_stick(&given->kernel, &given->other, parameter[0]);
-}
-
-static double other_input(const struct given *given, const double *parameter) {
-  return kernels_worst_delta(&given->kernel, &given->other, parameter[1], parameter[2],
-                             parameter[0]);
-}
-
-static double bound_coupling(const struct given *given, const double *parameter) {
-  return coupling_bound(&given->kernel, given->coupling, given->nu, parameter[0]);
-}
-
-static double renyi(const struct given *given, const double *parameter) {
-  return coupled_rdp(&given->kernel, given->coupling, given->nu, parameter[0]);
+static double compute(const struct given *given, enum result result, const double *a) {
+  const struct kernel *kernel = &given->kernel;
+  switch (result) {
+  case DOBRUSHIN: return kernel_dobrushin(kernel);
+  case DOBRUSHIN_EPSILON: return kernel_hockey_stick(kernel, 1.0, a[0]);
+  case DOEBLIN: return kernel_doeblin(kernel);
+  case ULTRA: return kernel_ultra(kernel);
+  case SAME_EPSILON: return kernel_hockey_stick(kernel, a[1], a[0]);
+  case OTHER_EPSILON: return kernel_worst_delta(kernel, a[0], a[1], a[2]);
+  case LEAST_EPSILON: return kernel_worst_epsilon(kernel, a[0], a[1], a[2]);
+  case SAME_INPUT: return kernels_hockey_stick(kernel, &given->other, a[0]);
+  case OTHER_INPUT: return kernels_worst_delta(kernel, &given->other, a[1], a[2], a[0]);
+  case BOUND: return coupling_bound(kernel, given->coupling, given->nu, a[0]);
+  default: return coupled_rdp(kernel, given->coupling, given->nu, a[0]);
+  }
 }
 
 /* Returns the number of arguments before the parameters. */
-static int first_parameter(const struct aggregate *aggregate) {
+static int first_parameter(const struct kernel_aggregate *aggregate) {
   return aggregate->form == CELLS ? 3 : 4;
 }
 
@@ -227,8 +204,8 @@ enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
 /* The progress of one call of an aggregate. All members are zero at the start. */
 struct collected {
+  int failed;
   int started; /* the parameters have been read */
-  int failed;  /* an error has been reported */
   double parameter[MAX_PARAMETERS];
   struct dictionary x, y;
   struct matrix matrix[PART_COUNT];
@@ -297,7 +274,7 @@ static int check_total(sqlite3_context *context, const double *probability, size
 
 /* Makes the matrices dense and checks the kernels. Returns 0 after an error. */
 static int take_given(sqlite3_context *context, struct collected *collected, struct given *given) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const struct kernel_aggregate *aggregate = sqlite3_user_data(context);
   struct matrix *matrix = collected->matrix;
   size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
   int most = aggregate->most_states;
@@ -311,15 +288,13 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
   given->coupling = is_parts ? compact(&matrix[COUPLING], rows, rows) : 0;
   given->nu = is_parts ? compact(&matrix[NU], rows, 1) : 0;
   if (!given->kernel.probability || !given->other.probability ||
-      (is_parts && (!given->coupling || !given->nu))) {
-    sqlite3_result_error_nomem(context);
-    return 0;
-  }
+      (is_parts && (!given->coupling || !given->nu)))
+    return function_memory(context);
   int sound = check_rows(context, &given->kernel, is_pairs ? " p" : "") &&
               (!is_pairs || check_rows(context, &given->other, " q")) &&
               (!is_parts || (check_total(context, given->coupling, rows * rows, "coupling") &&
                              check_total(context, given->nu, rows, "nu")));
-  for (int i = 0; i < collected->y.count && aggregate->is_square && sound; i++)
+  for (int i = 0; i < collected->y.count && aggregate->result == POWER && sound; i++)
     if (number_of_equal(&collected->x, collected->y.state[i]) < 0)
       sound = function_error(context, "a y has no row of its own, as a transition matrix needs");
   return sound;
@@ -389,7 +364,7 @@ static char *power(const struct given *given, const double *parameter) {
 /* Reads parameter k. In later rows, checks that the parameter is the same as in the first row. */
 static int read_parameter(sqlite3_context *context, struct collected *collected, int k,
                           sqlite3_value *value) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const struct kernel_aggregate *aggregate = sqlite3_user_data(context);
   const struct domain *parameter = aggregate->parameter[k];
   double number;
   if (!argument_number(context, value, parameter, &number)) return 0;
@@ -409,7 +384,7 @@ static int read_state(sqlite3_context *context, struct dictionary *dictionary, c
     return -1;
   }
   int number = state_number(dictionary, value);
-  if (number == -2) sqlite3_result_error_nomem(context);
+  if (number == -2) function_memory(context);
   if (number == -1)
     function_error(context, "more than %d different values of %s", MAX_STATES, name);
   return number < 0 ? -1 : number;
@@ -426,10 +401,7 @@ static int read_probability(sqlite3_context *context, const char *name, sqlite3_
 }
 
 static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j, double p) {
-  if (!make_room(matrix, (size_t)i + 1, (size_t)j + 1)) {
-    sqlite3_result_error_nomem(context);
-    return 0;
-  }
+  if (!make_room(matrix, (size_t)i + 1, (size_t)j + 1)) return function_memory(context);
   matrix->cell[(size_t)i * matrix->column_room + (size_t)j] += p;
   return 1;
 }
@@ -471,35 +443,27 @@ static int add_part(sqlite3_context *context, struct collected *collected,
                      : add_to(context, &collected->matrix[NU], i, 0, p);
 }
 
-static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
-  struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
-  if (!collected) {
-    sqlite3_result_error_nomem(context);
-    return;
-  }
+static int add_row(sqlite3_context *context, void *state, int count, sqlite3_value **arguments) {
+  const struct kernel_aggregate *aggregate = sqlite3_user_data(context);
+  struct collected *collected = state;
   int first = first_parameter(aggregate);
-  for (int k = first; k < count && !collected->failed; k++)
-    collected->failed = !read_parameter(context, collected, k - first, arguments[k]);
+  for (int k = first; k < count; k++)
+    if (!read_parameter(context, collected, k - first, arguments[k])) return 0;
   collected->started = 1;
-  if (collected->failed) return;
-  collected->failed = aggregate->form == PARTS
-                          ? !add_part(context, collected, arguments)
-                          : !add_cell(context, collected, arguments, aggregate->form == PAIRS);
+  return aggregate->form == PARTS
+             ? add_part(context, collected, arguments)
+             : add_cell(context, collected, arguments, aggregate->form == PAIRS);
 }
 
 static void give_result(sqlite3_context *context, const struct given *given) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const struct kernel_aggregate *aggregate = sqlite3_user_data(context);
   const double *parameter = given->states->parameter;
-  if (aggregate->write) {
-    char *text = aggregate->write(given, parameter);
-    if (!text) sqlite3_result_error_nomem(context);
-    if (text) sqlite3_result_text(context, text, -1, sqlite3_free);
-    return;
-  }
-  double result = aggregate->compute(given, parameter);
-  if (isnan(result) && aggregate->compute != ultra) {
-    sqlite3_result_error_nomem(context);
+  char *text = aggregate->result == POWER ? power(given, parameter) : 0;
+  double result = aggregate->result == POWER ? NAN : compute(given, aggregate->result, parameter);
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else if (isnan(result) && aggregate->result != ULTRA) {
+    function_memory(context);
   } else {
     sqlite3_result_double(context, result); /* NaN becomes NULL */
   }
@@ -508,7 +472,7 @@ static void give_result(sqlite3_context *context, const struct given *given) {
 static void kernel_final(sqlite3_context *context) {
   struct collected *collected = sqlite3_aggregate_context(context, 0);
   struct given given;
-  if (!collected) return; /* without a row, the result is NULL */
+  if (!collected) return;
   if (!collected->failed && collected->x.count > 0 && take_given(context, collected, &given))
     give_result(context, &given);
   dictionary_free(&collected->x);
@@ -521,36 +485,27 @@ static void kernel_final(sqlite3_context *context) {
 #define MOST_PAIRED  40  /* the most x of two kernels; a loop visits all groups of four x */
 #define MOST_POWERED 256 /* the most x of a kernel whose power is computed */
 
-static const struct aggregate aggregates[] = {
-    {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
-    {"dp_kernel_dobrushin_epsilon", CELLS, 1, {&epsilon}, dobrushin_epsilon, 0, 0, 0},
-    {"dp_kernel_doeblin", CELLS, 0, {0}, doeblin, 0, 0, 0},
-    {"dp_kernel_ultra", CELLS, 0, {0}, ultra, 0, 0, 0},
-    {"dp_kernel_delta", CELLS, 2, {&epsilon, &delta}, same_epsilon, 0, 0, 0},
-    {"dp_kernel_delta", CELLS, 3, {&epsilon, &delta, &epsilon_out}, other_epsilon, 0, 0, 0},
-    {"dp_kernel_epsilon", CELLS, 3, {&epsilon, &delta, &delta_out}, least_epsilon, 0, 0, 0},
-    {"dp_kernel_power", CELLS, 1, {&steps}, 0, power, MOST_POWERED, 1},
-    {"dp_kernel_pair", PAIRS, 1, {&epsilon}, same_input, 0, 0, 0},
-    {"dp_kernel_pair",
-     PAIRS,
-     3,
-     {&epsilon, &epsilon_in, &delta_in},
-     other_input,
-     0,
-     MOST_PAIRED,
-     0},
-    {"dp_kernel_coupling", PARTS, 1, {&alpha}, bound_coupling, 0, 0, 0},
-    {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
+#define ROW(name, arguments)                                                                       \
+  { name, arguments, arguments, sizeof(struct collected), add_row, kernel_final }
+
+static const struct kernel_aggregate aggregates[] = {
+    {ROW("dp_kernel_dobrushin", 3), CELLS, DOBRUSHIN, {0}, 0},
+    {ROW("dp_kernel_dobrushin_epsilon", 4), CELLS, DOBRUSHIN_EPSILON, {&epsilon}, 0},
+    {ROW("dp_kernel_doeblin", 3), CELLS, DOEBLIN, {0}, 0},
+    {ROW("dp_kernel_ultra", 3), CELLS, ULTRA, {0}, 0},
+    {ROW("dp_kernel_delta", 5), CELLS, SAME_EPSILON, {&epsilon, &delta}, 0},
+    {ROW("dp_kernel_delta", 6), CELLS, OTHER_EPSILON, {&epsilon, &delta, &epsilon_out}, 0},
+    {ROW("dp_kernel_epsilon", 6), CELLS, LEAST_EPSILON, {&epsilon, &delta, &delta_out}, 0},
+    {ROW("dp_kernel_power", 4), CELLS, POWER, {&steps}, MOST_POWERED},
+    {ROW("dp_kernel_pair", 5), PAIRS, SAME_INPUT, {&epsilon}, 0},
+    {ROW("dp_kernel_pair", 7), PAIRS, OTHER_INPUT, {&epsilon, &epsilon_in, &delta_in}, MOST_PAIRED},
+    {ROW("dp_kernel_coupling", 5), PARTS, BOUND, {&alpha}, 0},
+    {ROW("dp_kernel_renyi", 5), PARTS, RENYI, {&alpha}, 0},
 };
 
 int kernels_register(sqlite3 *db) {
-  for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
-    const struct aggregate *row = &aggregates[k];
-    /* The data is constant, and SQLite never writes through this pointer. */
-    void *data = (void *)(uintptr_t)row;
-    int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters, PURE,
-                                        data, 0, kernel_step, kernel_final, 0);
-    if (rc != SQLITE_OK) return rc;
-  }
-  return SQLITE_OK;
+  int rc = SQLITE_OK;
+  for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates && rc == SQLITE_OK; k++)
+    rc = aggregate_register(db, &aggregates[k].aggregate);
+  return rc;
 }

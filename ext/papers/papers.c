@@ -21,15 +21,20 @@
 #include "math/iteration.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
+#include "papers/row_aggregate.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
+/* The members of struct sgd (math/iteration.h), and epsilon, as places of an array. */
+enum sgd_member { NONE, INDEX, LENGTH, LOSS, NOISE, ETA, BETA, RHO, DIAMETER, EPSILON, MEMBERS };
+
 struct parameter {
   struct domain domain;
   int whole; /* only whole numbers are allowed */
+  enum sgd_member member;
 };
 
 #define MAX_PARAMETERS 9
@@ -38,104 +43,48 @@ struct parameter {
 #define AT_LEAST_0 0.0, (double)INFINITY, 0, 1
 #define ABOVE_0    0.0, (double)INFINITY, 1, 1
 
-static const struct parameter alpha = {{"alpha", 1.0, (double)INFINITY, 0, 0}, 0};
-static const struct parameter epsilon = {{"epsilon", 0.0, (double)INFINITY, 0, 0}, 0};
-static const struct parameter x = {{"x", -(double)INFINITY, (double)INFINITY, 1, 1}, 0};
-static const struct parameter sensitivity = {{"sensitivity", AT_LEAST_0}, 0};
-static const struct parameter sensitivity_above_0 = {{"sensitivity", ABOVE_0}, 0};
-static const struct parameter distance = {{"distance", AT_LEAST_0}, 0};
-static const struct parameter r = {{"r", AT_LEAST_0}, 0};
-static const struct parameter sigma = {{"sigma", ABOVE_0}, 0};
-static const struct parameter sigma1 = {{"sigma1", ABOVE_0}, 0};
-static const struct parameter sigma2 = {{"sigma2", AT_LEAST_0}, 0};
-static const struct parameter scale = {{"scale", ABOVE_0}, 0};
-static const struct parameter scale1 = {{"scale1", ABOVE_0}, 0};
-static const struct parameter scale2 = {{"scale2", ABOVE_0}, 0};
-static const struct parameter t = {{"t", AT_LEAST_0}, 0};
-static const struct parameter s = {{"s", AT_LEAST_0}, 0};
-static const struct parameter clock = {{"clock", AT_LEAST_0}, 0};
-static const struct parameter theta = {{"theta", AT_LEAST_0}, 0};
-static const struct parameter rho_of_ou = {{"rho", ABOVE_0}, 0};
-static const struct parameter norm = {{"norm", AT_LEAST_0}, 0};
-static const struct parameter radius = {{"radius", ABOVE_0}, 0};
-static const struct parameter dim = {{"dim", 1.0, EXACT, 0, 0}, 1};
-static const struct parameter rate = {{"rate", ABOVE_0}, 0};
-static const struct parameter lipschitz = {{"lipschitz", AT_LEAST_0}, 0};
-static const struct parameter steps = {{"steps", 1.0, EXACT, 0, 0}, 1};
-static const struct parameter index_i = {{"i", 1.0, EXACT, 0, 0}, 1};
-static const struct parameter length_n = {{"n", 1.0, EXACT, 0, 0}, 1};
-static const struct parameter lipschitz_loss = {{"lipschitz_loss", AT_LEAST_0}, 0};
-static const struct parameter eta = {{"eta", ABOVE_0}, 0};
-static const struct parameter beta = {{"beta", AT_LEAST_0}, 0};
-static const struct parameter rho = {{"rho", AT_LEAST_0}, 0};
-static const struct parameter diameter = {{"diameter", 0.0, (double)INFINITY, 0, 0}, 0};
-static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0};
-
-/* ---- functions that take their arguments as a list ------------------------------------------- */
-
-/* The list holds i, n, lipschitz_loss, sigma, eta, beta, rho. */
-static struct sgd sgd_of(const double *a) {
-  return (struct sgd){a[0], a[1], a[2], a[3], a[4], a[5], a[6], (double)INFINITY};
-}
-
-#define OF_SGD_RATE(name)                                                                          \
-  static double of_##name(const double *a) {                                                       \
-    struct sgd sgd = sgd_of(a);                                                                    \
-    return name(&sgd);                                                                             \
-  }
-
-OF_SGD_RATE(sgd_rate_best)
-OF_SGD_RATE(sgd_rate_path)
-OF_SGD_RATE(sgd_rate_printed)
-
-/* The list holds epsilon, then the numbers of sgd_of(). */
-static double of_sgd_delta_rdp(const double *a) {
-  struct sgd sgd = sgd_of(a + 1);
-  return sgd_delta_rdp(&sgd, a[0]);
-}
-
-/* The list holds epsilon, then the numbers of sgd_of(), then the diameter. */
-#define OF_SGD_DELTA(name)                                                                         \
-  static double of_##name(const double *a) {                                                       \
-    struct sgd sgd = sgd_of(a + 1);                                                                \
-    sgd.diameter = a[8];                                                                           \
-    return name(&sgd, a[0]);                                                                       \
-  }
-
-OF_SGD_DELTA(sgd_delta_best)
-OF_SGD_DELTA(sgd_delta_iterated)
-OF_SGD_DELTA(sgd_delta_printed)
-OF_SGD_DELTA(sgd_delta_laplace_best)
-OF_SGD_DELTA(sgd_delta_laplace_iterated)
-OF_SGD_DELTA(sgd_delta_laplace_printed)
-
-/*
-** The list holds epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i. If i is missing
-** (NaN), the function takes the row with the least privacy, which is row 1.
-*/
-static struct sgd random_stop_of(const double *a) {
-  double index = isnan(a[8]) ? 1.0 : a[8];
-  return (struct sgd){index, a[1], a[2], a[3], a[4], a[5], a[6], a[7]};
-}
-
-static double of_sgd_delta_random_stop(const double *a) {
-  struct sgd sgd = random_stop_of(a);
-  return sgd_delta_random_stop(&sgd, a[0]);
-}
-
-static double of_sgd_delta_random_stop_printed(const double *a) {
-  struct sgd sgd = random_stop_of(a);
-  return sgd_delta_random_stop_printed(&sgd, a[0]);
-}
+static const struct parameter alpha = {{"alpha", 1.0, (double)INFINITY, 0, 0}, 0, NONE};
+static const struct parameter epsilon = {{"epsilon", 0.0, (double)INFINITY, 0, 0}, 0, EPSILON};
+static const struct parameter x = {{"x", -(double)INFINITY, (double)INFINITY, 1, 1}, 0, NONE};
+static const struct parameter sensitivity = {{"sensitivity", AT_LEAST_0}, 0, NONE};
+static const struct parameter sensitivity_above_0 = {{"sensitivity", ABOVE_0}, 0, NONE};
+static const struct parameter distance = {{"distance", AT_LEAST_0}, 0, NONE};
+static const struct parameter r = {{"r", AT_LEAST_0}, 0, NONE};
+static const struct parameter sigma = {{"sigma", ABOVE_0}, 0, NOISE};
+static const struct parameter sigma1 = {{"sigma1", ABOVE_0}, 0, NONE};
+static const struct parameter sigma2 = {{"sigma2", AT_LEAST_0}, 0, NONE};
+static const struct parameter scale = {{"scale", ABOVE_0}, 0, NOISE};
+static const struct parameter scale1 = {{"scale1", ABOVE_0}, 0, NONE};
+static const struct parameter scale2 = {{"scale2", ABOVE_0}, 0, NONE};
+static const struct parameter t = {{"t", AT_LEAST_0}, 0, NONE};
+static const struct parameter s = {{"s", AT_LEAST_0}, 0, NONE};
+static const struct parameter clock = {{"clock", AT_LEAST_0}, 0, NONE};
+static const struct parameter theta = {{"theta", AT_LEAST_0}, 0, NONE};
+static const struct parameter rho_of_ou = {{"rho", ABOVE_0}, 0, NONE};
+static const struct parameter norm = {{"norm", AT_LEAST_0}, 0, NONE};
+static const struct parameter radius = {{"radius", ABOVE_0}, 0, NONE};
+static const struct parameter dim = {{"dim", 1.0, EXACT, 0, 0}, 1, NONE};
+static const struct parameter rate = {{"rate", ABOVE_0}, 0, NONE};
+static const struct parameter lipschitz = {{"lipschitz", AT_LEAST_0}, 0, NONE};
+static const struct parameter steps = {{"steps", 1.0, EXACT, 0, 0}, 1, NONE};
+static const struct parameter index_i = {{"i", 1.0, EXACT, 0, 0}, 1, INDEX};
+static const struct parameter length_n = {{"n", 1.0, EXACT, 0, 0}, 1, LENGTH};
+static const struct parameter lipschitz_loss = {{"lipschitz_loss", AT_LEAST_0}, 0, LOSS};
+static const struct parameter eta = {{"eta", ABOVE_0}, 0, ETA};
+static const struct parameter beta = {{"beta", AT_LEAST_0}, 0, BETA};
+static const struct parameter rho = {{"rho", AT_LEAST_0}, 0, RHO};
+static const struct parameter diameter = {{"diameter", 0.0, (double)INFINITY, 0, 0}, 0, DIAMETER};
+static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0, DIAMETER};
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-/* A method, and its function, which takes `count` numbers, or a list (0). */
+/* A method, and its function, which takes `count` numbers, or a struct sgd and perhaps epsilon. */
 struct method {
   const char *name;
   int count;
   union {
-    double (*of_list)(const double *);
+    double (*of_sgd)(const struct sgd *, double epsilon); /* 0 */
+    double (*of_rate)(const struct sgd *);                /* 1 */
     double (*of_2)(double, double);
     double (*of_3)(double, double, double);
     double (*of_4)(double, double, double, double);
@@ -143,13 +92,15 @@ struct method {
   };
 };
 
-static double evaluate(const struct method *method, const double *a) {
+static double evaluate(const struct method *method, const double *a, const double *m) {
+  struct sgd sgd = {m[INDEX], m[LENGTH], m[LOSS], m[NOISE], m[ETA], m[BETA], m[RHO], m[DIAMETER]};
   switch (method->count) {
+  case 1: return method->of_rate(&sgd);
   case 2: return method->of_2(a[0], a[1]);
   case 3: return method->of_3(a[0], a[1], a[2]);
   case 4: return method->of_4(a[0], a[1], a[2], a[3]);
   case 5: return method->of_5(a[0], a[1], a[2], a[3], a[4]);
-  default: return method->of_list(a);
+  default: return method->of_sgd(&sgd, m[EPSILON]);
   }
 }
 
@@ -186,27 +137,27 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
 static void paper_call(sqlite3_context *context, int count, sqlite3_value **arguments) {
   const struct paper *paper = (const struct paper *)function_of(context);
   const struct method *method = &paper->method[0];
-  double number[MAX_PARAMETERS] = {0.0}, index = NAN, length = NAN;
-  number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
+  double number[MAX_PARAMETERS] = {0.0};
+  /* A random stop without i is asked for the row with the least privacy, which is row 1. */
+  double members[MEMBERS] = {[INDEX] = 1, [LENGTH] = 1, [DIAMETER] = (double)INFINITY};
   for (int k = 0; k < count; k++) {
     int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
                     plain_text(arguments[k]);
     if (k < MAX_PARAMETERS && paper->parameter[k] && !is_method) {
       if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
-      if (paper->parameter[k] == &index_i) index = number[k];
-      if (paper->parameter[k] == &length_n) length = number[k];
+      members[paper->parameter[k]->member] = number[k];
     } else {
       method = method_of(context, paper, arguments[k]);
       if (!method) return;
     }
   }
-  if (index > length) { /* i is one of the n steps */
+  if (members[INDEX] > members[LENGTH]) { /* i is one of the n steps */
     function_error(context, "i must be at most n");
   } else if (method->count == 5 && method->of_5 == printed_iteration_rdp && number[3] > 1) {
     /* The printed theorem composes with L^2, which is a bound only if L is at most 1. */
     function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
   } else {
-    sqlite3_result_double(context, evaluate(method, number)); /* NaN becomes NULL */
+    sqlite3_result_double(context, evaluate(method, number, members)); /* NaN becomes NULL */
   }
 }
 
@@ -214,12 +165,13 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
 
 #define FUNCTION(name, least, most)                                                                \
   { name, least, most, PURE, paper_call }
-#define LIST(f) .count = 0, .of_list = f
-#define OF_2(f) .count = 2, .of_2 = f
-#define OF_3(f) .count = 3, .of_3 = f
-#define OF_4(f) .count = 4, .of_4 = f
-#define OF_5(f) .count = 5, .of_5 = f
-#define SGD     &index_i, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho
+#define OF_SGD(f)  .count = 0, .of_sgd = f
+#define OF_RATE(f) .count = 1, .of_rate = f
+#define OF_2(f)    .count = 2, .of_2 = f
+#define OF_3(f)    .count = 3, .of_3 = f
+#define OF_4(f)    .count = 4, .of_4 = f
+#define OF_5(f)    .count = 5, .of_5 = f
+#define SGD        &index_i, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho
 
 static const struct paper papers[] = {
     {FUNCTION("dp_rdp_gaussian", 3, 3), {&alpha, &sensitivity, &sigma}, {{0, OF_3(gaussian_rdp)}}},
@@ -263,25 +215,25 @@ static const struct paper papers[] = {
      {{"best", OF_3(sgd_contraction)}, {"paper", OF_3(printed_contraction)}}},
     {FUNCTION("dp_sgd_rate", 7, 8),
      {SGD},
-     {{"best", LIST(of_sgd_rate_best)},
-      {"path", LIST(of_sgd_rate_path)},
-      {"paper", LIST(of_sgd_rate_printed)}}},
+     {{"best", OF_RATE(sgd_rate_best)},
+      {"path", OF_RATE(sgd_rate_path)},
+      {"paper", OF_RATE(sgd_rate_printed)}}},
     {FUNCTION("dp_hockey_gaussian", 2, 2), {&epsilon, &r}, {{0, OF_2(gaussian_hockey_stick)}}},
     {FUNCTION("dp_hockey_laplace", 2, 2), {&epsilon, &r}, {{0, OF_2(laplace_hockey_stick)}}},
     {FUNCTION("dp_sgd_delta", 9, 10),
      {&epsilon, SGD, &diameter},
-     {{"best", LIST(of_sgd_delta_best)},
-      {"iterated", LIST(of_sgd_delta_iterated)},
-      {"paper", LIST(of_sgd_delta_printed)}}},
-    {FUNCTION("dp_sgd_delta_rdp", 8, 8), {&epsilon, SGD}, {{0, LIST(of_sgd_delta_rdp)}}},
+     {{"best", OF_SGD(sgd_delta_best)},
+      {"iterated", OF_SGD(sgd_delta_iterated)},
+      {"paper", OF_SGD(sgd_delta_printed)}}},
+    {FUNCTION("dp_sgd_delta_rdp", 8, 8), {&epsilon, SGD}, {{0, OF_SGD(sgd_delta_rdp)}}},
     {FUNCTION("dp_sgd_delta_laplace", 9, 10),
      {&epsilon, &index_i, &length_n, &lipschitz_loss, &scale, &eta, &beta, &rho, &width},
-     {{"best", LIST(of_sgd_delta_laplace_best)},
-      {"iterated", LIST(of_sgd_delta_laplace_iterated)},
-      {"paper", LIST(of_sgd_delta_laplace_printed)}}},
+     {{"best", OF_SGD(sgd_delta_laplace_best)},
+      {"iterated", OF_SGD(sgd_delta_laplace_iterated)},
+      {"paper", OF_SGD(sgd_delta_laplace_printed)}}},
     {FUNCTION("dp_sgd_delta_random_stop", 8, 10),
      {&epsilon, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho, &diameter, &index_i},
-     {{"sum", LIST(of_sgd_delta_random_stop)}, {"paper", LIST(of_sgd_delta_random_stop_printed)}}},
+     {{"sum", OF_SGD(sgd_delta_random_stop)}, {"paper", OF_SGD(sgd_delta_random_stop_printed)}}},
 };
 
 int papers_register(sqlite3 *db) {
@@ -291,6 +243,6 @@ int papers_register(sqlite3 *db) {
   }
   int rc = kernels_register(db);
   if (rc == SQLITE_OK) rc = paths_register(db);
-  if (rc == SQLITE_OK) rc = diffusions_register(db);
+  if (rc == SQLITE_OK) rc = aggregate_register(db, &diffusion_aggregate);
   return rc == SQLITE_OK ? amplify_register(db) : rc;
 }

@@ -11,16 +11,11 @@
 /* Registers all functions of the room. Returns an SQLite code, as the functions below do. */
 int papers_register(sqlite3 *db);
 
-/* Registers the dp_kernel_... aggregates. */
-int kernels_register(sqlite3 *db);
+int kernels_register(sqlite3 *db); /* the dp_kernel_... aggregates */
+int paths_register(sqlite3 *db);   /* the dp_iteration_... aggregates over steps */
+int amplify_register(sqlite3 *db); /* the table-valued function dp_amplify */
 
-/* Registers the dp_iteration_... aggregates over steps. */
-int paths_register(sqlite3 *db);
-
-/* Registers dp_diffusion_rate. */
-int diffusions_register(sqlite3 *db);
-
-/* Registers the table-valued function dp_amplify. */
-int amplify_register(sqlite3 *db);
+struct row_aggregate;                                  /* row_aggregate.h */
+extern const struct row_aggregate diffusion_aggregate; /* dp_diffusion_rate */
 
 #endif

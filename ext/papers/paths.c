@@ -6,32 +6,25 @@
 ** 1. i is the number of a step. Each number from 1 to the largest i occurs once. The order of rows
 **    does not matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
 ** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best().
-** 3. xFinal runs once, even after an error, and frees all memory.
 ** Tests: tests/papers/test_papers_paths.py
 */
 #include "papers/papers.h"
 
 #include <math.h>
-#include <stdint.h>
-
 #include <string.h>
 
 #include "base/scalar.h"
 #include "math/coupling.h"
+#include "papers/row_aggregate.h"
 
 SQLITE_EXTENSION_INIT3
 
 #define MAX_STEPS 1000000
 
-struct aggregate {
-  const char *name;
+struct path_aggregate {
+  struct row_aggregate aggregate;
   const char *last; /* the name of the last argument */
   int is_given;     /* 1: the caller gives the path, and the last argument is the shift of a step */
-};
-
-static const struct aggregate aggregates[] = {
-    {"dp_iteration_path", "shift", 1},
-    {"dp_iteration_best", "distance", 0},
 };
 
 /*
@@ -39,7 +32,7 @@ static const struct aggregate aggregates[] = {
 ** - 1]. A step with sigma 0 has no row yet.
 */
 struct collected {
-  int started, failed;
+  int failed, started;
   double alpha, distance;
   struct path_step *steps;
   long room, last, count;
@@ -52,10 +45,7 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
   while (room < last) room *= 2;
   struct path_step *grown =
       sqlite3_realloc64(collected->steps, sizeof *grown * (sqlite3_uint64)room);
-  if (!grown) {
-    sqlite3_result_error_nomem(context);
-    return 0;
-  }
+  if (!grown) return function_memory(context);
   memset(grown + collected->room, 0, sizeof *grown * (size_t)(room - collected->room));
   collected->steps = grown;
   collected->room = room;
@@ -70,9 +60,10 @@ static int same(sqlite3_context *context, struct collected *collected, const cha
 }
 
 /* Adds the step that a row gives. */
-static int add_step(sqlite3_context *context, struct collected *collected,
-                    sqlite3_value **arguments) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
+static int add_step(sqlite3_context *context, void *state, int count, sqlite3_value **arguments) {
+  struct collected *collected = state;
+  (void)count;
+  const struct path_aggregate *aggregate = sqlite3_user_data(context);
   const double infinity = (double)INFINITY;
   const struct domain domains[] = {{"alpha", 1, infinity, 0, 0},
                                    {"i", 1, MAX_STEPS, 0, 0},
@@ -98,24 +89,10 @@ static int add_step(sqlite3_context *context, struct collected *collected,
   return 1;
 }
 
-static void step(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
-  (void)count;
-  if (!collected) {
-    sqlite3_result_error_nomem(context);
-  } else if (!collected->failed) {
-    collected->failed = !add_step(context, collected, arguments);
-  }
-}
-
 static void final(sqlite3_context *context) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const struct path_aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
-  /*
-  ** Either there was no row, and the result is NULL, or step() has reported an error in the first
-  ** row.
-  */
-  if (!collected || !collected->started) return;
+  if (!collected || !collected->started) return; /* no row, or an error in the first row */
   long count = collected->count, missing = 0;
   while (missing < collected->last && collected->steps[missing].sigma > 0) missing++;
   if (collected->failed) {
@@ -132,12 +109,12 @@ static void final(sqlite3_context *context) {
   sqlite3_free(collected->steps);
 }
 
+static const struct path_aggregate aggregates[] = {
+    {{"dp_iteration_path", 5, 5, sizeof(struct collected), add_step, final}, "shift", 1},
+    {{"dp_iteration_best", 5, 5, sizeof(struct collected), add_step, final}, "distance", 0},
+};
+
 int paths_register(sqlite3 *db) {
-  for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
-    /* The data is constant, and SQLite never writes through this pointer. */
-    void *data = (void *)(uintptr_t)&aggregates[k];
-    int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5, PURE, data, 0, step, final, 0);
-    if (rc != SQLITE_OK) return rc;
-  }
-  return SQLITE_OK;
+  int rc = aggregate_register(db, &aggregates[0].aggregate);
+  return rc == SQLITE_OK ? aggregate_register(db, &aggregates[1].aggregate) : rc;
 }

@@ -91,11 +91,10 @@ def items():
 
 def pure_functions():
     """Returns the names of the functions of the papers, which it reads from the sources."""
-    source = SQL.parent / "ext" / "papers"
-    names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
-    for file in ("kernels.c", "paths.c"):
-        names += re.findall(r'^ +\{"(dp_\w+)"', (source / file).read_text(), re.M)
-    return {*names, "dp_amplify", "dp_diffusion_rate"}
+    names = {"dp_amplify"}
+    for file in (SQL.parent / "ext" / "papers").glob("*.c"):
+        names.update(re.findall(r'[{(]"(dp_\w+)"', file.read_text()))
+    return names
 
 
 def test_the_table_is_complete():

@@ -1,0 +1,26 @@
+/* row_aggregate.h: the common frame of the aggregates of this room. */
+#ifndef DIFFUSE_PAPERS_ROW_AGGREGATE_H
+#define DIFFUSE_PAPERS_ROW_AGGREGATE_H
+
+#include <sqlite3ext.h>
+#include <stddef.h>
+
+/*
+** The descriptor of an aggregate, which is the beginning of its user data. Its state has `size`
+** bytes, which are 0 at first, and begins with an int `failed`: 1 after an error has been reported,
+** and no further row is added then. add() returns 0 after an error. xFinal runs once, even after an
+** error; without a row there is no state, and the result is NULL.
+*/
+struct row_aggregate {
+  const char *name;
+  int least, most; /* numbers of arguments */
+  size_t size;
+  int (*add)(sqlite3_context *context, void *state, int count, sqlite3_value **arguments);
+  void (*final)(sqlite3_context *context);
+};
+int aggregate_register(sqlite3 *db, const struct row_aggregate *aggregate);
+
+/* Reports that memory ran out, and returns 0. */
+int function_memory(sqlite3_context *context);
+
+#endif
