@@ -101,8 +101,10 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
 */
 static const char members_sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
                                   " FROM json_each(?1) ORDER BY id";
-static const char table_sql[] = "SELECT r.key || ',' || c.key, c.type, c.value, 1"
-                                " FROM json_each(?1) AS r, json_each(r.value) AS c";
+static const char table_sql[] =
+    "SELECT r.key || ',' || ifnull(c.key, ''), ifnull(c.type, r.type), c.value, 1"
+    " FROM json_each(?1) AS r"
+    " LEFT JOIN json_each(iif(r.type IN ('array', 'object'), r.value, '[]')) AS c";
 
 /*
 ** Calls take() for each row of a query about an object or an array. `wanted` is "object" or
@@ -150,21 +152,6 @@ int json_members(struct json *json, const char *object, json_take *take, void *c
 
 int json_elements(struct json *json, const char *array, json_take *take, void *context) {
   return each_member(json, array, "array", members_sql, take, context);
-}
-
-int json_is_table(struct json *json, const char *text, int columns) {
-  static const char sql[] = "SELECT count(*) = 0 FROM json_each(?1)"
-                            " WHERE type <> 'array' OR json_array_length(value) <> ?2";
-  sqlite3_stmt *row = 0;
-  int is = 0;
-  if (json_present(json) && is_json(json, text, "array") &&
-      sqlite3_prepare_v2(json->db, sql, -1, &row, 0) == SQLITE_OK &&
-      sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT) == SQLITE_OK &&
-      sqlite3_bind_int(row, 2, columns) == SQLITE_OK)
-    is = sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row); /* after an error the text is no table, and the caller reads it slowly */
-  error_clear(json->error);
-  return is;
 }
 
 int json_table(struct json *json, const char *table, json_take *take, void *context) {

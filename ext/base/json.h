@@ -55,12 +55,12 @@ char **json_list(struct json *json, const char *array, const char *names, int *c
 void json_list_free(char **list);
 
 /*
-** json_is_table() returns whether a text is a JSON array of arrays of `columns` elements each.
-** json_table() calls take() for each element of such a table, in any order, with keys such as
-** '12,0': the row and the column, from 0. It works like json_elements() otherwise, and is ten times
-** as fast as one call of json_elements() for each row.
+** Calls take() for each member of each element of a JSON array, in any order, with keys such as
+** '12,0' and '12,x': the number of the element, and the member's place or name. An element that has
+** no members, or is neither an array nor an object, has the key '12,' and its own type. It works
+** like json_elements() otherwise, and is ten times as fast as one call of json_elements() for each
+** element. It does not find members that are given twice.
 */
-int json_is_table(struct json *json, const char *text, int columns);
 int json_table(struct json *json, const char *table, json_take *take, void *context);
 
 /*

@@ -20,18 +20,38 @@ struct cell {
 };
 
 struct cell_list {
-  struct json *json;
   struct cell *cells;
-  int count, at; /* the number of cells, and the cell that is being read */
+  int count;
   struct error *error;
 };
 
 #define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
 
-/* Reads one member of a cell. `key` is the name of the member, or its position in an array. */
-static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
+/* Makes room for another cell. */
+static int add_cell(struct cell_list *list) {
+  int used = list->count;
+  if (used == MOST_CELLS)
+    return error_set(list->error, "the kernel has more than %d cells", MOST_CELLS);
+  if ((used & (used - 1)) == 0) { /* the list is full when used is a power of two */
+    struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
+    if (grown) list->cells = grown;
+    if (!grown) return error_set_memory(list->error);
+  }
+  list->cells[list->count++] = (struct cell){0, 0, NAN};
+  return 1;
+}
+
+/* Reads one member of a cell (json_table()). */
+static int take_member(void *context, const char *place, const char *type, sqlite3_value *value) {
   struct cell_list *list = context;
-  struct cell *cell = &list->cells[list->at];
+  const char *key = strchr(place, ',') + 1;
+  int at = (int)strtol(place, 0, 10);
+  while (list->count <= at)
+    if (!add_cell(list)) return 0;
+  if (!*key)
+    return strcmp(type, "array") == 0 || strcmp(type, "object") == 0 ||
+           error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
+  struct cell *cell = &list->cells[at];
   char **text = strcmp(key, "x") == 0 || strcmp(key, "0") == 0   ? &cell->x
                 : strcmp(key, "y") == 0 || strcmp(key, "1") == 0 ? &cell->y
                                                                  : 0;
@@ -51,50 +71,6 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
       error_set(list->error, "p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
   }
   return !error_is_set(list->error);
-}
-
-/* Makes room for another cell. */
-static int add_cell(struct cell_list *list) {
-  int used = list->count;
-  if (used == MOST_CELLS)
-    return error_set(list->error, "the kernel has more than %d cells", MOST_CELLS);
-  if ((used & (used - 1)) == 0) { /* the list is full when used is a power of two */
-    struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
-    if (grown) list->cells = grown;
-    if (!grown) return error_set_memory(list->error);
-  }
-  list->cells[list->count++] = (struct cell){0, 0, NAN};
-  return 1;
-}
-
-static int check_cell(const struct cell *cell, struct error *error) {
-  return (cell->x && cell->y && !isnan(cell->p)) ||
-         error_set(error, "a cell of the kernel needs x, y and p");
-}
-
-/* Reads one cell of an array of cells. */
-static int take_cell(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct cell_list *list = context;
-  int is_array = strcmp(type, "array") == 0;
-  (void)key;
-  if (!is_array && strcmp(type, "object") != 0)
-    return error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
-  if (!add_cell(list)) return 0;
-  list->at = list->count - 1;
-  const char *text = (const char *)sqlite3_value_text(value);
-  int taken = (is_array ? json_elements : json_members)(list->json, text, take_member, list);
-  if (!taken) return error_set(list->error, "%s", error_text(list->json->error));
-  return check_cell(&list->cells[list->at], list->error);
-}
-
-/* Reads one member of a cell [x, y, p]. The key is the row and the column. */
-static int take_place(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct cell_list *list = context;
-  list->at = (int)strtol(key, 0, 10);
-  while (list->count <= list->at) {
-    if (!add_cell(list)) return 0;
-  }
-  return take_member(list, strchr(key, ',') + 1, type, value);
 }
 
 static int by_place(const void *a, const void *b) {
@@ -216,12 +192,14 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
 /* Reads an array of cells. */
 static int read_cells(struct markov_kernel *channel, struct json *json, const char *text,
                       struct error *error) {
-  struct cell_list list = {.json = json, .error = error};
-  int is_table = json_is_table(json, text, 3); /* all cells are [x, y, p]: a faster way */
-  int read = (is_table ? json_table(json, text, take_place, &list)
-                       : json_elements(json, text, take_cell, &list)) ||
-             error_set(error, "%s", error_text(json->error));
-  for (int i = 0; read && is_table && i < list.count; i++) read = check_cell(&list.cells[i], error);
+  struct cell_list list = {.error = error};
+  int read =
+      json_table(json, text, take_member, &list) || error_set(error, "%s", error_text(json->error));
+  for (int i = 0; read && i < list.count; i++) {
+    const struct cell *cell = &list.cells[i];
+    read = (cell->x && cell->y && !isnan(cell->p)) ||
+           error_set(error, "a cell of the kernel needs x, y and p");
+  }
   if (read && !list.count) read = error_set(error, "the kernel is empty");
   if (read) {
     qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
