@@ -50,19 +50,6 @@ static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
 
 /* ---- the cost -------------------------------------------------------------------------------- */
 
-double pure_epsilon_of_rate(double rate) {
-  double low = 0, high = rate + 2 * sqrt(rate) + 1;
-  for (int i = 0; i < 100; i++) {
-    double middle = low / 2 + high / 2;
-    if (middle * tanh(middle / 2) <= rate) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return published_down(low);
-}
-
 static double stop_curve(const void *room, double alpha) {
   return response_rdp(alpha, ((const struct cost_room *)room)->epsilon);
 }
@@ -80,7 +67,7 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
                       struct cost_room *room, struct cost *cost) {
   sums_cost(mechanism, terms, clock, room, cost);
   if (descent_of(terms)->random_stop > 0) {
-    room->epsilon = pure_epsilon_of_rate(terms->rate);
+    room->epsilon = published_down(response_epsilon(terms->rate));
     *cost = (struct cost){0, terms->delta, stop_curve, room};
   } else if (descent_of(terms)->public_rows > 0) {
     *cost = (struct cost){0, 0, hidden_curve, room};

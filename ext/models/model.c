@@ -17,7 +17,9 @@
 #include "ledger/accountant.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
+#include "math/mixing.h"
 #include "math/renyi.h"
+#include "math/rounding.h"
 #include "models/hiding.h"
 #include "release/parameters.h"
 #include "release/path.h"
@@ -300,7 +302,7 @@ static double three_digits(double x) {
 
 struct price model_price(const struct ledger_tier *tier, double weight, double share) {
   double rate = weight * tier->rate;
-  return (struct price){rate, pure_epsilon_of_rate(rate),
+  return (struct price){rate, published_down(response_epsilon(rate)),
                         isnan(share) ? 0 : share * (1 - 0x1p-40) * tier->delta_keys};
 }
 

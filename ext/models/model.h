@@ -25,7 +25,8 @@ int models_read(const char *text, struct descent *descent);
 
 /*
 ** The largest cost that one row of a model may have at a tier. `rate` is the limit for a model that
-** publishes the last point, and `epsilon` and `delta` are the limits for a random stop.
+** publishes the last point. `epsilon` and `delta` are the limits for a random stop: every
+** epsilon-DP mechanism has at most this rate (response_epsilon()).
 */
 struct price {
   double rate, epsilon, delta;

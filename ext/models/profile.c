@@ -64,7 +64,7 @@ struct listing {
   struct sgd theorem;
   struct layout shape;
   struct course course;
-  double *first, *second; /* one number for each row, set by the functions prepare_*() */
+  double *first, *second; /* one number for each row */
   sqlite3_str *json;
 };
 
@@ -100,64 +100,46 @@ static void append_printed(struct listing *listing, double x) {
   }
 }
 
-/* Applies Theorem 5 of Asoodeh et al. */
-static void prepare_stop(struct listing *listing) {
-  hiding_stop_deltas(&listing->course, listing->price.epsilon, listing->first);
-}
-
-static void append_stop(struct listing *listing, int i) {
-  append_number(listing->json, "epsilon", listing->price.epsilon);
-  append_number(listing->json, "delta", listing->first[i]);
-  append_printed(listing, sgd_delta_random_stop(&listing->theorem, listing->price.epsilon));
-}
-
-/* Applies Theorem 3 of Asoodeh et al. */
-static void prepare_laplace(struct listing *listing) {
-  int rows = (int)listing->descent->rows;
-  double scale = (double)laplace_scale((uint64_t)listing->descent->variance);
-  double own = (double)listing->course.last.sensitivity / scale * (1 + 0x1p-40);
-  for (int i = 0; i < rows; i++) listing->first[i] = listing->second[i] = own;
-  hiding_lower(&listing->course, 0, listing->first);
-  if (listing->delta > 0) {
-    hiding_lower(&listing->course, listing->delta, listing->second);
-  } else {
-    memcpy(listing->second, listing->first, sizeof *listing->first * (size_t)rows);
+/* Computes `first` and `second` for all rows. */
+static void set_numbers(struct listing *listing) {
+  const struct descent *descent = listing->descent;
+  const struct course *course = &listing->course;
+  double *first = listing->first, *second = listing->second;
+  int rows = (int)descent->rows;
+  if (descent->random_stop > 0) { /* Theorem 5 of Asoodeh et al. */
+    hiding_stop_deltas(course, listing->price.epsilon, first);
+  } else if (descent->laplace > 0) { /* Theorem 3 of Asoodeh et al. */
+    double scale = (double)laplace_scale((uint64_t)descent->variance);
+    double own = (double)course->last.sensitivity / scale * (1 + 0x1p-40);
+    for (int i = 0; i < rows; i++) first[i] = second[i] = own;
+    hiding_lower(course, 0, first);
+    if (listing->delta > 0) hiding_lower(course, listing->delta, second);
+    if (!(listing->delta > 0)) memcpy(second, first, sizeof *first * (size_t)rows);
+  } else { /* Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
+    descent_rates(descent, &listing->shape, listing->release->shift, first);
+    hiding_path_epsilons(course, listing->delta, first, second);
+    hiding_lower(course, listing->delta, second);
   }
 }
 
-static void append_laplace(struct listing *listing, int i) {
-  append_number(listing->json, "pure", published_up(listing->first[i]));
-  append_number(listing->json, "epsilon", published_up(listing->second[i]));
-  append_printed(listing, printed_epsilon(listing));
-}
-
-/* Applies Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
-static void prepare_gaussian(struct listing *listing) {
-  descent_rates(listing->descent, &listing->shape, listing->release->shift, listing->first);
-  hiding_path_epsilons(&listing->course, listing->delta, listing->first, listing->second);
-  hiding_lower(&listing->course, listing->delta, listing->second);
-}
-
-static void append_gaussian(struct listing *listing, int i) {
-  append_number(listing->json, "rate", listing->first[i]);
-  append_number(listing->json, "epsilon", published_up(listing->second[i]));
-  append_printed(listing, sgd_rate_printed(&listing->theorem));
-}
-
 static void list_rows(struct listing *listing) {
-  static const struct form {
-    void (*prepare)(struct listing *listing);
-    void (*append)(struct listing *listing, int i);
-  } forms[] = {{prepare_gaussian, append_gaussian},
-               {prepare_laplace, append_laplace},
-               {prepare_stop, append_stop}};
   const struct descent *descent = listing->descent;
-  const struct form *form = &forms[descent->random_stop > 0 ? 2 : descent->laplace > 0];
-  form->prepare(listing);
+  const struct sgd *theorem = &listing->theorem;
+  int stops = descent->random_stop > 0, is_laplace = descent->laplace > 0;
+  double epsilon = listing->price.epsilon;
+  set_numbers(listing);
   for (int i = 0; i < (int)descent->rows; i++) {
+    double first = listing->first[i], second = listing->second[i];
     listing->theorem.index = i + 1;
     sqlite3_str_appendf(listing->json, "%s{\"index\":%d", i ? "," : "[", i + 1);
-    form->append(listing, i);
+    if (!stops)
+      append_number(listing->json, is_laplace ? "pure" : "rate",
+                    is_laplace ? published_up(first) : first);
+    append_number(listing->json, "epsilon", stops ? epsilon : published_up(second));
+    if (stops) append_number(listing->json, "delta", first);
+    append_printed(listing, stops        ? sgd_delta_random_stop(theorem, epsilon)
+                            : is_laplace ? printed_epsilon(listing)
+                                         : sgd_rate_printed(theorem));
     sqlite3_str_appendall(listing->json, "}");
   }
   sqlite3_str_appendall(listing->json, "]");

@@ -85,13 +85,6 @@ extern const struct family family_sgd;
 /* Returns the mechanism that releases the model of a descent. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
-/*
-** Returns the largest epsilon such that the zCDP rate of every epsilon-DP mechanism is at most
-** `rate`. It is the solution of epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses
-** this epsilon.
-*/
-double pure_epsilon_of_rate(double rate);
-
 /* Bounds on parameters. */
 #define SGD_MAX_ROWS     1e9
 #define SGD_MAX_PUBLIC   1e6

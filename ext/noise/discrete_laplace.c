@@ -11,18 +11,6 @@ struct step {
 };
 
 /*
-** Returns a random k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric
-** variable of scale b, divides it by a and rounds down. A result above 2^64 - 1 is replaced by 2^64
-** - 1. This does not matter, because stays() only asks whether the result is at least another
-** number, which reaches 2^64 with probability below 2^-100.
-*/
-static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
-  uint128 remainder = laplace_remainder(random, b);
-  uint128 k = (remainder + (uint128)b * laplace_quotient(random)) / a;
-  return k > UINT64_MAX ? UINT64_MAX : (uint64_t)k;
-}
-
-/*
 ** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Here p = exp(-1/from) and r =
 ** exp(-1/to) (discrete_laplace.h). Let q = p/r = exp(-a/b), where a = to - from and b = from * to.
 ** The function returns 1 if three independent events happen. The first event has probability q.
@@ -35,9 +23,8 @@ static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
   int all = decays(random, a, b);
   for (int i = 0; i < 2; i++) {
-    uint64_t k = laplace_remainder(random, step->to); /* P(k) will be proportional to r^k */
-    k += step->to * laplace_quotient(random);
-    all &= k <= geometric_of(random, a, b);
+    uint64_t k = geometric(random, 1, step->to); /* P(k) is proportional to r^k */
+    all &= k <= geometric(random, a, b);         /* 2^62 has a probability below 2^-(10^9) for k */
   }
   return all;
 }

@@ -40,6 +40,16 @@ static inline uint64_t laplace_quotient(struct csprng *random) {
 }
 
 /*
+** Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger. The
+** function draws a geometric variable of scale d, divides it by n and rounds down.
+*/
+static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) {
+  uint128 remainder = laplace_remainder(random, d);
+  uint128 k = (remainder + (uint128)d * laplace_quotient(random)) / n;
+  return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
+}
+
+/*
 ** Returns a random y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign, where
 ** u is laplace_remainder() and v is laplace_quotient(). The function rejects a zero with negative
 ** sign, because zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v

@@ -142,23 +142,13 @@ static int is_kept(struct csprng *random, const struct law *law, enum part part,
 }
 
 /*
-** Returns a random k >= 0 with P(k) proportional to exp(-k x). If k >= 2^62, the function returns
-** 2^62. This can happen often if x is tiny, but if |m| < 2^61, step_both() keeps such a k with
-** probability below 2^-(10^9).
-*/
-static uint64_t geometric(struct csprng *random, struct ratio x) {
-  uint128 remainder = laplace_remainder(random, x.d);
-  uint128 k = (remainder + (uint128)x.d * laplace_quotient(random)) / x.n;
-  return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
-}
-
-/*
 ** Proposes a d for the part BOTH, where a positive d goes from x in the direction of z. Returns
 ** whether the code keeps this d. The exponent e is twice the detour: |d| if d goes away from m, |d|
-** - |m| if d goes beyond m, and otherwise 0.
+** - |m| if d goes beyond m, and otherwise 0. If the ratio is tiny, geometric() often returns 2^62,
+** but if |m| < 2^61, such a d is kept with probability below 2^-(10^9).
 */
 static int step_both(struct csprng *random, const struct law *law, uint64_t distance, int64_t *d) {
-  uint64_t magnitude = geometric(random, law->less[1]);
+  uint64_t magnitude = geometric(random, law->less[1].n, law->less[1].d);
   int back = (int)csprng_take(random, 1);
   if (back && magnitude == 0) return 0;
   uint64_t detour = back ? magnitude : magnitude > distance ? magnitude - distance : 0;

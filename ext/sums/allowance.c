@@ -1,6 +1,7 @@
 /*
 ** allowance.c: see allowance.h. The entries are one array, in the order in which the units came
-** first, and a hash table has their numbers. The first bytes of an entry are a hash already.
+** first, and a table has the number of each name. A name is a hash already, so the table needs no
+** secret.
 ** Tests: tests/release/test_series_neighbours.py
 */
 #include "sums/allowance.h"
@@ -11,7 +12,9 @@
 #include <string.h>
 
 #include "noise/entropy.h"
+#include "sums/chunks.h"
 #include "sums/clip.h"
+#include "sums/unit_table.h"
 
 #define NAME  16 /* bytes of the name of a unit */
 #define FLAGS 62 /* the bit of the first flag */
@@ -33,27 +36,26 @@ struct allowances {
   int64_t reach;
   struct entry *entries;
   size_t count, room;
-  uint32_t *slots; /* 1 + the number of an entry, or 0 */
-  size_t mask;     /* the number of slots, a power of two, minus 1 */
+  struct unit_table numbers; /* the number of the entry of each name */
 };
 
 struct allowances *allowances_open(const unsigned char secret[ALLOWANCE_SECRET], int64_t reach) {
+  static const struct secret none;
   struct allowances *book = calloc(1, sizeof *book);
-  if (!book) return 0;
+  if (!book || !unit_table_open(&book->numbers, &none, 0)) {
+    free(book);
+    return 0;
+  }
   memcpy(book->secret, secret, ALLOWANCE_SECRET);
   book->reach = reach;
-  book->mask = 1023;
-  book->slots = calloc(book->mask + 1, sizeof *book->slots);
-  if (book->slots) return book;
-  free(book);
-  return 0;
+  return book;
 }
 
 void allowances_close(struct allowances *book) {
   if (!book) return;
   entropy_wipe(book->secret, sizeof book->secret);
   free(book->entries);
-  free(book->slots);
+  unit_table_close(&book->numbers);
   free(book);
 }
 
@@ -69,44 +71,20 @@ static void write_number(unsigned char bytes[8], uint64_t number) {
   for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(number >> 8 * i);
 }
 
-/* Returns the slot of a name: that of its entry, or an empty one. */
-static uint32_t *slot_of(const struct allowances *book, const unsigned char *name) {
-  size_t at = (size_t)read_number(name) & book->mask;
-  while (book->slots[at] && memcmp(book->entries[book->slots[at] - 1].name, name, NAME) != 0)
-    at = (at + 1) & book->mask;
-  return &book->slots[at];
-}
-
-/* Makes room for one more entry. Returns 0 if memory runs out. */
-static int make_room(struct allowances *book) {
-  if (book->count == book->room) {
-    size_t room = book->room + book->room / 4 + 256;
-    struct entry *grown = room < UINT32_MAX ? realloc(book->entries, sizeof *grown * room) : 0;
-    if (!grown) return 0;
-    book->entries = grown;
-    book->room = room;
-  }
-  if (book->count <= book->mask / 2) return 1;
-  uint32_t *slots = calloc(2 * (book->mask + 1), sizeof *slots);
-  if (!slots) return 0;
-  free(book->slots);
-  book->slots = slots;
-  book->mask = 2 * book->mask + 1;
-  for (size_t i = 0; i < book->count; i++) *slot_of(book, book->entries[i].name) = (uint32_t)i + 1;
-  return 1;
-}
-
 /* Returns the entry of a name. A new entry has spent nothing. Null: out of memory. */
 static struct entry *entry_of(struct allowances *book, const unsigned char *name) {
-  if (!make_room(book)) return 0;
-  uint32_t *slot = slot_of(book, name);
-  if (!*slot) {
-    struct entry *entry = &book->entries[book->count++];
-    *entry = (struct entry){{0}, {0}};
-    memcpy(entry->name, name, NAME);
-    *slot = (uint32_t)book->count;
-  }
-  return &book->entries[*slot - 1];
+  struct identity key = {read_number(name), read_number(name + 8)};
+  int64_t number;
+  if (unit_table_get(&book->numbers, key, &number)) return &book->entries[number];
+  struct entry *entries = chunks_grown(book->entries, sizeof *entries, book->count, &book->room);
+  if (!entries) return 0;
+  book->entries = entries;
+  unit_table_add(&book->numbers, key, (int64_t)book->count);
+  if (!unit_table_flush(&book->numbers, 0, 0)) return 0;
+  struct entry *entry = &entries[book->count++];
+  *entry = (struct entry){{0}, {0}};
+  memcpy(entry->name, name, NAME);
+  return entry;
 }
 
 static void name_of(const struct allowances *book, struct identity unit, unsigned char name[NAME]) {

@@ -1,6 +1,5 @@
 /*
-** full_cells.c: a hash table with linear probing; see full_cells.h. Tests:
-** tests/mechanism/test_cross_tables.py
+** full_cells.c: a hash table with linear probing; see full_cells.h.
 ** Tests: tests/mechanism/test_cross_tables.py
 */
 #include "sums/full_cells.h"
