@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "ledger/table_rows.h"
 #include "math/rounding.h"
 #include "math/total.h"
@@ -72,9 +73,7 @@ struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored) {
     return curve;
   }
   for (int i = 0; i < CURVE_SIZE; i++) {
-    uint64_t bits = 0;
-    for (int j = 0; j < 8; j++) bits |= (uint64_t)bytes[8 * i + j] << (8 * j);
-    memcpy(&curve.values[i], &bits, sizeof bits);
+    curve.values[i] = binary64(bytes + 8 * i);
     if (!(curve.values[i] >= 0))
       ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
   }

@@ -51,7 +51,6 @@
 
 #include "ledger/accountant.h"
 #include "ledger/period.h"
-#include "ledger/releases_left.h"
 #include "ledger/reserves.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"

@@ -20,7 +20,7 @@
 
 #include "base/number.h"
 #include "ledger/accountant.h"
-#include "ledger/releases_left.h"
+#include "ledger/reserves.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 

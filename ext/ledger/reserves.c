@@ -1,6 +1,6 @@
 /*
 ** reserves.c: see reserves.h. grant.c explains why the filters stay valid.
-** Tests: tests/ledger/test_grants.py
+** Tests: tests/ledger/test_grants.py, tests/functions/test_plan_values.py
 */
 #include "ledger/reserves.h"
 
@@ -32,6 +32,9 @@ static const struct statement update_reserve = {
 static const struct statement select_charges_of_grant = {
     .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
            " WHERE grant_name = ? AND tier = ? ORDER BY id"};
+
+static const struct statement update_left = {
+    .sql = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1", .changes = CHANGES_BUDGET};
 
 /* ---- reserves -------------------------------------------------------------------------------- */
 
@@ -205,6 +208,37 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                       "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
                       "does)",
                       tier->name, outer->name));
+}
+
+/* ---- releases ------------------------------------------------------------------------------ */
+
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
+  double least = 0x1p52;
+  for (int k = 0; k <= at; k++) {
+    const struct accountant *accountant = tiers[k].accountant;
+    struct budget budget;
+    struct ledger_tier room;
+    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], 0, &room))
+      return -1;
+    double left = total_left(accountant->total(&room, &budget), room.rate_limit);
+    least = fmin(least, floor(left / accountant->cost_of_rate(tiers[at].rate)));
+    if (accountant->draws_left) least = fmin(least, accountant->draws_left(&room, &budget));
+  }
+  return (int64_t)fmax(least, 0);
+}
+
+int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
+    statement_run(ledger, &update_left, "si", tiers[at].name, releases_left(ledger, tiers, at));
+  return !error_is_set(ledger->error);
+}
+
+int all_budgets_left(struct ledger *ledger) {
+  struct ledger_tier *tiers;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
+  ledger_tiers_free(tiers, count);
+  return !error_is_set(ledger->error);
 }
 
 /* ---- verification ---------------------------------------------------------------------------- */

@@ -1,4 +1,7 @@
-/* reserves.h: the amounts of budgets that grants hold (dp_reserve). */
+/*
+** reserves.h: the amounts of budgets that grants hold (dp_reserve), and how many releases the tiers
+** can still afford beside them (dp_budget.releases_left).
+*/
 #ifndef DIFFUSE_LEDGER_RESERVES_H
 #define DIFFUSE_LEDGER_RESERVES_H
 
@@ -60,5 +63,15 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
 ** Recomputes the amounts that the grants have spent at a tier, and compares them with dp_reserve.
 */
 int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier);
+
+/* Update releases_left of every tier. all_budgets_left() reads the tiers itself. */
+int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
+int all_budgets_left(struct ledger *ledger);
+
+/*
+** Returns how many further releases of weight 1 at tiers[at] every paying tier, tiers[0] to
+** tiers[at], can afford. Returns -1 on failure.
+*/
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 #endif

@@ -4,7 +4,6 @@
 #include "ledger/accountant.h"
 #include "ledger/charge.h"
 #include "ledger/period.h"
-#include "ledger/releases_left.h"
 #include "ledger/reserves.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"

@@ -10,7 +10,7 @@
 #include "ledger/charge.h"
 #include "ledger/grant.h"
 #include "ledger/period.h"
-#include "ledger/releases_left.h"
+#include "ledger/reserves.h"
 #include "ledger/statements.h"
 #include "os/locale.h"
 #include "math/renyi.h"
