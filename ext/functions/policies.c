@@ -34,10 +34,9 @@ static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const st
     if (other->role != POLICY_PROTECTED || other->parent || !other->unit_column ||
         sqlite3_stricmp(other->table, facts->name) == 0)
       continue;
-    struct error gone = {0}; /* a dropped table causes no error */
-    int is_there = table_facts_read(&theirs, db, other->table, &gone);
-    int place = is_there ? table_column_find(&theirs, other->unit_column) : -1;
-    error_clear(&gone);
+    int found = table_facts_find(&theirs, db, other->table, error); /* 0: it was dropped */
+    int place = found > 0 ? table_column_find(&theirs, other->unit_column) : -1;
+    going = found >= 0;
     const struct table_column *column = place >= 0 ? &theirs.columns[place] : unit;
     if (column->affinity != unit->affinity || column->collation != unit->collation)
       going = error_set(error,

@@ -53,10 +53,12 @@ static int keys_read(struct foreign_keys *keys, sqlite3 *db, const char *table,
       last->column = 0;
       continue;
     }
+    if (!other) rc = SQLITE_NOMEM;
     if (keys->count == MOST_KEYS || !other || sqlite3_stricmp(other, table) == 0) continue;
     struct foreign_key *key = &keys->list[keys->count++];
     *key = (struct foreign_key){copy_of(row, 3), copy_of(row, 2), copy_of(row, 4), number};
-    if (!key->column || !key->table) rc = SQLITE_NOMEM;
+    int names_key = sqlite3_column_type(row, 4) != SQLITE_NULL;
+    if (!key->column || !key->table || (names_key && !key->key)) rc = SQLITE_NOMEM;
   }
   sqlite3_finalize(row); /* its error is in rc */
   sqlite3_free(sql);
@@ -159,11 +161,9 @@ static int check_column(struct check *check, const struct ledger_declaration *of
                      key->column, of->table, key->table, of->parent, of->table, key->column,
                      key->table);
   struct table_facts facts;
-  struct error missing = {0};
-  int is_there = table_facts_read(&facts, check->db, key->table, &missing) && facts.unique >= 0;
+  int found = table_facts_find(&facts, check->db, key->table, error); /* 0: it says nothing */
+  int is_there = found > 0 && facts.unique >= 0, going = found >= 0;
   const char *target = key->key ? key->key : is_there ? facts.columns[facts.unique].name : "";
-  int going = 1;
-  error_clear(&missing); /* a foreign key to a table that does not exist says nothing */
   if (of->parent && is_there && sqlite3_stricmp(target, facts.columns[facts.unique].name) != 0) {
     going = error_set(
         error, "column '%s' of table '%s' refers to %s.%s, but a link needs the key %s.%s",
@@ -175,7 +175,7 @@ static int check_column(struct check *check, const struct ledger_declaration *of
                       "column '%s' of table '%s' is no unit, because it refers to table '%s', "
                       "whose rows belong to units (dp_protect(%Q, %Q, %Q))",
                       key->column, of->table, key->table, of->table, key->column, key->table);
-  } else if (!of->parent && !other && !is_named(check, key->table)) {
+  } else if (going && !of->parent && !other && !is_named(check, key->table)) {
     int of_units = is_of_units(check, key->table);
     going = of_units < 0 ? 0
             : !of_units
@@ -190,15 +190,17 @@ static int check_column(struct check *check, const struct ledger_declaration *of
   return going;
 }
 
-/* Returns whether a column alone is the key of its table, so that each row would be a unit. */
-static int is_key(sqlite3 *db, const struct ledger_declaration *of) {
+/*
+** Returns 1 if a column alone is the key of its table, so that each row would be a unit, 0 if not,
+** and -1 after an error.
+*/
+static int is_key(const struct check *check, const struct ledger_declaration *of) {
   struct table_facts facts;
-  struct error missing = {0};
-  int found = table_facts_read(&facts, db, of->table, &missing);
-  int column = found ? table_column_find(&facts, of->unit_column) : -1;
-  found = column >= 0 && (column == facts.unique || column == facts.rowid_alias ||
-                          (facts.key_count == 1 && facts.key[0] == column));
-  error_clear(&missing); /* the caller has read the table, or reads it next */
+  int found = table_facts_find(&facts, check->db, of->table, check->error);
+  int column = found > 0 ? table_column_find(&facts, of->unit_column) : -1;
+  if (found > 0)
+    found = column >= 0 && (column == facts.unique || column == facts.rowid_alias ||
+                            (facts.key_count == 1 && facts.key[0] == column));
   table_facts_clear(&facts);
   return found;
 }
@@ -295,8 +297,10 @@ static int check_one(struct check *check, const struct ledger_declaration *of,
         of->table);
   if (of->role == POLICY_PROTECTED && own)
     return check_not_public(check, of, own) && check_column(check, of, own);
-  if (of->role == POLICY_PROTECTED && (!of->unit_column || of->parent || !is_key(check->db, of)))
-    return 1;
+  if (of->role == POLICY_PROTECTED) {
+    int is_unit = of->unit_column && !of->parent ? is_key(check, of) : 0;
+    if (is_unit <= 0) return is_unit == 0;
+  }
   check->seen[0] = of->table;
   check->steps = 1;
   for (int i = 0; i < keys->count; i++) {

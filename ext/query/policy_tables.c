@@ -99,6 +99,7 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   }
   going = finish(db, row, going, error);
   if (!going) return 0;
+  facts->is_unfit = !facts->name || is_reserved(facts->name) || type;
   if (!facts->name)
     return error_set(error,
                      "main has no such table (if a declared table was renamed, declare it under "
@@ -127,6 +128,7 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
                                     0) != SQLITE_OK)
     return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   int known = collation_of(collation);
+  facts->is_unfit = known < 0;
   if (known < 0)
     return error_set(
         error,
@@ -254,10 +256,23 @@ int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
   static const char *const names[] = {"rowid", "_rowid_", "oid"};
   for (int i = 0; going && i < 3 && !facts->rowid && !facts->without_rowid; i++)
     if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
-  if (going && !facts->without_rowid && !facts->rowid)
+  facts->is_unfit |= going && !facts->without_rowid && !facts->rowid;
+  if (going && facts->is_unfit)
     going = error_set(error, "table '%s' has columns named rowid, _rowid_ and oid (rename one)",
                       facts->name);
   return going;
+}
+
+int table_facts_find(struct table_facts *facts, sqlite3 *db, const char *table,
+                     struct error *error) {
+  struct error reason = {0};
+  int found = table_facts_read(facts, db, table, &reason);
+  if (!found && !facts->is_unfit) {
+    found = -1;
+    error_restore(error, error_take(&reason));
+  }
+  error_clear(&reason);
+  return found;
 }
 
 void table_facts_clear(struct table_facts *facts) {

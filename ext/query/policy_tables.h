@@ -35,6 +35,7 @@ struct table_facts {
   int rowid_alias;                 /* the column that is an alias of the rowid, or -1 */
   int unique;                      /* the column to which a link may refer, or -1 */
   enum collation unique_collation; /* the collation of the unique index on that column */
+  int is_unfit; /* 1: the schema was read, and main has no such table that can be declared */
 };
 
 /*
@@ -42,6 +43,13 @@ struct table_facts {
 ** table_facts_clear() in both cases.
 */
 int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
+                     struct error *error);
+
+/*
+** Does the same for a table that may be gone. Returns 1, 0 if main has no such table that can be
+** declared, or -1 with the error set if the schema cannot be read.
+*/
+int table_facts_find(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error);
 void table_facts_clear(struct table_facts *facts);
 

@@ -3,6 +3,7 @@ first charge (dp_undeclare)."""
 
 import itertools
 import re
+import sqlite3
 
 import pytest
 
@@ -91,6 +92,34 @@ def test_a_declaration_that_a_foreign_key_contradicts_is_refused(before, call, e
     for other in re.findall(r"dp_(protect\([^()]*\))", message):
         if "first" not in message:
             declare(db, other)
+
+
+TYPES = (["protect('rental', 'member_id')"], "protect('card', 'member_code')", "compare differently, so that one unit could be two")
+SCHEMA_PRAGMAS = {"table_xinfo", "index_list", "index_xinfo", "foreign_key_list"}
+
+
+@pytest.mark.parametrize("before, call, error", [*REFUSED, TYPES])
+def test_a_schema_that_cannot_be_read_is_not_taken_for_one_without_the_table(before, call, error):
+    """The host's authorizer refuses the first read of the schema, then the second, and so on. No check may be skipped for that."""
+    db = bikes()
+    declare(db, *before)
+    reads = [0]
+
+    def deny(nth):
+        def authorize(action, pragma, *_):
+            reads[0] += action == sqlite3.SQLITE_PRAGMA and pragma in SCHEMA_PRAGMAS
+            return sqlite3.SQLITE_DENY if reads[0] == nth and action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK
+        reads[0] = 0
+        db.set_authorizer(authorize)
+
+    nth = 0
+    while reads[0] >= nth:
+        nth += 1
+        deny(nth)
+        message = refused(db, f"SELECT dp_{call}")
+        db.set_authorizer(None)
+        assert one(db, "SELECT count(*) FROM dp_policy") == len(before)
+    assert nth > 1 or "is a unit" in error and error in message
 
 
 @pytest.mark.parametrize("calls", ACCEPTED)
