@@ -23,7 +23,6 @@ KNOWN = {
     ("ext/diffuse.c", "bugprone-sizeof-expression"): (2, "arrays of pointers are meant"),
     ("ext/functions/aggregates.c", "nullPointerRedundantCheck"): (1, "checked_row() refuses a null one"),
     ("ext/functions/batch.c", "clang-analyzer-core.NullDereference"): (2, "there is a publication for each item"),
-    ("ext/functions/guards.c", "clang-analyzer-core.NullDereference"): (1, "`going` is 0 without names"),
     ("ext/functions/guest_tables.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/functions/options.c", "invalidPointerCast"): (1, "a member by its offset"),
     ("ext/functions/partials.c", "clang-analyzer-core.NullDereference"): (2, "the caller has found the kind"),
