@@ -1,4 +1,8 @@
-/* seal.h: seals, the hash chain for everything that the chain of charges does not cover. */
+/*
+** seal.h: seals, the hash chain for everything that the chain of charges does not cover. The hash
+** is SHA-256 without a key: a program that changes the file can compute new seals, too.
+** dp_certificate() gives the last hashes, for people who keep them elsewhere and compare.
+*/
 #ifndef DIFFUSE_LEDGER_SEAL_H
 #define DIFFUSE_LEDGER_SEAL_H
 
