@@ -209,7 +209,7 @@ char **json_list(struct json *json, const char *array, const char *names, int *c
   if (list.texts) list.texts[0] = 0;
   int read =
       list.texts ? json_elements(json, array, take_element, &list) : error_set_memory(json->error);
-  *count = list.count;
+  *count = read ? list.count : 0;
   if (read) return list.texts;
   json_list_free(list.texts);
   return 0;

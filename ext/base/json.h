@@ -49,7 +49,8 @@ int json_text_members(struct json *json, const char *object, json_take_text *tak
 /*
 ** Returns the elements of a JSON array as texts, with a null pointer after the last one. Converts
 ** them with key_text() (sql_text.h); with `names`, all must be texts, and `names` is what the error
-** says about others. Returns null with the error set. json_list_free() accepts null.
+** says about others. After an error, returns null with the error set, and *count is 0.
+** json_list_free() accepts null.
 */
 char **json_list(struct json *json, const char *array, const char *names, int *count);
 void json_list_free(char **list);

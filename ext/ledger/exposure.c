@@ -164,7 +164,8 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
   struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0)};
   sqlite3_str *json = sqlite3_str_new(0);
   collect_sights(ledger, tiers, chosen, count, release, &exposure);
-  char *sights = sqlite3_str_finish(exposure.json);
+  if (sqlite3_str_errcode(exposure.json)) ledger_fail(ledger, "out of memory");
+  char *sights = sqlite3_str_finish(exposure.json); /* null if there are none */
   append_exposure(ledger, json, tiers, chosen, count, release != 0, &exposure);
   sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
   sqlite3_free(sights);
