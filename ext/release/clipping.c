@@ -63,13 +63,15 @@ static struct cause cause_of(const struct clipping_words *words) {
                                           : "their total of all periods was beyond clip",
         "a larger clip",
         words->clip > 1 || !(has_range || aggregate->counts) ? "a smaller clip" : 0};
-  if (has_range && words->by_unit && kind_counts_rows(aggregate))
+  if (has_range && words->by_unit && !kind_counts_rows(aggregate)) /* the kind divides by rows */
+    return (struct cause){"a value was outside lo and hi, or they had more rows than clip, which "
+                          "then only weigh less",
+                          "if it is the values, wider bounds", "narrower bounds"};
+  if (has_range && words->by_unit)
     return (struct cause){"a value was outside lo and hi, or they had more rows than clip",
                           "wider bounds or a larger clip", "narrower bounds"};
   if (has_range)
-    return (struct cause){words->by_unit ? "a value was outside lo and hi"
-                                         : "the value was outside lo and hi",
-                          "wider bounds", "narrower bounds"};
+    return (struct cause){"the value was outside lo and hi", "wider bounds", "narrower bounds"};
   if (aggregate->family == &family_vector_mean && words->by_unit)
     return (struct cause){"they had a vector longer than clip, or more than one row",
                           "a larger clip or one row for each", "a smaller clip"};

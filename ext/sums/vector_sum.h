@@ -117,12 +117,11 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
 
 /*
 ** With the option diagnose: vector_sum_tally() returns the numbers of units that were clipped and
-** that were not. A unit is clipped if its vector was scaled down (but for averages and quantiles
-** of x, where this only lowers its weight), if one of its rows was outside the range of x or beyond
-** the bound on a row, or if it had too many private keys. The scaling of the counts that only
-** select private keys does not matter. The tally is complete after vector_sum_totals().
-** vector_sum_join_tally() adds what another vector of the same release has noted about its rows; it
-** returns 0 if memory ran out.
+** that were not. A unit is clipped if its vector was scaled down, if one of its rows was outside
+** the range of x or beyond the bound on a row, or if it had too many private keys. The scaling of
+** the counts that only select private keys does not matter. The tally is complete after
+** vector_sum_totals(). vector_sum_join_tally() adds what another vector of the same release has
+** noted about its rows; it returns 0 if memory ran out.
 */
 struct tally vector_sum_tally(const struct vector_sum *vectors);
 int vector_sum_join_tally(struct vector_sum *vectors, struct vector_sum *others);

@@ -116,16 +116,18 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 /*
 ** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a
 ** unit have the same weight, wherever they lie. Each level of a cell's tree then has at most the
-** norm `clip`, in either norm. The slots are sorted.
+** norm `clip`, in either norm. The slots are sorted. Returns whether a cell had more rows.
 */
-static void weigh_leaves(struct vector_sum *vectors, size_t count) {
+static int weigh_leaves(struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;
   const uint32_t *slots = vectors->scratch.slots, bins = (uint32_t)shape->bins;
   int64_t most = (int64_t)(vectors->question.clip * (double)shape->bin_steps);
+  int had_more = 0;
   for (size_t start = 0, end; start < count; start = end) {
     for (end = start + 1; end < count && slots[end] / bins == slots[start] / bins;) end++;
-    clip_sum(&vectors->scratch.values[start], end - start, most);
+    had_more |= clip_sum(&vectors->scratch.values[start], end - start, most);
   }
+  return had_more;
 }
 
 /*
@@ -177,47 +179,34 @@ static void clip_counts(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Adds a unit to the tally. Averages and quantiles divide by the number of rows, so that a unit
-** with more rows than clip only has less weight there, and `scaled` does not matter (but for
-** vectors, whose length clip bounds).
-*/
-static void tally_unit(struct vector_sum *vectors, int clipped, int scaled) {
-  const struct family *family = vectors->shape->family;
-  int divides = family->is_ratio || family->shares || family->is_tree;
-  if (scaled && (!divides || family->has_vector)) clipped = 1;
-  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
-}
-
-/*
 ** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
-** counts as clipped if `clipped` is true or, but for averages and quantiles, if clipping changes
-** its matrix. The counts that only select private keys do not matter for this.
+** counts as clipped if `clipped` is true or if clipping changes its matrix. The counts that only
+** select private keys do not matter for this.
 */
 static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
-  int shrunk = 0;
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components, end = count, counts = 0;
   size_t scaled = shape->family->has_bins ? 1 : (size_t)shape->width;
   for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i] * scaled;
   if (shape->tree.levels) {
-    weigh_leaves(vectors, count);
+    clipped |= weigh_leaves(vectors, count);
     end = climb(vectors, count);
   } else if (shape->family->has_bins) {
     locate(vectors, 0, count, (uint32_t)shape->bins, (size_t)shape->selects);
   }
   if (shape->cells == 0) counts = keep_cells(vectors, count, end);
   if (!shape->selects) {
-    shrunk |= clip_vector(shape, scratch->values, end, vectors->components) != 0;
+    clipped |= clip_vector(shape, scratch->values, end, vectors->components) != 0;
   } else {
     if (counts) {
       clip_block(shape, &shape->blocks[0], &scratch->values[end], counts, 1);
     } else {
       clip_counts(vectors, count);
     }
-    shrunk |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
+    clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
   }
-  tally_unit(vectors, clipped, shrunk);
+  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
   for (size_t i = 0; i < end + counts; i++) {
     int128 *total = &vectors->totals[scratch->places[i]];
     for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
@@ -231,12 +220,11 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
 static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
-  int shrunk = 0;
   for (size_t i = 0; i < count; i++)
     vectors->full_list[i] = full_cells_cell(vectors->full, (int)scratch->slots[i]);
-  if (!unit_tables_clip(vectors->tables, vectors->full_list, scratch->values, count, &shrunk))
+  if (!unit_tables_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
     return 0;
-  tally_unit(vectors, clipped, shrunk);
+  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
   for (size_t i = 0; i < count; i++) {
     if (vectors->late_count == LATE) vector_late_add(vectors);
     struct late *late = &vectors->late[vectors->late_count++];

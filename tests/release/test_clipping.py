@@ -15,7 +15,7 @@ import sqlite3
 import numpy
 import pytest
 
-from kinds_reference import KINDS, ROWS_COUNT, Row, added, aggregate, bin_of, by_query, contribution, effective, identity, key_text, norm, number, vector
+from kinds_reference import KINDS, ROWS_COUNT, Row, added, aggregate, bin_of, by_query, contribution, effective, identity, key_text, levels, norm, number, vector
 from kinds_tables import CALLS, COPIES, PARAMETERS, few_rows, fill, random_table
 from noise_helpers import (SEVEN, charges, check_covariance, check_mean, check_share, check_variance, connect, create_table, error_of, one, open_ledger, quick_path, unnoticed)
 
@@ -35,14 +35,15 @@ def is_clipped(kind, p, rows):
     size = (lambda values: sum(map(abs, values))) if p.get("mechanism") == "laplace" else norm
     if "lo" in p and any(not p["lo"] <= number(row.x) <= p["hi"] for row in rows):
         return True
-    if kind.removeprefix("group_") in ("avg", "var", "stddev", "quantile", "median"):  # more rows than clip only weigh less
-        return False
     if kind == "sum":
         return abs(math.fsum(max(min(number(row.x), 1e30), -1e30) for row in rows)) > clip
-    if kind == "count":
+    if kind in ("count", "avg", "var", "stddev"):
         return len(rows) > clip
     if kind == "histogram":
         return size(added((bin_of(number(row.x), p), 1) for row in rows).values()) > clip
+    if kind in ("quantile", "median"):
+        nodes = added(((level, bin_of(number(row.x), p) >> (levels(p)[-1] - level)), 1) for row in rows for level in levels(p))
+        return size(nodes.values()) > size([clip] * len(levels(p))) * (1 + 1e-9)
     if kind in ("vec_sum", "vec_avg"):
         vectors = [[max(min(x, 1e30), -1e30) for x in vector(row.v, p["dim"])] for row in rows]
         if kind == "vec_avg":
@@ -50,8 +51,10 @@ def is_clipped(kind, p, rows):
         return size(numpy.sum(vectors, axis=0)) > clip
     if kind == "group_count_distinct":
         return size([1] * len({key_text(row.k) for row in rows})) > clip
-    if kind == "group_histogram":
-        return size(added(((key_text(row.k), bin_of(number(row.x), p)), 1) for row in rows).values()) > clip
+    if kind in ("group_histogram", "group_quantile", "group_median"):
+        depth = [0] if kind == "group_histogram" else [levels(p)[-1] - level for level in levels(p)]
+        nodes = added(((key_text(row.k), shift, bin_of(number(row.x), p) >> shift), 1) for row in rows for shift in depth)
+        return size(nodes.values()) > size([clip] * len(depth)) * (1 + 1e-9)
     amounts = (max(min(number(row.x), 1e30), -1e30) if kind == "group_sum" else 1 for row in rows)
     return size(added((key_text(row.k), amount) for row, amount in zip(rows, amounts)).values()) > clip
 
@@ -245,11 +248,11 @@ LITTLE = "; a few with very large contributions can matter, too"
 @pytest.mark.parametrize("clipped,kind,options,sentence", [
     (310, "sum", {"clip": 2}, "about 31% of patients were cut down to the bound, because their total was beyond clip: a larger clip would lower the bias"),
     (0, "sum", {"clip": 2}, "about 0% of patients were cut down to the bound, because their total was beyond clip: a smaller clip would lower the noise, but cut off more" + LITTLE),
-    (310, "avg", {"lo": 0, "hi": 2}, "about 31% of patients were cut down to the bounds, because a value was outside lo and hi:"
-     " wider bounds would lower the bias"),
+    (310, "avg", {"lo": 0, "hi": 2}, "about 31% of patients were cut down to the bounds, because a value was outside lo and hi, or they had more rows than clip, which then"
+     " only weigh less: if it is the values, wider bounds would lower the bias"),
     (310, "histogram", {"lo": 0, "hi": 2, "bins": 2, "clip": 1}, "about 31% of patients were cut down to the bounds, because a value was outside lo and hi,"
      " or they had more rows than clip: wider bounds or a larger clip would lower the bias"),
-    (0, "median", {"lo": 0, "hi": 2}, "about 0% of patients were cut down to the bounds, because a value was outside lo and hi:"
+    (0, "median", {"lo": 0, "hi": 2}, "about 0% of patients were cut down to the bounds, because a value was outside lo and hi, or they had more rows than clip, which then only weigh less:"
      " narrower bounds would lower the noise, but cut off more" + LITTLE),
     (0, "count", {"clip": 1}, "about 0% of patients were cut down to the bound, because they had more rows than clip (0% to 0%)" + LITTLE),
     (0, "count", {"clip": 2}, "about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise, but cut off more" + LITTLE)])
