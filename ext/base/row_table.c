@@ -138,11 +138,7 @@ static void hand_over(sqlite3_index_info *info, const int *places, int most, int
   }
 }
 
-/*
-** Hands over the arguments, the hidden columns from `first` on (V2), and sets idxNum to the set of
-** those that are given.
-*/
-static int plan_arguments(sqlite3_index_info *info, int first, int most) {
+int row_table_plan(sqlite3_index_info *info, int first, int most) {
   int places[ROW_MOST_ARGUMENTS];
   for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) places[i] = -1;
   for (int i = 0; i < info->nConstraint; i++) {
@@ -182,7 +178,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   if (table->is_searched) {
     plan_search(info, table->most);
   } else {
-    rc = plan_arguments(info, table->first, table->most);
+    rc = row_table_plan(info, table->first, table->most);
   }
   int part = table->is_searched && info->idxNum ? 100 : 1; /* the search finds one row of 100 */
   info->estimatedCost = lacks(table, info->idxNum) ? 1e99 : table->cost / part;
@@ -227,9 +223,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int a
     return SQLITE_OK;
   }
   sqlite3_free(base->pVtab->zErrMsg);
-  base->pVtab->zErrMsg = module->table.is_sqlites
-                             ? sqlite3_mprintf("%s", error_text(&error))
-                             : sqlite3_mprintf("%s: %s", module->table.name, error_text(&error));
+  base->pVtab->zErrMsg = sqlite3_mprintf("%s: %s", module->table.name, error_text(&error));
   error_clear(&error);
   return SQLITE_ERROR;
 }
@@ -268,7 +262,7 @@ static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int colu
 
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
   const struct cursor *cursor = (struct cursor *)base;
-  *rowid = (sqlite3_int64)cursor->at / cursor->rows.columns + !table_of(base->pVtab)->is_sqlites;
+  *rowid = (sqlite3_int64)cursor->at / cursor->rows.columns + 1;
   return SQLITE_OK;
 }
 

@@ -38,7 +38,6 @@ struct row_table {
   int first;           /* the index of the first argument among all columns */
   int least, most;     /* the numbers of arguments (V2) */
   int is_searched;     /* the columns are the arguments (V3) */
-  int is_sqlites;      /* stands for a table of SQLite: rowids from 0, errors without a name */
   int option;          /* 0, SQLITE_VTAB_DIRECTONLY or SQLITE_VTAB_INNOCUOUS */
   int estimate;        /* the number of rows that the planner assumes */
   double cost;         /* and what reading them costs */
@@ -56,5 +55,11 @@ struct row_table {
 */
 int row_table_register(sqlite3 *db, const struct row_table *table, void *context,
                        void (*release)(void *));
+
+/*
+** The xBestIndex of a table whose arguments are hidden columns from `first` on (V2). Sets idxNum to
+** the set of the arguments that are given. xFilter gets them in the order of the arguments.
+*/
+int row_table_plan(sqlite3_index_info *info, int first, int most);
 
 #endif

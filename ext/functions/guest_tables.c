@@ -5,75 +5,151 @@
 ** tables therefore read those of a private connection in memory.
 ** Tests: tests/functions/test_guard.py, tests/functions/test_guard_secrecy.py
 */
+#include <string.h>
+
 #include "base/row_table.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define COLUMNS "key, value, type, atom, id, parent, fullkey, path"
-#define COUNT   8
+#define COLUMNS "key, value, type, atom, id, parent, fullkey, path, json"
+#define JSON    8 /* the hidden columns: the arguments of the table */
 
-/* The context of a JSON table. */
-struct json_table {
-  const char *name;
+struct vtab {
+  sqlite3_vtab base;
   sqlite3 *db; /* the private connection */
+  const char *name;
 };
 
-/* Without the first argument, the table has no rows. */
-static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
-                struct error *error) {
-  const struct json_table *table = context;
-  sqlite3_stmt *row = 0;
-  if (!arguments[0]) return 1;
-  char *sql =
-      sqlite3_mprintf("SELECT " COLUMNS " FROM %s(?1%s)", table->name, arguments[1] ? ", ?2" : "");
-  int rc = sql ? sqlite3_prepare_v2(table->db, sql, -1, &row, 0) : SQLITE_NOMEM, going = 1;
-  sqlite3_free(sql);
-  for (int i = 0; i < 2 && rc == SQLITE_OK; i++)
-    if (arguments[i]) rc = sqlite3_bind_value(row, i + 1, arguments[i]);
-  if (rc == SQLITE_OK) rc = SQLITE_ROW;
-  while (going && rc == SQLITE_ROW && (rc = sqlite3_step(row)) == SQLITE_ROW)
-    for (int i = 0; i < COUNT && going; i++)
-      going = row_value(rows, sqlite3_value_dup(sqlite3_column_value(row, i)));
-  if (rc == SQLITE_NOMEM) error_set_memory(error);
-  if (rc != SQLITE_ROW && rc != SQLITE_DONE) error_set(error, "%s", sqlite3_errmsg(table->db));
-  sqlite3_finalize(row); /* the error of a step has been reported */
-  return !error_is_set(error);
-}
+struct cursor {
+  sqlite3_vtab_cursor base;
+  sqlite3_stmt *row; /* null: no rows */
+  sqlite3_int64 number;
+};
 
-static void forget(void *context) {
-  sqlite3_close_v2(((struct json_table *)context)->db);
-  sqlite3_free(context);
-}
-
-static int json_table_register(sqlite3 *db, const char *name) {
-  struct row_table described = {.name = name,
-                                .columns = COLUMNS ", json HIDDEN, root HIDDEN",
-                                .count = COUNT,
-                                .first = COUNT,
-                                .most = 2,
-                                .is_sqlites = 1,
-                                .option = SQLITE_VTAB_INNOCUOUS,
-                                .estimate = 100,
-                                .cost = 100,
-                                .fill = fill};
-  struct json_table *table = sqlite3_malloc(sizeof *table);
-  if (!table) return SQLITE_NOMEM;
-  *table = (struct json_table){.name = name};
-  int rc = sqlite3_open_v2(":memory:", &table->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
-  if (rc == SQLITE_OK) return row_table_register(db, &described, table, forget);
-  forget(table);
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  (void)argc;
+  (void)argv;
+  (void)error;
+  int rc = sqlite3_declare_vtab(db, "CREATE TABLE x(key, value, type, atom, id, parent, fullkey,"
+                                    " path, json HIDDEN, root HIDDEN)");
+  struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *table = (struct vtab){.name = aux};
+  *vtab = &table->base;
+  rc = sqlite3_open_v2(":memory:", &table->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
+  if (rc == SQLITE_OK) return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+  sqlite3_close_v2(table->db);
+  sqlite3_free(table);
+  *vtab = 0;
   return rc;
 }
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  sqlite3_close_v2(((struct vtab *)vtab)->db);
+  sqlite3_free(vtab);
+  return SQLITE_OK;
+}
+
+/* Without the first argument, the table has no rows. */
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  (void)vtab;
+  int rc = row_table_plan(info, JSON, 2);
+  info->estimatedCost = info->idxNum & 1 ? 100 : 1e20;
+  info->estimatedRows = 100;
+  return rc;
+}
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  (void)vtab;
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  memset(cursor, 0, sizeof *cursor);
+  *base = &cursor->base;
+  return SQLITE_OK;
+}
+
+static void forget(struct cursor *cursor) {
+  sqlite3_finalize(cursor->row); /* the error of a step has been reported */
+  cursor->row = 0;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  forget((struct cursor *)base);
+  sqlite3_free(base);
+  return SQLITE_OK;
+}
+
+static int fail(struct cursor *cursor, int rc) {
+  struct vtab *table = (struct vtab *)cursor->base.pVtab;
+  sqlite3_free(table->base.zErrMsg);
+  table->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(table->db));
+  forget(cursor);
+  return rc;
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  int rc = sqlite3_step(cursor->row);
+  cursor->number++;
+  if (rc == SQLITE_DONE) forget(cursor);
+  return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor, rc);
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int argc,
+                   sqlite3_value **argv) {
+  struct cursor *cursor = (struct cursor *)base;
+  struct vtab *table = (struct vtab *)base->pVtab;
+  (void)text;
+  forget(cursor);
+  cursor->number = -1;
+  if (!(given & 1)) return SQLITE_OK;
+  char *sql = sqlite3_mprintf("SELECT " COLUMNS ", root FROM %s(?1%s)", table->name,
+                              argc > 1 ? ", ?2" : "");
+  int rc = sql ? sqlite3_prepare_v2(table->db, sql, -1, &cursor->row, 0) : SQLITE_NOMEM;
+  sqlite3_free(sql);
+  for (int i = 0; i < argc && rc == SQLITE_OK; i++)
+    rc = sqlite3_bind_value(cursor->row, i + 1, argv[i]);
+  return rc == SQLITE_OK ? xNext(base) : fail(cursor, rc);
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  return !((struct cursor *)base)->row;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  struct cursor *cursor = (struct cursor *)base;
+  sqlite3_result_value(context, sqlite3_column_value(cursor->row, column));
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  *rowid = ((struct cursor *)base)->number;
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xConnect = xConnect,
+                                      .xBestIndex = xBestIndex,
+                                      .xDisconnect = xDisconnect,
+                                      .xDestroy = xDisconnect,
+                                      .xOpen = xOpen,
+                                      .xClose = xClose,
+                                      .xFilter = xFilter,
+                                      .xNext = xNext,
+                                      .xEof = xEof,
+                                      .xColumn = xColumn,
+                                      .xRowid = xRowid};
 
 int guest_tables_register(sqlite3 *db, struct host *host) {
   static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
                                                    &span_table};
+  static char each[] = "json_each", tree[] = "json_tree";
   int rc = tables_register(db, host);
   for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
     rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = host->register_others(db);
-  if (rc == SQLITE_OK) rc = json_table_register(db, "json_each");
-  return rc == SQLITE_OK ? json_table_register(db, "json_tree") : rc;
+  if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, each, &module, each, 0);
+  return rc == SQLITE_OK ? sqlite3_create_module_v2(db, tree, &module, tree, 0) : rc;
 }
