@@ -29,7 +29,6 @@ struct tier_guard {
   int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
   struct collector *reader; /* the private connection that reads the rows of questions */
   struct allowed_functions functions;
-  char *pure; /* the names of the functions of this extension that read nothing */
 };
 
 /* The terms of a guard. The texts and the policy belong to the caller. */
