@@ -133,7 +133,8 @@ static int read_item(const struct batch_items *items, struct batch_item *item,
   if (element->outer && *element->outer && host->guard)
     return error_set(error, "diffuse is the owner's");
   item->request.resumes = element->is_nested;
-  if (element->outer) item->request.outward = (const char *const *)element->outer;
+  if (element->outer && !host->guard) /* a guard has set its own tiers */
+    item->request.outward = (const char *const *)element->outer;
   return 1;
 }
 

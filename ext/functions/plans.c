@@ -100,6 +100,7 @@ static int append_choice(sqlite3_str *json, const struct publication *publicatio
   if (mechanism->statistics != STATISTIC_CATEGORY) return 1;
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
   double epsilon = epsilon_of_draw(publication), count = publication->grid.cells;
+  if (!(epsilon > 0 && count > 0)) return 1; /* the release exists, and nothing is drawn */
   if (strcmp(mechanism->name, "response") == 0) {
     double probability = 1 / (1 + (count - 1) * exp(-epsilon));
     append_number(json, "probability", probability);

@@ -34,7 +34,7 @@ struct tier_guard {
 /* The terms of a guard. The texts and the policy belong to the caller. */
 struct tier_guard_terms {
   const char *tier, *grant;
-  char **outward; /* the guard takes them over (json_list()) */
+  char **outward; /* a guard that is set takes them over (json_list()) */
   int pad;
   struct question_limits limits;
   const struct ledger_policy *policy;

@@ -171,6 +171,14 @@ def test_the_plan_of_a_choice_says_how_often_it_is_wrong(adjacency, steps, count
     assert response["summary"].startswith(f"the most common category in {100 * response['probability']:.3g}% of the draws; ")
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "response"])
+def test_the_plan_of_a_choice_that_exists_says_nothing_of_a_draw(mechanism):
+    db, options = books([("t", 0.02, 50.0, 1e-6)]), {"name": "c", "candidates": ["a", "b"], "mechanism": mechanism}
+    one(db, "SELECT dp_release('t', 'choice', 'SELECT x FROM t', ?)", json.dumps(options))
+    again = plan(db, "choice", options)
+    assert not {"count_error", "probability"} & set(again) and "draws" not in again["summary"], again
+
+
 @pytest.mark.parametrize("kind,options,dimension", [("ou_count", {"clip": 1, "centre": 40}, 1), ("ou_sum", {"clip": 10}, 1),
                                                     ("ou_group_count", {"clip": 1, "keys": 5, "centre": -7.5}, 5)])
 def test_the_sentence_says_how_far_the_value_moves(kind, options, dimension):

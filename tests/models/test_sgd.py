@@ -644,7 +644,7 @@ def test_intervals_lie_in_the_ball():
     spans = db.execute("SELECT high - low, low, high, stddev, figure FROM dp_value WHERE tier = 'inner'").fetchall()
     assert [span[:3] for span in spans[:2]] == [(1, -0.5, 0.5)] * 2
     assert all(span[0] == pytest.approx(2 * 1.959964 * span[3], rel=1e-6) and span[0] < 60 for span in spans[2:])
-    assert {span[4] for span in spans} == {"coefficients of a model, as one pass over the rows leaves them"}
+    assert {span[4] for span in spans} == {"coefficients of a model, as at most one pass over the rows leaves them"}
 
 
 # ---- predictions ----------------------------------------------------------------------------------------------------------
