@@ -230,51 +230,6 @@ static int refuse(const struct check *check, const struct ledger_declaration *of
   return 0;
 }
 
-/*
-** Returns the column of a table that has the name of a column: the same name, or that of its table
-** with it, such as patient_id for patient(id). Does not return the column `except`. Returns -1 if
-** there is none.
-*/
-static int column_named_after(const struct table_facts *facts, const char *table,
-                              const char *column, int except) {
-  size_t length = strlen(table);
-  for (int i = 0; i < facts->count; i++) {
-    const char *name = facts->columns[i].name;
-    int is_long = sqlite3_strnicmp(name, table, (int)length) == 0 && name[length] == '_' &&
-                  sqlite3_stricmp(name + length + 1, column) == 0;
-    if (i != except && (is_long || sqlite3_stricmp(name, column) == 0)) return i;
-  }
-  return -1;
-}
-
-/*
-** Checks that the key of a table is not its unit if another column has the name of the units of a
-** table that is protected already: without foreign keys, names are all there is.
-*/
-static int check_names(const struct check *check, const struct ledger_declaration *of) {
-  struct table_facts facts;
-  struct error missing = {0};
-  int going = 1, is_there = table_facts_read(&facts, check->db, of->table, &missing);
-  int own = is_there ? table_column_find(&facts, of->unit_column) : -1;
-  error_clear(&missing);
-  for (int i = 0; i < check->policy->count && own >= 0 && going; i++) {
-    const struct ledger_declaration *other = &check->policy->list[i];
-    if (other->role != POLICY_PROTECTED || other->parent || !other->unit_column ||
-        sqlite3_stricmp(other->table, of->table) == 0)
-      continue;
-    int place = column_named_after(&facts, other->table, other->unit_column, own);
-    if (place >= 0)
-      going = error_set(check->error,
-                        "column '%s' is the key of table '%s', so that each row would be a unit, "
-                        "but its column '%s' has the name of the unit of table '%s' "
-                        "(dp_protect(%Q, %Q))",
-                        of->unit_column, of->table, facts.columns[place].name, other->table,
-                        of->table, facts.columns[place].name);
-  }
-  table_facts_clear(&facts);
-  return going;
-}
-
 /* Checks that no unit column refers to a public table: its rows would be the units. */
 static int check_not_public(const struct check *check, const struct ledger_declaration *of,
                             const struct foreign_key *own) {
@@ -310,7 +265,7 @@ static int check_one(struct check *check, const struct ledger_declaration *of,
     if (found && !(of->role == POLICY_PROTECTED && leads_back(check, table, of->table)))
       return refuse(check, of, &keys->list[i]);
   }
-  return of->role == POLICY_PUBLIC || check_names(check, of);
+  return 1;
 }
 
 int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
@@ -468,16 +423,20 @@ static int find_layer(struct planned *planned, sqlite3 *db, int distance, struct
 */
 static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
                         const struct table_facts *people, struct error *error) {
-  int place =
-      column_named_after(facts, people->name, people->columns[people->unique].name, facts->unique);
-  char *note =
-      place >= 0 ? sqlite3_mprintf("no foreign key leads to %s, but %s has the name of its key: "
-                                   "SELECT dp_protect(%Q, %Q)",
-                                   people->name, facts->columns[place].name, facts->name,
-                                   facts->columns[place].name)
-                 : sqlite3_mprintf("no foreign key leads to %s: name the column that does in "
-                                   "dp_protect(), or call dp_public() if anybody may know the rows",
-                                   people->name);
+  const char *key = people->columns[people->unique].name;
+  char *long_key = sqlite3_mprintf("%s_%s", people->name, key), *note = 0;
+  int place = long_key ? table_column_find(facts, long_key) : -1;
+  if (place < 0 && sqlite3_stricmp(key, "id") != 0) place = table_column_find(facts, key);
+  if (long_key && place >= 0)
+    note = sqlite3_mprintf("no foreign key leads to %s, but %s has the name of its key: "
+                           "SELECT dp_protect(%Q, %Q)",
+                           people->name, facts->columns[place].name, facts->name,
+                           facts->columns[place].name);
+  else if (long_key)
+    note = sqlite3_mprintf("no foreign key leads to %s: name the column that does in dp_protect(), "
+                           "or call dp_public() if anybody may know the rows",
+                           people->name);
+  sqlite3_free(long_key);
   return note ? add_row(rows, facts->name, 0, note) : error_set_memory(error);
 }
 

@@ -20,8 +20,7 @@
 **   - A column that refers to a table of units is a link to this table. Only a column that refers
 **     to the unit column of its table may be the unit itself.
 **   - A link has the parent, and the key of the parent, that its foreign key names.
-**   - The key of a table is not the unit if another column refers to a table of units, or has the
-**     name of the units of a protected table.
+**   - The key of a table is not the unit if another column refers to a table of units.
 **   - A public table has no foreign key to a table of units, does not have the name of a unit, and
 **     no column that names units refers to it.
 **

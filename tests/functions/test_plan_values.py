@@ -174,7 +174,7 @@ def test_the_plan_of_a_choice_says_how_often_it_is_wrong(adjacency, steps, count
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_the_plan_of_a_choice_that_exists_says_nothing_of_a_draw(mechanism):
     db, options = books([("t", 0.02, 50.0, 1e-6)]), {"name": "c", "candidates": ["a", "b"], "mechanism": mechanism}
-    one(db, "SELECT dp_release('t', 'choice', 'SELECT x FROM t', ?)", json.dumps(options))
+    one(db, "SELECT dp_release('t', 'choice', 'SELECT k FROM t', ?)", json.dumps(options))
     again = plan(db, "choice", options)
     assert not {"count_error", "probability"} & set(again) and "draws" not in again["summary"], again
 
