@@ -159,8 +159,9 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_stmt *row =
       statement_bind(ledger, &select_subject, "is", charge->release_id, charge->tier);
   if (!statement_row(ledger, last) || !statement_row(ledger, row)) return 0;
-  charge->id = sqlite3_column_int64(last, 0) + 1;
-  if (charge->id < 1 || charge->id > LEDGER_MOST_ROWS) ledger_fail_damaged(ledger, "dp_charge");
+  int64_t id = sqlite3_column_int64(last, 0);
+  if (id < 0 || id >= LEDGER_MOST_ROWS) id = ledger_fail_damaged(ledger, "dp_charge");
+  charge->id = id + 1;
   if (!charge->at) charge->at = column_borrow(ledger, last, 2);
   charge->subject = column_borrow(ledger, row, 0);
   charge->period = column_borrow(ledger, row, 1);

@@ -251,11 +251,12 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 5);
   uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 6);
   double rate = sqlite3_column_double(row, 7), delta = sqlite3_column_double(row, 8);
-  struct curve curve = curve_column(ledger, row, 9);
+  struct curve curve = {0, {0}};
   struct ledger_mechanism mechanism = {0};
   int known = 0; /* mechanisms with the same name have the same facts here */
   for (int i = 0; !known && describe(i, &mechanism); i++)
     known = strcmp(mechanism.name, column_text(row, 4)) == 0;
+  if (!(known && mechanism.has_rate)) curve = curve_column(ledger, row, 9);
   if (known && mechanism.has_rate) {
     double expected = fmin(lattice_rate(sensitivity, clock), sqlite3_column_double(row, 10));
     double share = sqlite3_column_double(row, 11);
@@ -263,7 +264,7 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
       return ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
           release, tier);
-    if (!(fabs(delta - share) <= 1e-9 * share) || curve.any)
+    if (!(fabs(delta - share) <= 1e-9 * share) || sqlite3_column_type(row, 9) != SQLITE_NULL)
       return ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
           release, tier);

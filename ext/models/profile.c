@@ -129,7 +129,7 @@ static void list_rows(struct listing *listing) {
   double epsilon = listing->price.epsilon;
   set_numbers(listing);
   for (int i = 0; i < (int)descent->rows; i++) {
-    double first = listing->first[i], second = listing->second[i];
+    double first = listing->first[i], second = stops ? 0 : listing->second[i];
     listing->theorem.index = i + 1;
     sqlite3_str_appendf(listing->json, "%s{\"index\":%d", i ? "," : "[", i + 1);
     if (!stops)

@@ -838,11 +838,11 @@ int table_loop_fixes(const struct table_loop *loop, const struct program *progra
 /*
 ** Returns whether every instruction is known to be harmless, and only the ends of loops jump
 ** backward. Sets `loop` to the addresses of the first start of a loop and the last end of a loop,
-** if the only result is between them, and as many tables are opened as the question names.
+** if the only result is inside all loops, and as many tables are opened as the question names.
 */
 static int find_stream(struct table_loop *loop, const struct program *program,
                        const struct allowed_functions *functions, int tables) {
-  int opens = 0;
+  int opens = 0, first_end = -1;
   *loop = (struct table_loop){-1, -1, -1};
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
@@ -852,13 +852,14 @@ static int find_stream(struct table_loop *loop, const struct program *program,
       if (loop->start < 0) loop->start = i;
     } else if (is(here, V_STEPS)) {
       loop->next = i;
+      if (first_end < 0) first_end = i;
     } else if (!is(here, V_READS) && (!is_safe(here, functions) || is(here, COLLECTS))) {
       return 0;
     }
     if (!goes_forward(program, i) && !is(here, V_STEPS)) return 0;
   }
   int result = only(program, RETURNS);
-  return opens == tables && loop->start >= 0 && result > loop->start && result < loop->next &&
+  return opens == tables && loop->start >= 0 && result > loop->start && result < first_end &&
          program->list[loop->start].p1 == program->list[loop->next].p1 &&
          program->list[loop->next].p2 > loop->start;
 }
