@@ -43,7 +43,8 @@ static const struct words {
     {"choice", "category that most % have; drawn at random, it may be a rarer one", NO_SHARE, 0, 0},
     {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE, 0,
      0},
-    {"sgd", "coefficients of a model, as at most one pass over the rows leaves them", NO_SHARE, 0, 0},
+    {"sgd", "coefficients of a model, as at most one pass over the rows leaves them", NO_SHARE, 0,
+     0},
 };
 
 void append_plural(sqlite3_str *text, const char *unit) {
