@@ -73,7 +73,7 @@ struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored) {
     return curve;
   }
   for (int i = 0; i < CURVE_SIZE; i++) {
-    curve.values[i] = binary64(bytes + 8 * i);
+    curve.values[i] = binary64(bytes + 8 * (size_t)i);
     if (!(curve.values[i] >= 0))
       ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
   }
