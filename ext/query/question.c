@@ -165,6 +165,21 @@ static int cannot_count(const char *after, struct error *error) {
                    after);
 }
 
+/*
+** The statements on the protected tables leave out values that are too long for one unit's memory.
+** Only the limits of a grant need this. They read such values if a function of the application
+** replaces length().
+*/
+static void leave_out_long_values(struct question *question, double bytes) {
+  struct unit_loop *loop = &question->loop;
+  struct allowed_functions functions;
+  if (bytes >= DEFAULT_BYTES || allowed_functions_read(&functions, loop->db) != SQLITE_OK ||
+      !function_is_allowed(&functions, "length"))
+    return;
+  evaluator_limit_memory(question->evaluator, bytes);
+  loop->longest = sqlite3_limit(evaluator_connection(question->evaluator), SQLITE_LIMIT_LENGTH, -1);
+}
+
 static int prepare_streams(struct question *question, struct error *error) {
   int going = 1;
   int tables = evaluator_table_count(question->evaluator);
@@ -310,6 +325,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = find_streams(question, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
     going = cannot_count("", error);
+  if (going) leave_out_long_values(question, question_limits_of(request).bytes);
   if (going) going = prepare_streams(question, error);
   if (going) going = check_count(question, request, error);
   if (going) going = unit_loop_prepare_helpers(&question->loop, error);
@@ -467,25 +483,6 @@ static int run_at_once(struct question *question, const struct rows_opener *open
   return end != EVALUATION_FAILED;
 }
 
-/*
-** Compiles the statements on the protected tables again, without values that are too long for one
-** unit's memory. Only the limits of a grant need this. It is left out if a function of the
-** application replaces length().
-*/
-static int leave_out_long_values(struct question *question, struct error *error) {
-  struct unit_loop *loop = &question->loop;
-  struct allowed_functions functions;
-  int going = 1;
-  if (loop->limits.bytes >= DEFAULT_BYTES ||
-      allowed_functions_read(&functions, loop->db) != SQLITE_OK ||
-      !function_is_allowed(&functions, "length"))
-    return 1;
-  loop->longest = sqlite3_limit(evaluator_connection(question->evaluator), SQLITE_LIMIT_LENGTH, -1);
-  for (int i = 0; i < loop->count && going; i++)
-    going = unit_loop_prepare_stream(loop, &loop->streams[i], UNIT_ORDER_UNITS, error);
-  return going;
-}
-
 /* Adds the public rows. They come after those of the question, in the order of their query. */
 static int add_publics(struct question *question, struct rows *rows, struct error *error) {
   struct evaluator *publics = question->publics;
@@ -526,7 +523,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     if (!opener->open(opener->context, rows, 0, error)) return 0;
   }
   if (!counts) return cannot_count(opener->after, error);
-  return leave_out_long_values(question, error) && unit_loop_run(&question->loop, error) &&
+  return unit_loop_run(&question->loop, error) &&
          (!question->publics || add_publics(question, rows, error));
 }
 

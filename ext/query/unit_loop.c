@@ -52,11 +52,12 @@ static int is_cut(const struct unit_loop *loop, const struct evaluator_table *ta
 */
 static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts,
                                const unsigned char *used, int longest) {
-  sqlite3_str_appendall(sql, ", (0");
+  sqlite3_str_appendall(sql, ", CASE");
   for (int i = 0; i < facts->count; i++)
     if (used[i])
-      sqlite3_str_appendf(sql, " OR length(t0.\"%w\") > %d", facts->columns[i].name, longest);
-  sqlite3_str_appendall(sql, ") IS TRUE");
+      sqlite3_str_appendf(sql, " WHEN length(t0.\"%w\") > %d THEN 1", facts->columns[i].name,
+                          longest);
+  sqlite3_str_appendall(sql, " WHEN 0 THEN 0 END IS TRUE");
   for (int i = 0; i < facts->count; i++)
     if (used[i])
       sqlite3_str_appendf(sql, ", CASE WHEN length(t0.\"%w\") > %d THEN NULL ELSE t0.\"%w\" END",

@@ -49,6 +49,19 @@ def test_a_question_within_its_seconds_is_not_disturbed():
         assert abs(one(db, "SELECT dp_release('t', 'sum', 'SELECT count(*) FROM visit LIMIT 1', '{\"clip\":9,\"seconds\":0.9}')") - 100) < 1
 
 
+def test_a_limit_of_memory_admits_as_many_columns_as_none():
+    """SQLite admits expressions of 1000 terms, and the statement that leaves out long values names each column."""
+    db, columns = connect(), [f"c{i}" for i in range(1200)]
+    db.execute(f"CREATE TABLE visit(patient INT, {', '.join(columns)})")
+    db.execute("INSERT INTO visit(patient, c7) VALUES (1, 2), (2, 3), (3, printf('%9999d', 4))")
+    for call in ["dp_init()", "dp_protect('visit', 'patient')", "dp_tier('t', 1e6, 1e12, 1e-6)"]:
+        one(db, "SELECT " + call)
+    largest = [f"max({', '.join(f'ifnull({name}, 0)' for name in columns[i:i + 100])})" for i in range(0, 1200, 100)]
+    question = f"SELECT {' + '.join(largest)} FROM visit LIMIT 1"
+    for options, exact in [('{"clip":9}', 9), ('{"clip":9,"bytes":9000000}', 5)]:
+        assert abs(one(db, "SELECT dp_release('t', 'sum', ?, ?)", question, options) - exact) < 1
+
+
 MEMORY = """
 import resource, sqlite3, sys
 db = sqlite3.connect(sys.argv[2], isolation_level=None)
