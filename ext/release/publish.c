@@ -478,9 +478,15 @@ int publish_finish(struct publication *publication, const struct totals *totals)
     }
     if (ledger_commit(ledger)) return 1;
   }
-  if (alone && publish_keep(publication)) return 1;
-  publish_fail(publication);
-  return 0;
+  struct error error = error_take(ledger_error(ledger)); /* publish_keep() clears it */
+  int kept = alone && publish_keep(publication);
+  if (kept) {
+    error_clear(&error);
+  } else {
+    publish_fail(publication);
+  }
+  error_restore(ledger_error(ledger), error);
+  return kept;
 }
 
 /*

@@ -1,6 +1,7 @@
 """After kill -9, interrupts, errors, fork() and lost files, the charges remain, and no second value is drawn for one charge."""
 
 import ctypes
+import json
 import os
 import random
 import shutil
@@ -360,3 +361,19 @@ def test_a_full_disk_gives_no_value_and_keeps_the_charge(path, form):
     db = connect(path)
     assert charges(db) == 1 and state(db) in ("charged", "failed")
     assert one(db, "SELECT count(*) FROM dp_value") == 0 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_disk_that_is_full_for_outer_tiers_is_named(path):
+    """The values of one tier fit SQLite's cache and those of all tiers do not, so the publications at outer tiers fail first."""
+    create(path).close()
+    batch = {"tier": "clinic", "kind": "group_count", "sql": "SELECT minutes FROM visits", "diffuse": ["region", "public"],
+             "options": {"name": "a", "clip": 1, "keys": list(range(8000))}}
+    output = run("""
+        import resource
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        db = connect(sys.argv[1])
+        once_charged(db, sys.argv[1], lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400000, resource.RLIM_INFINITY)))
+        print(refused(db, "SELECT dp_batch(?)", sys.argv[2]))
+        """, path, json.dumps([batch]))
+    assert "privacy ledger" in output and "memory" not in output
+    assert state(connect(path)) == "failed"
