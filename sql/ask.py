@@ -27,3 +27,5 @@ for line in sys.stdin:
         print("error:", error)
     sys.stdout.flush()
     statement = ""
+if statement.strip():
+    print("error: a statement ends with a semicolon")

@@ -80,9 +80,10 @@ static int check_table(sqlite3 *db, const char *table, struct error *error) {
     known_names_nearest(&known);
     return 1;
   }
-  return known_names_fail(&known, error,
-                          "main has no such table%s (%sif a declared table was renamed, declare "
-                          "it under its new name)");
+  return known_names_fail(
+      &known, error,
+      "main has no such table%s (%sif a declared table was renamed, declare "
+      "it under its new name; temporary and attached tables cannot be declared)");
 }
 
 static int no_column(const struct table_facts *facts, const char *column, struct error *error) {

@@ -1,8 +1,8 @@
 """Runs the commands of README.md and sql/*.md, and compares the output with the documents.
 
-In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"). "-- noisy" or
-"-- noisy: ..." stands for any single row of finite numbers. "-- error: ..." is the error message of the statement. Numbers must
-agree to a relative 1e-9. All blocks of a document share one database, which has the table star; blocks under the heading "Unchecked
+In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"). "-- noisy"
+stands for any single row of finite numbers, "-- noisy: ..." for one near these. "-- error: ..." is the error message of the
+statement. Other numbers must agree to a relative 1e-9. All blocks of a document share one database, which has the table star; blocks under the heading "Unchecked
 ledgers" share another one. The commands of README.md run twice, because a reader may run them twice.
 """
 
@@ -77,6 +77,22 @@ def is_noisy(value):
     return all(map(is_noisy, numbers)) if numbers is not None else math.isfinite(value)
 
 
+def check_shown(db, statement, value, shown):
+    """Checks that a noisy value that a page shows is one that the program can print: at most 17 standard deviations away, or 1% for
+    a drawn quantile. Of a list that ends in "..." only the keys of both are compared. A page shows no digits beyond those of noise."""
+    (last,) = db.execute("SELECT max(published_at) FROM dp_publication").fetchone()
+    stddev, kind = db.execute("SELECT max(stddev), kind FROM dp_value JOIN dp_publication USING (release, tier) JOIN dp_release ON name = release"
+                              " WHERE published_at = ?", (last,)).fetchone()
+    got, want = (json.loads(text) if isinstance(text, str) else text for text in (value, re.sub(r",\.\.\.}$", "}", shown)))
+    assert kind == "bounds" or shown.endswith(",...}") or not isinstance(got, dict) or got.keys() == want.keys(), f"{statement}{value}"
+    def flat(x):
+        return x if isinstance(x, dict) else dict(enumerate(x)) if isinstance(x, list) else {0: x}
+    got, want = flat(got), flat(want)
+    for key in got.keys() & want.keys():
+        far = 17 * stddev if stddev else abs(got[key]) / 100
+        assert kind == "bounds" or abs(got[key] - want[key]) <= far, f"{statement}printed {value}, the page shows {shown}"
+
+
 def run_statement(db, statement, expected):
     try:
         rows = db.execute(statement).fetchall()
@@ -85,6 +101,8 @@ def run_statement(db, statement, expected):
         return
     if expected and expected[0].startswith("noisy"):
         assert len(rows) == 1 and all(is_noisy(value) for value in rows[0]), statement
+        if expected[0].startswith("noisy: "):
+            check_shown(db, statement, rows[0][0], expected[0].removeprefix("noisy: "))
     elif expected:
         assert len(rows) == len(expected), f"{statement}{rows}"
         for row, want in zip(rows, expected):
@@ -98,6 +116,7 @@ def connect(path):
     return db
 
 
+@pytest.mark.alarm(1e-10)  # 17 standard deviations of Laplace noise; those of Gaussian noise have 1e-60
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_sql_of_document(document, tmp_path, monkeypatch):
     found = [pair for block in blocks(document, "sql") for pair in statements(block)]
@@ -122,9 +141,13 @@ def anchors(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "sql").glob("*.md")), *sorted((ROOT / ".github").glob("*.md")),
-                                  *sorted((ROOT / "ext").rglob("README.md")), ROOT / "fixtures" / "README.md",
-                                  *sorted((ROOT / "bench").glob("*.md"))], ids=lambda page: str(page.relative_to(ROOT)))
+PAGES = pytest.mark.parametrize("page", [
+    ROOT / "README.md", *sorted((ROOT / "sql").glob("*.md")), *sorted((ROOT / ".github").glob("*.md")),
+    *sorted((ROOT / "ext").rglob("README.md")), ROOT / "fixtures" / "README.md", ROOT / "tests" / "README.md",
+    *sorted((ROOT / "bench").glob("*.md"))], ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@PAGES
 def test_links(page):
     """Every link to a file of the repository names a file that exists, and a heading that the file has."""
     text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(), flags=re.M | re.S)
@@ -136,10 +159,22 @@ def test_links(page):
             assert not anchor or anchor in anchors(target), link
 
 
+@PAGES
+def test_tests_that_a_page_names(page):
+    """Each `tests/room/test_x.py` exists. A name without a folder is in the folder of the name before it, or in tests/ itself."""
+    room = ROOT / "tests"
+    for name in re.findall(r"`((?:tests/[\w/]*)?\w+\.(?:py|c))`", page.read_text()):
+        if name.startswith("tests/"):
+            room = (ROOT / name).parent
+            assert (ROOT / name).exists(), name
+        elif name.startswith("test_"):
+            assert (room / name).exists() or (ROOT / "tests" / name).exists(), f"{name} is not in {room}"
+
+
 def test_shell_of_reference(tmp_path):
     """Runs the ```sh block of the reference after its SQL. A line that starts with "# " is the output of the command above it."""
-    shutil.copy(BUILD / "star.db", tmp_path / "star.db")
-    db = connect(tmp_path / "star.db")
+    shutil.copy(BUILD / "star.db", tmp_path / "my.db")
+    db = connect(tmp_path / "my.db")
     for block in blocks("sql/reference.md", "sql"):
         for statement, expected in statements(block):
             run_statement(db, statement, expected)
@@ -157,8 +192,8 @@ def test_shell_of_reference(tmp_path):
 def test_page_of_reporting(tmp_path, monkeypatch):
     """Makes a report and reads its data back, with the shell commands of sql/reporting.md."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(BUILD / "star.db", tmp_path / "star.db")
-    db = connect(tmp_path / "star.db")
+    shutil.copy(BUILD / "star.db", tmp_path / "my.db")
+    db = connect(tmp_path / "my.db")
     for statement, expected in statements(blocks("sql/reporting.md", "sql")[0]):
         run_statement(db, statement, expected)
     place_build(tmp_path)
@@ -195,10 +230,10 @@ def test_program_of_guard(tmp_path, monkeypatch):
                "SELECT dp_value.value FROM dp_value WHERE tier = 'clinic';\n"]
     end = "SELECT 'the end of one';\n"
     sent = [statement + end for statement, _ in pairs] + [statement + end for statement in attacks]
-    done = subprocess.run([sys.executable, "-I", "ask.py"], input="".join(sent), capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-I", "ask.py"], input="".join(sent) + "SELECT 1", capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
     answers = done.stdout.split("the end of one\n")
-    assert len(answers) == len(sent) + 1 and not answers[-1]
+    assert len(answers) == len(sent) + 1 and answers[-1] == "error: a statement ends with a semicolon\n"
     for (statement, expected), answer in zip(pairs, answers):
         expected = [line[3:] for line in expected.splitlines()]
         if expected[0].startswith("noisy"):

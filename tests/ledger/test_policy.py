@@ -79,8 +79,11 @@ def test_a_declaration_only_becomes_stricter(clinic):
     ("dp_public('sqlite_master')", "main has no such table"),
     ("dp_public()", "names of 1 to 100 tables"),
     ("dp_public('ward', 'nowhere')", "main has no such table"),
+    ("dp_protect('passing', 'patient')", "main has no such table (if a declared table was renamed, declare it under its new name;"
+     " temporary and attached tables cannot be declared)"),
 ])
 def test_what_cannot_be_declared(clinic, call, reason):
+    clinic.execute("CREATE TEMP TABLE passing(patient INT)")
     assert reason in refused(clinic, f"SELECT {call}")
     assert declared(clinic) == []
 
