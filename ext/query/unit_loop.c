@@ -100,10 +100,13 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
     } else {
       sqlite3_str_appendall(sql, "1");
     }
-    /* The last terms are the rowid or the primary key. */
+    /*
+    ** The last terms are the rowid or the primary key. A key may be unique under a finer collation
+    ** than that of its column. Other units could then decide how rows with equal terms are ordered.
+    */
     if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
     for (int i = 0; !facts->rowid && i < facts->key_count; i++)
-      sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
+      sqlite3_str_appendf(sql, ", t0.\"%w\" COLLATE BINARY", facts->columns[facts->key[i]].name);
   }
   return sqlite3_str_finish(sql);
 }

@@ -7,12 +7,13 @@ keys of its own, so that a group release shows the contribution of every unit se
 
 import itertools
 import json
+import random
 import shutil
 import sqlite3
 
 import pytest
 
-from conftest import ledger_of
+from conftest import connect, ledger_of, one
 from fixed_noise import run_fixed
 import question_reference as reference
 
@@ -141,3 +142,41 @@ def test_both_paths_give_the_same_integers(tmp_path, seed):
     for sql, first, second in zip(queries, whole, apart):
         assert first == second, sql
     assert len(set(whole)) > 30
+
+
+TERMS = [f"{column} COLLATE {collation}{direction}" for column in "kl" for collation in ("BINARY", "NOCASE", "RTRIM") for direction in ("", " DESC")]
+
+
+def random_table(pick):
+    """Returns the statements that make a table with some indices. Its key can be unique under finer collations than its columns have."""
+    key = [pick.choice(TERMS[:6]), pick.choice(TERMS[6:]), *pick.choice([[], ["u"], ["u DESC"]])]
+    pick.shuffle(key)
+    indices = [["u DESC"], ["u"], *(["u", *pick.sample(TERMS + ["x DESC"], 2)] for _ in range(3))]
+    return [f"CREATE TABLE t(u INT NOT NULL, k TEXT COLLATE {pick.choice(['NOCASE', 'RTRIM', 'BINARY'])}, l TEXT COLLATE NOCASE, x INT,"
+            f" PRIMARY KEY ({', '.join(key)})) WITHOUT ROWID",
+            *(f"CREATE INDEX i{i} ON t({', '.join(columns)})" for i, columns in enumerate(pick.sample(indices, 2)))]
+
+
+def first_of(table, others):
+    """Returns what a question takes from unit 1 if it takes one row of each unit. The values of the other units are 0."""
+    db = connect()
+    for statement in table:
+        db.execute(statement)
+    db.executemany("INSERT OR IGNORE INTO t VALUES (?, ?, ?, ?)",
+                   [(1, k, l, 1 + 3 * i + j) for i, k in enumerate(["a", "A", "a "]) for j, l in enumerate("bBc")] + others)
+    for statement in ("ANALYZE", "SELECT dp_init()", "SELECT dp_protect('t', 'u')", "SELECT dp_tier('t', 1e6, 1e15, 1e-6)"):
+        db.execute(statement).fetchall()
+    return round(one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM t LIMIT 1', '{\"clip\":9}')"))
+
+
+def test_the_order_of_a_units_rows_depends_on_no_other_unit():
+    """SQLite chooses indices by statistics, to which all units add, and rows that an ORDER BY does not tell apart come in the order of
+    an index. A table WITHOUT ROWID is read by its indices, also after NOT INDEXED."""
+    several = set()
+    for seed in range(25):
+        table = random_table(random.Random(seed))
+        found = {first_of(table, [(unit, f"{unit} {i}", "", 0) for unit in range(7, 7 + units) for i in range(rows)])
+                 for units, rows in ((0, 0), (1, 40), (40, 1))}
+        assert len(found) == 1, table
+        several |= found
+    assert len(several) > 2
