@@ -147,7 +147,9 @@ static int add_spans(struct row_list *rows, const struct publication *publicatio
                                    : error_set(error, "the last period is before the first");
   }
   sqlite3_int64 length = sqlite3_value_int64(arguments[FIRST]);
-  if (sqlite3_value_type(arguments[FIRST]) != SQLITE_INTEGER || length < 1)
+  int type = sqlite3_value_type(arguments[FIRST]); /* some hosts bind all numbers as REAL */
+  if (length < 1 || (type != SQLITE_INTEGER && type != SQLITE_FLOAT) ||
+      sqlite3_value_double(arguments[FIRST]) != (double)length)
     return error_set(error, "give the first and the last period, or a whole number of periods");
   int going = 1;
   for (sqlite3_int64 last = length - 1; last < publication->grid.cells && going; last++)

@@ -106,7 +106,11 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
   return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
+/* Says why there are no cross tables here: because of the kind, or because of the form. */
 static int no_tables(const struct request *request, struct error *error) {
+  if (request_takes(request, P_WAYS))
+    return error_set(error, "cross tables are for dp_release() and dp_answer() (here, give keys as "
+                            "an array, and leave ways out)");
   return error_set(error,
                    "kind '%s' has no cross tables (ways is for group_count, group_sum and "
                    "group_avg)",
@@ -251,10 +255,8 @@ static int settle_ways(struct parse *parse) {
   struct request *request = parse->request;
   struct error *error = parse->error;
   if (!request->attributes && !request->ways) return 1;
-  if (!request_takes(request, P_WAYS)) return no_tables(request, error);
-  if (parse->form & OPTIONS_OF_AGGREGATE)
-    return error_set(error, "cross tables are for dp_release() and dp_answer() (give keys as an "
-                            "array)");
+  if (!request_takes(request, P_WAYS) || parse->form & OPTIONS_OF_AGGREGATE)
+    return no_tables(request, error);
   if (!request->ways)
     return error_set(error,
                      "ways is missing (keys is an object; give a whole number of attributes, "

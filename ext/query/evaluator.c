@@ -438,10 +438,11 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
-  if (columns >= 0 && evaluator->columns != columns)
+  int least = columns < 0 ? -columns - 1 : columns;
+  if (columns < 0 ? evaluator->columns < least : evaluator->columns != least)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit%s",
-                     columns, columns > 1 ? "s" : "", names, evaluator->columns,
-                     strncmp(names, "key", 3) == 0 && evaluator->columns > columns
+                     least, least > 1 ? "s" : "", names, evaluator->columns,
+                     strncmp(names, "key", 3) == 0 && evaluator->columns > least
                          ? ", and a key of several columns is json_array(a, b)"
                          : "");
   return 1;

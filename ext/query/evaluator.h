@@ -22,7 +22,7 @@ struct evaluator;
 
 /*
 ** Compiles a question. `host` is the connection whose tables the question names. The question must
-** give `columns` columns (-1: any number). `names` lists these columns for the error message. If
+** give `columns` columns (-n: n - 1 or more). `names` lists these columns for the error message. If
 ** `rest` is not null, a second statement may follow, and *rest is its text. Returns 1, or 0 with
 ** the error set. The caller must call evaluator_close(), even after an error.
 */

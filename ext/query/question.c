@@ -302,6 +302,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   int going = read_policy(question);
   const char *names, *rest = 0;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
+  int ignores = !question->loop.columns; /* a count of units ignores what else the rows give */
   if (request->programme) {
     question->loop.columns += request->programme->count - 1;
     names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
@@ -316,7 +317,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = begin(question, error) && own_collations_check(collector->db, error);
   if (going)
     going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
-                           question->loop.columns ? question->loop.columns : -1, names,
+                           ignores ? -question->loop.columns - 1 : question->loop.columns, names,
                            has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
   if (going) going = lock_tables(question, question->evaluator, error);

@@ -184,6 +184,7 @@ def test_spans_of_a_length():
             want.update(spans(db, "inner", YEAR[first], YEAR[first + length - 1]))
         found = spans(db, "inner", length)
         assert found == want and list(found) == list(want) and len(found) == (8 - length) * len(KEYS)
+        assert spans(db, "inner", float(length)) == want  # some hosts bind all numbers as REAL
     assert {reference.key_of(label, key): rows_of(db, "inner")[reference.key_of(label, key)] for label in YEAR[:7] for key in KEYS} == spans(db, "inner", 1)
     for arguments in ((0,), (-1,), (2.5,), (None,), (YEAR[7], YEAR[8]), (YEAR[3], YEAR[2]), ("nothing", YEAR[2]), (YEAR[0], None)):
         refused(db, f"SELECT * FROM dp_span('s', 'inner'{', ?' * len(arguments)})", *arguments)
@@ -572,6 +573,18 @@ def test_labels_that_are_numbers():
     declare(db, "exact", periods="2019/2021", clip=2)
     append(db, "2021")
     assert [round(rows_of(db, "exact")[label][0]) for label in ("2019", "2020", "2021")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("rest", ["", ", 1", ", NULL, person", " FROM visit UNION ALL SELECT label, 'x'"])
+def test_counts_of_units_ignore_further_columns(rest, threads, tmp_path):
+    """A unit counts in the periods that its rows name, whatever else they give, as in a count of units without periods."""
+    db = start(tmp_path / "a.db", [(i % 5, YEAR[i % 3], "north", 1.0) for i in range(20)], EXACT)
+    db.execute(f"PRAGMA threads = {threads}")
+    sql = f"SELECT label{', 1' if 'UNION' in rest else ''}{rest} FROM visit"
+    declare(db, "exact", "count_distinct", sql=sql, clip=2)
+    append(db, "p12")
+    assert [round(rows_of(db, "exact")[label][0]) for label in YEAR] == [5, 5] + [0] * 10
 
 
 def test_late_rows_count_nothing_and_the_other_label_counts_them():
