@@ -61,24 +61,20 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
   return rate;
 }
 
-/*
-** Returns kappa = (sensitivity root/clock)^2, or 0 if the sensitivity is 0. Here root^2 is half the
-** derivative of the clock.
-*/
-static double clock_gamma(double sensitivity, struct scaled root, struct scaled clock) {
+/* Returns kappa = (sensitivity slope)^2, or 0 if the sensitivity is 0, whatever the slope is. */
+static double slope_gamma(double sensitivity, struct scaled slope) {
   if (sensitivity == 0.0) return 0.0;
-  struct scaled ratio = scaled_over(scaled_times(scaled(sensitivity), root), clock);
-  return scaled_value(scaled_square(ratio));
+  return scaled_value(scaled_square(scaled_times(scaled(sensitivity), slope)));
 }
 
 double brownian_gamma(double sensitivity, double s) {
-  return clock_gamma(sensitivity, scaled(1.0), scaled_times(scaled(2.0), scaled(s)));
+  return slope_gamma(sensitivity, scaled_over(scaled(0.5), scaled(s)));
 }
 
-/* The derivative of the clock with respect to s is 2 rho^2 e^(2 theta s) = 2 root^2. */
+/* With the clock rho^2 e^(2 theta s) d, the slope rho e^(theta s)/clock is e^(-theta s)/(rho d). */
 double ou_gamma(double sensitivity, double theta, double rho, double s) {
-  struct scaled root = scaled_times(scaled(rho), scaled_exp(theta * s));
-  return clock_gamma(sensitivity, root, scaled_clock(theta, rho, s));
+  struct scaled below = scaled_times(scaled(rho), scaled(decayed_time(theta, s)));
+  return slope_gamma(sensitivity, scaled_over(scaled_exp(-theta * s), below));
 }
 
 double brownian_rate(double sensitivity, double t) {

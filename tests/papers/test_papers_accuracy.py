@@ -120,6 +120,7 @@ def test_diffusion(seed):
             shrink = mp.exp(-mp.mpf(theta) * t)
             check(call("dp_ou_clock", theta, rho, t), tau)
             check(call("dp_ou_rate", d, theta, rho, t), square / (2 * tau))
+            check(call("dp_ou_gamma", d, theta, rho, t), square * (mp.mpf(rho) / (shrink * tau)) ** 2)
             check(call("dp_ou_shrink", theta, t), shrink)
             check(call("dp_ou_variance", theta, rho, t), tau * shrink**2)
             check(call("dp_gaussian_mse", theta, rho, t, 3), 3 * tau)
@@ -127,6 +128,7 @@ def test_diffusion(seed):
             bias = mp.expm1(-mp.mpf(theta) * t) ** 2 * square
             check(call("dp_ou_mse", theta, rho, t, d, 3), 3 * tau * shrink**2 + bias)
             check(call("dp_brownian_rate", d, t), square / (4 * mp.mpf(t)))
+            check(call("dp_brownian_gamma", d, t), square / (4 * mp.mpf(t) ** 2))
             clock = log_uniform(rng, -300, 300)
             x = mp.mpf(theta) * clock / mp.mpf(rho) ** 2
             time = mp.log1p(x) / (2 * mp.mpf(theta)) if theta else clock / (2 * mp.mpf(rho) ** 2)
@@ -143,6 +145,12 @@ def test_theorem_8_over_all_magnitudes():
             check(call("dp_ou_theta", rate, d, radius, 3), theta)
             rho = mp.sqrt(mp.mpf(d) ** 2 / (2 * mp.mpf(rate)) * theta / (x * (x + 2)))
             check(call("dp_ou_rho", rate, d, radius, 3), rho)
+
+
+def test_ornstein_uhlenbeck_after_a_very_long_time():
+    for theta, t in ((2, 1e5), (1e200, 1e200)):
+        assert [call(f"dp_ou_{name}", 1.0, theta, 1.0, t) for name in ("rate", "gamma")] == [0, 0]
+        assert call("dp_ou_clock", theta, 1.0, t) == math.inf and call("dp_ou_variance", theta, 1.0, t) == 1 / theta
 
 
 def test_gaussian_examples():
