@@ -181,8 +181,8 @@ int connection_open(struct ledger *ledger) {
                        "build of SQLite)",
                        vfs);
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
-    ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
-                ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
+    ledger_fail(ledger, "cannot open the privacy ledger '%s': %s (check its permissions)",
+                ledger->path, ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     connection_close(ledger);
     return 0;
   }

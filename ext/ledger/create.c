@@ -144,6 +144,9 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   int marked = marker.id != 0;
   marker_clear(&marker);
   if (marked || ledger->read_only) return find_again(ledger, terms);
+  if (sqlite3_table_column_metadata(ledger->host, "main", "dp_ledger", "protects", 0, 0, 0, 0, 0) ==
+      SQLITE_OK)
+    return ledger_fail(ledger, "this file is a privacy ledger (open its database)");
   /* Advice: In Python, connect with `isolation_level=None`. */
   if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");

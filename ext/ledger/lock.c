@@ -50,9 +50,10 @@ int lock_take(struct ledger *ledger, int writes) {
   if (taken < 0)
     ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s (%s)", ledger->path, name,
                 error.text,
-                error.failure == LOCK_NO_SPACE  ? "free some space"
-                : error.failure == LOCK_IS_FILE ? "move this file away: it is not a lock"
-                                                : "put it where files can be locked");
+                error.failure == LOCK_NO_SPACE    ? "free some space"
+                : error.failure == LOCK_FORBIDDEN ? "make its folder writable"
+                : error.failure == LOCK_IS_FILE   ? "move this file away: it is not a lock"
+                                                  : "put it where files can be locked");
   if (taken == 0)
     ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
   if (ledger->lock != LOCK_FILE_NONE) {

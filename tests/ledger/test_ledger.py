@@ -301,30 +301,62 @@ def test_a_commit_that_fails_takes_the_marker_back(path):
     assert not db.in_transaction and one(db, INIT)
 
 
-def test_an_unwritable_directory_leaves_neither_marker_nor_file():
-    """Runs as a user other than root, because directory permissions do not stop root."""
+@pytest.fixture
+def unwritable():
+    """Yields a folder and a function that runs Python in it, when the folder cannot be written. The function runs as a user other
+    than root, because the permissions of folders do not stop root."""
     home = tempfile.mkdtemp(prefix="diffuse-test-")
-    try:
+
+    def run(code, secret=()):
         shutil.copy(conftest.EXTENSION + ".so", home)
         shutil.copy(conftest.__file__, home)
-        sqlite3.connect(f"{home}/clinic.db").executescript("CREATE TABLE visits(patient, minutes)")
-        os.chmod(f"{home}/clinic.db", 0o666)
-        os.chmod(f"{home}/diffuse.so", 0o755)
-        os.chmod(f"{home}/conftest.py", 0o644)
+        for file in os.listdir(home):
+            if file not in secret:
+                os.chmod(f"{home}/{file}", 0o755 if file.endswith(".so") else 0o666)
         os.chmod(home, 0o555)
         who = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
-        code = ("import os; from conftest import *; assert os.getuid() != 0; db = connect('clinic.db');"
-                "print(refused(db, 'SELECT dp_init()')); print(db.execute('SELECT name FROM sqlite_master').fetchall())")
-        done = subprocess.run([sys.executable, "-B", "-c", code], cwd=home, env=dict(os.environ, BUILD=home),
-                              capture_output=True, text=True, **who)
+        done = subprocess.run([sys.executable, "-B", "-c", "import os; from conftest import *; assert os.getuid() != 0\n" + code], cwd=home,
+                              env=dict(os.environ, BUILD=home), capture_output=True, text=True, **who)
         assert done.returncode == 0, done.stderr
-        message, tables = done.stdout.splitlines()
-        assert message.startswith("dp_init: cannot open the privacy ledger") and "clinic.db-ledger" in message
-        assert tables == "[('visits',)]"
-        assert sorted(os.listdir(home)) == ["clinic.db", "conftest.py", "diffuse.so"]
-    finally:
-        os.chmod(home, 0o755)
-        shutil.rmtree(home)
+        return done.stdout.splitlines()
+
+    yield home, run
+    os.chmod(home, 0o755)
+    shutil.rmtree(home)
+
+
+def test_an_unwritable_directory_leaves_neither_marker_nor_file(unwritable):
+    home, run = unwritable
+    sqlite3.connect(f"{home}/clinic.db").executescript("CREATE TABLE visits(patient, minutes)")
+    message, tables = run("db = connect('clinic.db'); print(refused(db, 'SELECT dp_init()'));"
+                          "print(db.execute('SELECT name FROM sqlite_master').fetchall())")
+    assert message.startswith("dp_init: cannot open the privacy ledger") and "clinic.db-ledger" in message
+    assert tables == "[('visits',)]"
+    assert sorted(os.listdir(home)) == ["clinic.db", "conftest.py", "diffuse.so"]
+
+
+def test_a_ledger_in_an_unwritable_directory_says_so(unwritable):
+    home, run = unwritable
+    create(f"{home}/clinic.db").close()
+    (message,) = run("print(refused(connect('clinic.db'), SUM, 'a'))")
+    assert "clinic.db-ledger-lock': Permission denied (make its folder writable)" in message
+
+
+def test_a_ledger_that_may_not_be_read_says_so(unwritable):
+    home, run = unwritable
+    create(f"{home}/clinic.db").close()
+    os.chmod(f"{home}/clinic.db-ledger", 0)
+    (message,) = run("print(refused(connect('clinic.db'), SUM, 'a'))", ["clinic.db-ledger"])
+    assert "unable to open database file (check its permissions)" in message
+
+
+def test_a_ledger_is_no_database_for_another_ledger(path):
+    create(path).close()
+    db = connect(f"{path}-ledger")
+    assert refused(db, INIT) == "dp_init: this file is a privacy ledger (open its database)"
+    db.close()
+    assert not os.path.exists(f"{path}-ledger-ledger")
+    assert one(connect(path), "SELECT dp_verify()") == "ok"
 
 
 # ---- the marker -----------------------------------------------------------------------------------
