@@ -160,6 +160,18 @@ def test_links(page):
 
 
 @PAGES
+def test_papers_that_a_page_cites(page):
+    """ext/math/README.md has the title of each paper that a page cites by its authors and year."""
+    listed = re.findall(r"^- ([\w, ]+)", (ROOT / "ext" / "math" / "README.md").read_text().split("## References")[1], re.M)
+    assert len(listed) > 20
+    text = " ".join(page.read_text().split())
+    for first, others, year in re.findall(r"\b([A-Z]\w+)((?:, [A-Z]\w+)*,? and [A-Z]\w+| et al\.),? \(?((?:19|20)\d\d)\b", text):
+        names = [first, *re.findall(r"[A-Z]\w+", others)]
+        assert any(re.findall(r"[A-Z]\w+", paper)[:1] == [first] and set(names) <= set(re.findall(r"[A-Z]\w+", paper)) and year in paper
+                   for paper in listed), (first, others, year)
+
+
+@PAGES
 def test_tests_that_a_page_names(page):
     """Each `tests/room/test_x.py` exists. A name without a folder is in the folder of the name before it, or in tests/ itself."""
     room = ROOT / "tests"
