@@ -347,6 +347,17 @@ def test_books_that_do_not_verify_have_no_page(tmp_path):
     assert refused(db, "SELECT dp_report('public')") == "dp_report: the ledger does not verify (dp_verify() shows the owner where)"
 
 
+def test_an_interrupt_does_not_put_the_books_into_question(tmp_path):
+    """Books of many rows take longer than the time after which the host is asked whether it is interrupted."""
+    db = create(tmp_path / "clinic.db")
+    one(db, "SELECT dp_histogram('public', minutes, 0, 10, 16384, patient, '{\"clip\":1}') FROM visits")
+    db.set_progress_handler(lambda: 1, 2000)
+    assert refused(db, "SELECT dp_report('public')") == "dp_report: interrupted"
+    db.set_progress_handler(None, 0)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+
 @pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
 def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
     """As in test_export.py: ledgers that differ in the rate of the inner tier have the same page for the outer tier,
