@@ -163,7 +163,7 @@ static int fill_inside(struct row_list *rows, struct host *host, struct publicat
   struct error *error = &host->session.error;
   struct position *position = &publication->position;
   struct ledger_release *release = &publication->definition.release;
-  struct ledger_clipping clipping;
+  struct ledger_clipping clipping = NO_CLIPPING;
   if (!published_find(ledger, arguments[RELEASE], arguments[TIER], release, &clipping)) return 0;
   if (!release->periods)
     return error_set(error, "release '%s' is not a series (read dp_value)", release->name);
