@@ -178,7 +178,7 @@ static int check_apart(struct run *run, struct asked *asked, struct error *error
       asked->tables = proof.tables;
       proof.tables = 0;
       asked->statement = asked_statement(proof.sql, ledger_json(ledger));
-      if (!asked->statement) going = error_set_memory(error);
+      going = asked->statement != 0;
     }
     loop_proof_clear(&proof);
   }

@@ -226,15 +226,15 @@ static int check_file(sqlite3 *db, struct error *error) {
 }
 
 /*
-** Opens the file once more, and checks that the connection can read it. `mutex` is
-** SQLITE_OPEN_NOMUTEX for a connection that only the thread of the caller uses.
+** Opens the file once more, and checks that the connection can read it. It needs no mutex, because
+** it is used only in statements of the guarded connection, which hold the mutex of that connection.
 */
-static sqlite3 *open_again(sqlite3 *db, int mutex, struct error *error) {
+static sqlite3 *open_again(sqlite3 *db, struct error *error) {
   sqlite3 *opened;
   int mode = sqlite3_db_readonly(db, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   int timeout = integer_of(db, "PRAGMA busy_timeout");
   int threads = sqlite3_limit(db, SQLITE_LIMIT_WORKER_THREADS, -1);
-  if (!private_connection_open(&opened, db, mode | mutex, error)) return 0;
+  if (!private_connection_open(&opened, db, mode | SQLITE_OPEN_NOMUTEX, error)) return 0;
   sqlite3_busy_timeout(opened, timeout);
   sqlite3_limit(opened, SQLITE_LIMIT_WORKER_THREADS, threads);
   if (integer_of(opened, "SELECT count(*) FROM main.sqlite_master") >= 0) return opened;
@@ -251,9 +251,9 @@ struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
   int going = guard ? 1 : error_set_memory(error);
   if (going && allowed_functions_read(&guard->functions, db) != SQLITE_OK)
     going = error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
-  if (going) going = (file = open_again(db, SQLITE_OPEN_FULLMUTEX, error)) != 0;
+  if (going) going = (file = open_again(db, error)) != 0;
   if (going && !(guard->reader = private_collector_new(file))) going = error_set_memory(error);
-  if (going) going = (file = open_again(db, SQLITE_OPEN_NOMUTEX, error)) != 0;
+  if (going) going = (file = open_again(db, error)) != 0;
   if (going) going = public_tables_install(db, file, ledger, terms->policy, error);
   if (!going) {
     tier_guard_free(guard);

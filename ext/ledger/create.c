@@ -125,12 +125,10 @@ static int is_encrypted(struct ledger *ledger) {
   static const char magic[16] = "SQLite format 3";
   char bytes[sizeof magic];
   sqlite3_file *file = 0;
-  sqlite3_mutex_enter(sqlite3_db_mutex(ledger->host));
   int is_read =
       !host_in_memory(ledger) &&
       sqlite3_file_control(ledger->host, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
       file->pMethods && file->pMethods->xRead(file, bytes, sizeof bytes, 0) == SQLITE_OK;
-  sqlite3_mutex_leave(sqlite3_db_mutex(ledger->host));
   return is_read && memcmp(bytes, magic, sizeof magic) != 0;
 }
 

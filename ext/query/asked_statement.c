@@ -17,23 +17,24 @@ char *statement_with_values(sqlite3_stmt *statement) {
 
 static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
   char **name = context;
-  if (strcmp(key, "name") == 0 && strcmp(type, "text") == 0)
-    *name = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
-  return 1;
+  if (strcmp(key, "name") != 0 || strcmp(type, "text") != 0) return 1;
+  sqlite3_free(*name);
+  *name = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
+  return *name != 0;
 }
 
 /*
 ** Returns the name in the text from `sql` to `end`, which is in single quotes and holds JSON
-** options. Returns null if there is none: the caller of the aggregate then has an error, or makes a
-** release without a name.
+** options. Returns null if there is none, or with an error of the JSON reader.
 */
 static char *name_in_options(const char *sql, const char *end, struct json *json) {
   sqlite3_str *text = sqlite3_str_new(0);
   for (sql++; sql < end - 1; sql += 1 + (*sql == '\'')) sqlite3_str_append(text, sql, 1);
+  if (sqlite3_str_errcode(text) != SQLITE_OK) error_set_memory(json->error);
   char *options = sqlite3_str_finish(text), *name = 0;
   int is_object = options && options[strspn(options, " \t\r\n")] == '{';
   if (is_object && !json_members(json, options, take_name, &name)) {
-    error_clear(json->error);
+    error_set_memory(json->error); /* unless another error is set */
     sqlite3_free(name);
     name = 0;
   }
@@ -101,6 +102,7 @@ static void write_of_call(struct writer *writer, struct call *call, const char *
                 before.argument == before.aggregate->places.name && *sql_skip_space(end) == ')';
   char *name = is_name ? name_in_options(sql, end, json) : 0;
   char *quoted = name ? sqlite3_mprintf("%Q", name) : 0;
+  if (name && !quoted) error_set_memory(json->error);
   if (quoted) {
     write_token(writer, quoted, (int)strlen(quoted), has_blank);
   } else {
@@ -115,7 +117,7 @@ char *asked_statement(const char *sql, struct json *json) {
   struct writer writer = {sqlite3_str_new(0), 0};
   struct call call = {0, 0, 0, 0};
   int has_blank = 0;
-  for (sql = sql_skip_space(sql); *sql;) {
+  for (sql = sql_skip_space(sql); *sql && !error_is_set(json->error);) {
     const char *end = sql_token_end(sql), *next = sql_skip_space(end);
     int is_called = !call.aggregate && *next == '(';
     if (!call.aggregate) call = (struct call){0, 0, 0, 0};
@@ -129,7 +131,8 @@ char *asked_statement(const char *sql, struct json *json) {
     sql = next;
   }
   char *whole = sqlite3_str_finish(writer.text);
-  char *trimmed = whole ? query_trimmed(whole) : 0;
+  char *trimmed = whole && !error_is_set(json->error) ? query_trimmed(whole) : 0;
   sqlite3_free(whole);
+  if (!trimmed) error_set_memory(json->error);
   return trimmed;
 }

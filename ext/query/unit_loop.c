@@ -157,7 +157,8 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
 /*
 ** The functions of this part read the values of a row by sqlite3_column_value(), which takes the
 ** connection's mutex once for each value. The values are protected: the function that asks the
-** question runs in a statement of the host, which holds this mutex.
+** question runs in a statement of the host, which holds this mutex, or on a private connection,
+** which has none.
 */
 
 int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,

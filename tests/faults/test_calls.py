@@ -110,3 +110,13 @@ def test_calls_give_all_rows_or_an_error(part, tmp_path):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     counts = [int(line.split()[0]) for line in done.stdout.splitlines()]
     assert len(counts) == len(calls) and min(counts) > 2, done.stdout
+
+
+def test_the_text_of_a_statement_is_whole_or_an_error(tmp_path):
+    """The ledger stores the name of a release in place of the options of its aggregate. The last SELECT finds the release by its text."""
+    lines = tmp_path / "calls"
+    lines.write_text("~SELECT dp_sum('a', x, 9, u, '{\"name\":\"m\"}') FROM t;"
+                     " SELECT name FROM dp_release WHERE statement = 'SELECT dp_sum(?, x, ?, u, ''m'') FROM t'\n", encoding="utf-8")
+    done = subprocess.run([BUILD / "injector", tmp_path, "calls", "40", lines], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert int(done.stdout.split()[0]) > 100

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import connect, create, EXTENSION, INIT, ledger_of, one, PATIENCE, refused, run, start, SUM
+from conftest import connect, create, EXTENSION, HELPERS, INIT, ledger_of, one, PATIENCE, refused, run, start, SUM
 
 
 def sqlite_library():
@@ -251,6 +251,34 @@ def test_signals_do_not_shorten_the_wait(path):
         assert time.monotonic() - began > 5
         print("released")
         """, path) == "released\n"
+
+
+# ---- an SQLite for one thread ---------------------------------------------------------------------
+
+
+def test_an_sqlite_without_mutexes(tmp_path):
+    """An SQLite that is built with SQLITE_THREADSAFE=0 has null pointers in the API table in place of the functions of mutexes."""
+    source = (HELPERS / "capture.c").read_text().replace(
+        "old.libversion_number = old_version;",
+        "(void)old_version, old.mutex_alloc = 0, old.mutex_enter = 0, old.mutex_free = 0, old.mutex_leave = 0, old.mutex_try = 0;")
+    (tmp_path / "capture.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "capture.c"), "-o", str(tmp_path / "capture.so")], check=True)
+    ask = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[2], isolation_level=None)
+db.enable_load_extension(True)
+db.load_extension(sys.argv[1])
+db.execute("CREATE TABLE visit(patient INT, minutes)")
+db.execute("INSERT INTO visit VALUES (1, 2), (2, 3)")
+for sql in ("dp_init()", "dp_protect('visit', 'patient'), dp_tier('t', 1e6, 1e12, 1e-6)", "dp_grant('g', 't', 2)",
+            "dp_release('t', 'sum', 'SELECT minutes FROM visit', '{\\"clip\\":9,\\"seconds\\":60}')", "dp_guard('t', '{\\"ask\\":\\"g\\"}')",
+            "dp_release('t', 'sum', 'SELECT max(minutes) FROM visit', '{\\"clip\\":9,\\"name\\":\\"m\\"}')"):
+    print(db.execute("SELECT " + sql).fetchone()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", ask, str(tmp_path / "capture.so"), str(tmp_path / "a.db")], capture_output=True, text=True,
+                          env={**os.environ, "DIFFUSE": EXTENSION + ".so"})
+    assert done.returncode == 0, done.stderr
+    assert [abs(float(number) - 5) < 1 for number in done.stdout.split()[3::2]] == [True, True]
 
 
 # ---- a ledger that is overwritten -----------------------------------------------------------------
