@@ -87,11 +87,6 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   for (int i = 0; i < facts->count && !is_without_long; i++)
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
   route_append_from(sql, route);
-  if (has_unit) {
-    sqlite3_str_appendall(sql, " WHERE ");
-    route_append_unit(sql, route);
-    sqlite3_str_appendall(sql, " IS NOT NULL");
-  }
   if (order != UNIT_ORDER_NONE) {
     sqlite3_str_appendall(sql, " ORDER BY ");
     if (has_unit) {
@@ -161,9 +156,15 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
 ** which has none.
 */
 
+/*
+** Passes over rows that belong to nobody. SQLite takes the condition IS NOT NULL for true if the
+** column is declared NOT NULL, and an edited schema can declare this of a column with NULLs.
+*/
 int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,
                       struct error *error) {
-  int rc = sqlite3_step(stream->row);
+  int rc, has_unit = is_protected(stream->table) && !loop->by_row;
+  do rc = sqlite3_step(stream->row);
+  while (rc == SQLITE_ROW && has_unit && sqlite3_column_type(stream->row, 0) == SQLITE_NULL);
   stream->has_row = rc == SQLITE_ROW;
   return rc == SQLITE_ROW || rc == SQLITE_DONE || reading_failed(loop, error);
 }

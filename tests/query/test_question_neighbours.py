@@ -180,3 +180,24 @@ def test_the_order_of_a_units_rows_depends_on_no_other_unit():
         assert len(found) == 1, table
         several |= found
     assert len(several) > 2
+
+
+@pytest.mark.parametrize("table", ["t(id INTEGER PRIMARY KEY, u INT{}, x INT)", "t(id INT PRIMARY KEY, u TEXT COLLATE NOCASE{}, x INT) WITHOUT ROWID",
+                                   "t(id UNIQUE, u{}, x)"])
+def test_rows_of_nobody_join_no_unit(table):
+    """An edited schema declares a column NOT NULL that has NULLs, so SQLite takes IS NOT NULL for true."""
+    def answers(nobody):
+        db = connect()
+        db.execute("CREATE TABLE " + table.format(""))
+        db.execute("CREATE TABLE child(link INT, x INT)")
+        for row in range(40 + nobody):
+            db.execute("INSERT INTO t VALUES (?, ?, 1)", (row, row % 10 if row < 40 else None))
+            db.execute("INSERT INTO child VALUES (?, 1)", (row,))
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 't'", ("CREATE TABLE " + table.format(" NOT NULL"),))
+        db.execute("PRAGMA writable_schema = RESET")
+        for call in ("dp_init()", "dp_protect('t', 'u')", "dp_protect('child', 'link', 't')", "dp_tier('t', 1e6, 1e15, 1e-6)"):
+            db.execute("SELECT " + call).fetchall()
+        return [round(one(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":9}')", sql.format(name))) for name in ("t", "child") for sql in (
+            "SELECT x FROM {}", "WITH v AS (SELECT x FROM {}) SELECT x FROM v", "SELECT x FROM {} LIMIT -1", "SELECT count(*) FROM {}", "SELECT x FROM {} LIMIT 1")]
+    assert answers(0) == answers(1) == answers(20) == [40, 40, 40, 40, 10] * 2
