@@ -117,7 +117,7 @@ static int take_members(struct json *json, const char *text, const char *wanted,
   if (!json_present(json) || !is_json(json, text, wanted)) return 0;
   int rc = sqlite3_prepare_v2(json->db, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
-  int going = rc == SQLITE_OK;
+  int going = rc == SQLITE_OK || cannot_read(json);
   while (going && (!json->go_on || json->go_on(json->context)) &&
          (rc = sqlite3_step(row)) == SQLITE_ROW) {
     const char *key = (const char *)sqlite3_column_text(row, 0);

@@ -120,3 +120,11 @@ def test_the_text_of_a_statement_is_whole_or_an_error(tmp_path):
     done = subprocess.run([BUILD / "injector", tmp_path, "calls", "40", lines], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert int(done.stdout.split()[0]) > 100
+
+
+def test_json_that_cannot_be_read_is_an_error(tmp_path):
+    """An allocation fails while the statement is compiled that reads the options."""
+    lines = tmp_path / "calls"
+    lines.write_text("SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}')\n", encoding="utf-8")
+    done = subprocess.run([BUILD / "injector", tmp_path, "calls", "20", lines], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
