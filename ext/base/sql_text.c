@@ -51,6 +51,13 @@ const char *plain_text(sqlite3_value *value) {
   return text && strlen(text) == (size_t)sqlite3_value_bytes(value) && is_utf8(text) ? text : 0;
 }
 
+int whole_number(sqlite3_value *value, int64_t *number) {
+  int type = sqlite3_value_type(value);
+  *number = sqlite3_value_int64(value);
+  return type == SQLITE_INTEGER ||
+         (type == SQLITE_FLOAT && sqlite3_value_double(value) == (double)*number);
+}
+
 int value_number(sqlite3_value *value, double *x) {
   int type = sqlite3_value_type(value);
   if ((type == SQLITE_TEXT || type == SQLITE_BLOB) && !sqlite3_value_text(value)) return 0;

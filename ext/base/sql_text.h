@@ -6,6 +6,7 @@
 #define DIFFUSE_BASE_SQL_TEXT_H
 
 #include <sqlite3ext.h>
+#include <stdint.h>
 
 /*
 ** Returns the text of a value if the value is an SQL text in valid UTF-8 without a zero byte, at
@@ -13,6 +14,12 @@
 ** to text.
 */
 const char *plain_text(sqlite3_value *value);
+
+/*
+** Returns whether a value is a whole number, and stores it. 3.0 is one, because some hosts bind all
+** numbers as REAL.
+*/
+int whole_number(sqlite3_value *value, int64_t *number);
 
 /*
 ** Sets *x to the number that SQLite makes of a value. Returns 0 when out of memory. SQLite 3.54

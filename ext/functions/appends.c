@@ -146,13 +146,11 @@ static int add_spans(struct row_list *rows, const struct publication *publicatio
     return span.first <= span.last ? add_span(rows, publication, span, values)
                                    : error_set(error, "the last period is before the first");
   }
-  sqlite3_int64 length = sqlite3_value_int64(arguments[FIRST]);
-  int type = sqlite3_value_type(arguments[FIRST]); /* some hosts bind all numbers as REAL */
-  if (length < 1 || (type != SQLITE_INTEGER && type != SQLITE_FLOAT) ||
-      sqlite3_value_double(arguments[FIRST]) != (double)length)
+  int64_t length;
+  if (!whole_number(arguments[FIRST], &length) || length < 1)
     return error_set(error, "give the first and the last period, or a whole number of periods");
   int going = 1;
-  for (sqlite3_int64 last = length - 1; last < publication->grid.cells && going; last++)
+  for (int64_t last = length - 1; last < publication->grid.cells && going; last++)
     going = add_span(rows, publication, (struct span){(int)(last - length + 1), (int)last}, values);
   return going;
 }

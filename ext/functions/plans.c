@@ -262,7 +262,7 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
                            OPTIONS_OF_PLAN);
   double clip = request.clip;
   if (read && sqlite3_value_type(argv[2]) != SQLITE_NULL)
-    read = aggregate->takes & 1u << P_CLIP
+    read = aggregate->takes & (1u << P_CLIP | 1u << P_SERIES)
                ? request_argument(&request, json_reader, P_CLIP, argv[2])
                : error_set(error, "kind '%s' has no clip (give NULL)", aggregate->kind);
   if (read && !isnan(clip) && clip != request.clip)
@@ -380,7 +380,8 @@ static int fail_value(struct ledger *ledger, const struct wanted *wanted,
                    *wanted->key ? "for this key " : "", wanted->tier,
                    *wanted->key && !has_keys ? " (the key of one number is NULL; in an array, it is"
                                                " the index from 0, a number and not a text)"
-                                             : "");
+                   : !*wanted->key && has_keys ? " (dp_value lists its keys)"
+                                               : "");
 }
 
 static int interval_of(struct host *host, const struct wanted *wanted,
@@ -424,13 +425,14 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  int key_type = sqlite3_value_type(argv[2]);
-  sqlite3_value *index = argc > 4 ? argv[4] : argv[2];
-  int64_t number = sqlite3_value_type(index) == SQLITE_INTEGER ? sqlite3_value_int64(index) : 0;
+  int64_t index, number = 0;
+  int is_index = whole_number(argv[2], &index);
+  int is_component = argc > 4 && whole_number(argv[4], &number);
+  if (argc == 4 && is_index) number = index;
   /* No release has the component -1. */
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
   const char *key =
-      key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
+      is_index || sqlite3_value_type(argv[2]) == SQLITE_NULL ? "" : plain_text(argv[2]);
   double confidence, low = 0, high = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
@@ -438,7 +440,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
                    not_a(argv[2], SQLITE_TEXT));
     return;
   }
-  if (argc > 4 && (!*key || sqlite3_value_type(index) != SQLITE_INTEGER)) {
+  if (argc > 4 && (!*key || !is_component)) {
     function_error(context, "component must be the number of a component, after the text of a key");
     return;
   }

@@ -70,6 +70,8 @@ int interval_read_span(struct publication *publication, const char *key, double 
   numbers_clear(&numbers);
   sqlite3_free(values);
   sqlite3_free(group);
-  return found || error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'",
-                            definition->release.name, *key ? "for this key " : "", tier);
+  return found ||
+         error_set(ledger_error(ledger),
+                   "release '%s' has no value for this key at tier '%s' (dp_value lists its keys)",
+                   definition->release.name, tier);
 }

@@ -477,6 +477,7 @@ def test_interval_ends_are_rounded_outward():
     (("a", "public", None, 0.5), "release 'a' has no value at tier 'public'"),
     (("a", "clinic", "k", 0.5), "release 'a' has no value for this key at tier 'clinic' (the key of one number is NULL; in an array,"
      " it is the index from 0, a number and not a text)"),
+    (("keyed", "clinic", None, 0.5), "release 'keyed' has no value at tier 'clinic' (dp_value lists its keys)"),
     (("gone", "clinic", None, 0.5), "unknown release (dp_release lists them)"),
     (("failed", "clinic", None, 0.5), "release 'failed' is failed"),
     (("a", "clinic", None, 0), "confidence must be a number in (0, 1)"),
@@ -491,6 +492,7 @@ def test_interval_errors(arguments, message):
     for name in ("a", "gone"):
         release(db, "clinic", "sum", 10, {"name": name})
     one(db, "SELECT dp_discard('gone')")
+    one(db, "SELECT dp_release('clinic', 'group_count', 'SELECT minutes FROM visits', ?)", '{"clip":1,"name":"keyed","keys":[1]}')
     interrupted(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits',"
                 """ '{"clip":10,"name":"failed"}')""")
     got = refused(db, "SELECT dp_interval(?, ?, ?, ?)", *arguments)

@@ -654,7 +654,7 @@ def test_figures_in_words(kind, clip, words):
 # ---- plans and batches ---------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("count", [1, 2, 12, 52])
-@pytest.mark.parametrize("kind", ["count", "group_sum"])
+@pytest.mark.parametrize("kind", ["count", "count_distinct", "group_sum"])
 def test_plan_of_a_series(kind, count):
     """A plan gives the half-widths that the noisiest period and the final total will have, and the price of one release. It changes
     nothing, and needs no name."""
@@ -663,6 +663,8 @@ def test_plan_of_a_series(kind, count):
     text = json.loads(options(kind, labels, clip=4))
     del text["name"]
     plan = strict_json(one(db, "SELECT dp_plan('outer', ?, NULL, ?)", kind, json.dumps(text)))
+    clip = text.pop("clip")
+    assert plan == strict_json(one(db, "SELECT dp_plan('outer', ?, ?, ?)", kind, clip, json.dumps(text)))
     assert one(db, "SELECT count(*) FROM dp_release") == one(db, "SELECT count(*) FROM dp_charge") == 0
     declare(db, "outer", kind, labels, clip=4)
     append(db, labels[-1])
