@@ -1,6 +1,7 @@
 """Attack: two connections that race for the rest of a budget. After one connection has checked that its release fits the
 budget, and before it writes its charge, another connection can make the same check."""
 
+import os
 import random
 import subprocess
 
@@ -43,7 +44,8 @@ def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_p
     other, messages = connect(path), []
 
     def meanwhile():
-        if not messages and one(other, "SELECT count(*) FROM dp_charge"):
+        # A slow machine also calls it inside of a transaction on the ledger, which `other` cannot enter.
+        if not messages and not os.path.exists(f"{path}-ledger-lock") and one(other, "SELECT count(*) FROM dp_charge"):
             messages.extend(refused(other, sql(call, "audience", name)) for name in (None, "b")
                             for sql in FORMS)
             messages.append(refused(other, form(call, "audience", "a")))

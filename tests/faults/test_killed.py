@@ -19,8 +19,8 @@ TELLER = """
 
 def told(process):
     """Returns the (name, value) pairs that a process printed before it was killed."""
-    output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == -9 and not errors, errors
+    output, errors = process.stdout.read(), process.stderr.read()  # communicate() would miss what readline() has read ahead
+    assert process.wait(PATIENCE) == -9 and not errors, errors
     return [tuple(line.split()) for line in output.splitlines(keepends=True) if line.endswith("\n")]
 
 
