@@ -87,6 +87,18 @@ def once_charged(connection, path, action, condition="SELECT count(*) FROM dp_ch
     connection.set_progress_handler(look, 1)
 
 
+def when_looking(connection, action, at_reading=lambda: None):
+    """Calls `action` whenever the extension looks whether its caller is interrupted: every 20 milliseconds while it waits for a lock
+    or computes (ext/ledger/interrupt.c). Calls `at_reading` when a question begins to read protected rows. What they raise is lost."""
+    def trace(text):
+        if " LIMIT 300) SELECT count(*) FROM n" in text:
+            action()
+        elif 'FROM main."' in text and not text.endswith(" LIMIT 1"):
+            at_reading()
+
+    connection.set_trace_callback(trace)
+
+
 @contextlib.contextmanager
 def reading(connection):
     """Gives a list that gets an element whenever a question begins to read rows in the `with` block."""
