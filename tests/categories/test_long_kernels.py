@@ -2,15 +2,15 @@
 this time: other connections make releases, an interrupt ends the work, and a change of the ledger never leads to a wrong charge."""
 
 import json
+import os
 import random
 import sqlite3
-import threading
 import time
 
 import numpy
 import pytest
 
-from conftest import PATIENCE
+from conftest import refused, when_looking
 from mechanism_truth import curve_of, ORDERS
 from noise_helpers import BUILD, connect, create_table, one
 
@@ -93,66 +93,72 @@ def paid(path):
     return books(path, "SELECT release, tier, rate, curve, delta FROM dp_charge ORDER BY id")
 
 
-class Work(threading.Thread):
-    """Runs one statement in a thread of its own. `work` is the time that the process has worked meanwhile, in seconds of the
-    processor. Such seconds do not pass while other processes run."""
-
-    def __init__(self, db, sql, *arguments):
-        super().__init__()
-        self.db, self.call, self.error, self.seconds, self.work = db, (sql, *arguments), None, None, None
-        self.start()
-
-    def run(self):
-        began, before = time.monotonic(), time.process_time()
-        try:
-            one(self.db, *self.call)
-        except sqlite3.Error as error:
-            self.error = str(error)
-        self.seconds, self.work = time.monotonic() - began, time.process_time() - before
-
-    def wait_for(self, work):
-        """Waits until the process has worked for so long."""
-        before = time.process_time()
-        while self.is_alive() and time.process_time() - before < work:
-            time.sleep(0.002)
-
-    def end(self):
-        self.join(PATIENCE)
-        assert not self.is_alive()
-        return self.error
-
-
 def connection(path):
-    """Returns a connection that another thread may use, too."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    """Returns a connection whose traces and interrupts a test may use."""
+    db = sqlite3.connect(path, isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     return db
 
 
+def is_locked(path):
+    return os.path.exists(f"{path}-ledger-lock")
+
+
+COUNT = "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'weight', 0.001, 'clip', 1))"
+
+
 def check_meanwhile(path, statement):
-    """Runs a statement. Meanwhile another connection makes releases. Returns the work, and the seconds that each release took."""
-    other, waits = connect(path), []
-    work = Work(connection(path), *statement)
-    while work.is_alive():
-        began = time.monotonic()
-        one(other, "SELECT dp_release('in', 'count', 'SELECT 1 FROM t', json_object('name', ?, 'weight', 0.001, 'clip', 1))", str(len(waits)))
-        waits.append(time.monotonic() - began)
-    assert work.end() is None
+    """Runs a statement. Whenever it looks for an interrupt, another connection makes a release, if the ledger is not locked."""
+    db, other, made, locked = connection(path), connect(path), [], []
+
+    def look():
+        if is_locked(path):
+            locked.append(1)
+        else:
+            one(other, COUNT, str(len(made)))
+            made.append(1)
+
+    when_looking(db, look)
+    one(db, *statement)
+    db.set_trace_callback(None)
+    assert len(made) > 2 and len(locked) < len(made) / 3, (len(made), len(locked))
+    assert one(other, "SELECT count(*) FROM dp_charge WHERE release GLOB '[0-9]*'") == len(made)
     assert one(other, "SELECT dp_verify()") == "ok"
     assert one(other, "SELECT state FROM dp_release WHERE name = 'r'") == "released"
-    return work, waits
+
+
+def interrupt(db, path, statement):
+    """Interrupts a statement while it computes. Returns how much the process still works until the statement has ended."""
+    looks, began = [], []
+
+    def look():
+        looks.append(is_locked(path))
+        if looks[-3:] == 3 * [False] and not began:
+            began.append(time.process_time())
+            db.interrupt()
+
+    when_looking(db, look)
+    assert "interrupted" in refused(db, *statement)
+    db.set_trace_callback(None)
+    return time.process_time() - began[0]
+
+
+def work_of(db, statement):
+    """Returns the time that the process works for a statement. Such seconds of the processor do not pass while other processes run."""
+    began = time.process_time()
+    one(db, *statement)
+    return time.process_time() - began
 
 
 @pytest.mark.plain
 @pytest.mark.sample(1)
 def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
-    """While the cost is computed, another connection makes releases. None of them waits for a large part of the computation."""
+    """While the cost is computed, another connection makes releases."""
     path = tmp_path / "data.db"
     before, statement = way
     ledger(path, before).close()
-    work, waits = check_meanwhile(path, statement)
-    assert len(waits) > 5 and max(waits) < work.seconds / 3, (len(waits), max(waits), work.seconds)
+    check_meanwhile(path, statement)
 
 
 @pytest.mark.plain
@@ -160,16 +166,11 @@ def test_other_connections_use_the_ledger_meanwhile(tmp_path, way):
 def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
     before, statement = way
     ledger(tmp_path / "whole.db", before).close()
-    whole = Work(connection(tmp_path / "whole.db"), *statement)
-    assert whole.end() is None
+    whole = work_of(connection(tmp_path / "whole.db"), statement)
     path = tmp_path / "data.db"
     ledger(path, before).close()
     db, charged = connection(path), paid(path)
-    work = Work(db, *statement)
-    work.wait_for(whole.work / 3)
-    db.interrupt()
-    assert "interrupted" in work.end()
-    assert work.work < 0.8 * whole.work, (work.work, whole.work)
+    assert interrupt(db, path, statement) < whole / 2
     assert paid(path) == charged
     assert one(db, "SELECT dp_verify()") == "ok"
     one(db, *statement)  # the same connection works as before
@@ -193,8 +194,7 @@ def reports(n):
 def test_other_connections_use_the_ledger_while_reports_are_drawn(tmp_path):
     path = tmp_path / "data.db"
     ledger(path).close()
-    work, waits = check_meanwhile(path, reports(2000000))
-    assert len(waits) > 5 and max(waits) < work.seconds / 3, (len(waits), max(waits), work.seconds)
+    check_meanwhile(path, reports(2000000))
 
 
 @pytest.mark.plain
@@ -203,14 +203,8 @@ def test_an_interrupt_ends_the_draws(tmp_path):
     path = tmp_path / "data.db"
     ledger(path).close()
     db = connection(path)
-    began = time.process_time()
-    one(db, REPORTS, SMALL, json.dumps({**OPTIONS, "n": 100000, "name": "fast"}))
-    whole = 200 * (time.process_time() - began)
-    work = Work(db, *reports(20000000))
-    work.wait_for(whole / 50)
-    db.interrupt()
-    assert "interrupted" in work.end()
-    assert work.work < whole / 4, (work.work, whole)
+    whole = 200 * work_of(db, (REPORTS, SMALL, json.dumps({**OPTIONS, "n": 100000, "name": "fast"})))
+    assert interrupt(db, path, reports(20000000)) < whole / 4
     assert one(db, "SELECT state FROM dp_release WHERE name = 'r'") == "failed"
     assert [row[0] for row in paid(path)] == ["fast", "r"]
     assert books(path, "SELECT count(*) FROM dp_value WHERE release_id = 2") == [(0,)]
@@ -266,11 +260,22 @@ def test_a_batch_of_large_kernels(tmp_path):
 
 def run_during(path, change, statement):
     """Runs `statement`, and `change` on another connection while the first one computes. Returns the error of `statement`."""
-    other, work = connect(path), Work(connection(path), *statement)
-    work.wait_for(0.1)  # the statement has begun to compute
-    one(other, *change)
-    assert work.is_alive(), "the change came too late"
-    return work.end()
+    db, other, looks = connection(path), connect(path), []
+
+    def look():
+        looks.append(is_locked(path))
+        if looks[-3:] == 3 * [False] and "changed" not in looks:
+            one(other, *change)
+            looks.append("changed")
+
+    when_looking(db, look)
+    try:
+        one(db, *statement)
+        return None
+    except sqlite3.Error as error:
+        return str(error)
+    finally:
+        assert "changed" in looks
 
 
 NEW_TIER = ("SELECT dp_tier('new', 500.0, 1e7, 1e-6)",)
