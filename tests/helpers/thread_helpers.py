@@ -38,19 +38,19 @@ def total_beside(db, query):
 
 
 def is_divided(db, query):
-    """Returns whether the host reads fewer rows with another thread than alone. On a busy machine the other thread may get little
-    time, so the test looks three times."""
-    with slowed(db) as alone:
-        db.execute("PRAGMA threads = 0").fetchall()
+    """Returns whether the host reads fewer rows with another thread than alone. After its first thousand instructions, the host waits
+    until the other thread has read what is left, so a busy machine does not matter."""
+    counts = []
+    for threads in (0, 1):
+        db.execute(f"PRAGMA threads = {threads}").fetchall()
+        before, waits = threads_of_process(), []
+        db.set_progress_handler(lambda: waits.append(all_ended(before)), 1000)
         total(db, query)
-    db.execute("PRAGMA threads = 1").fetchall()
-    assert len(alone) > 20  # the query was long enough to be divided
-    for _ in range(3):
-        with slowed(db) as calls:
-            total(db, query)
-        if len(calls) < 0.9 * len(alone):
-            return True
-    return False
+        db.set_progress_handler(None, 0)
+        counts.append(len(waits))
+    alone, divided = counts
+    assert alone > 20  # the query was long enough to be divided
+    return divided < 0.9 * alone
 
 
 def threads_of_process():
@@ -66,11 +66,12 @@ def new_threads(before):
 def all_ended(before):
     """Waits until the threads that are not in `before` have ended. A thread that has been joined may take a moment to leave the
     process."""
-    for _ in range(1000):
-        if not new_threads(before):
-            return True
-        time.sleep(0.005)
-    return False
+    end = time.monotonic() + PATIENCE
+    while new_threads(before):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True
 
 
 def uses_threads(db, query):

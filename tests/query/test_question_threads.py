@@ -481,10 +481,14 @@ def test_a_file_that_has_been_replaced(tmp_path):
 
 def test_a_progress_handler_ends_all(tmp_path):
     query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)
-    db = make(tmp_path / "data.db")
+    db, message = make(tmp_path / "data.db"), None
     before = threads_of_process()
     db.set_progress_handler(lambda: bool(new_threads(before)), 20)  # interrupts as soon as another thread runs
-    assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
+    for _ in range(100):  # if the other thread has read all rows before the host comes to its first one, nothing is interrupted
+        with contextlib.suppress(AssertionError):
+            message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
+            break
+    assert "interrupted" in message
     db.set_progress_handler(None, 0)
     assert state(db) == "failed" and all_ended(before)
 
@@ -523,12 +527,15 @@ def test_a_guarded_connection(tmp_path):
     def look():
         while not done.wait(0.0005):
             seen.update(new_threads(before) - {str(threading.get_native_id())})
-    looker = threading.Thread(target=look)
+    looker = threading.Thread(target=look, daemon=True)
     looker.start()
-    found = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000,\"name\":\"s\"}')")
+    for i in range(1000):  # on a busy machine, the threads of a question may have ended before somebody looks
+        assert abs(one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', ?)", json.dumps({"clip": 1000, "name": f"s{i}"})) - 99 * 1000) < 100
+        if seen:
+            break
     done.set()
     looker.join()
-    assert abs(found - 99 * 1000) < 100 and seen
+    assert seen
 
 
 @pytest.mark.parametrize("where,query", [(0.1, "SELECT x FROM t"), (0.5, "SELECT x FROM t"), (0.9, "SELECT x FROM t"), (0.5, "SELECT sum(x) FROM t")])
