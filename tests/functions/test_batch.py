@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from conftest import add_tiers, add_visits, connect, create, make_ledger, one, reading, refused, run, when_reading
+from conftest import add_tiers, add_visits, connect, create, make_ledger, one, PATIENCE, reading, refused, run, when_reading
 
 ROWS = "SELECT 1 FROM visits"
 BATCH = [
@@ -284,18 +284,18 @@ def test_of_two_that_finish_the_same_release_the_second_gives_the_stored_value(p
 
     def wait():
         started.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
 
     slow, quick, results = connect(path), connect(path), []
     when_reading(slow, wait)
     thread = threading.Thread(target=lambda: results.append(batch(slow, elements)))
     thread.start()
-    assert started.wait(60)
+    assert started.wait(PATIENCE)
     before = charges(quick)
     answers = batch(quick, elements)
     values = quick.execute("SELECT * FROM dp_value").fetchall()
     go_on.set()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert results == [answers] and charges(quick) == before
     assert quick.execute("SELECT * FROM dp_value").fetchall() == values
     assert one(quick, "SELECT dp_verify()") == "ok"

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from conftest import connect, HELPERS, ledger_of, library, one, refused, run, start
+from conftest import connect, HELPERS, ledger_of, library, one, PATIENCE, refused, run, start
 from guard_statements import READ, REFUSED
 from guard_helpers import copy, copy_of, guarded, mend, outcome, published, release
 
@@ -374,7 +374,7 @@ def test_two_processes_share_one_grant(copy):
         print(made)
     """
     processes = [start(code, copy, name) for name in ("left", "right")]
-    made = [int(process.communicate(timeout=120)[0]) for process in processes]
+    made = [int(process.communicate(timeout=PATIENCE)[0]) for process in processes]
     assert sum(made) == int(reserved / 0.002 * (1 + 1e-9))
     assert one(db, "SELECT dp_verify()") == "ok"
 
@@ -399,7 +399,7 @@ def test_a_killed_process_leaves_whole_grants_and_payments(copy, seed):
     process.stdout.readline()
     time.sleep(random.Random(seed).uniform(0.002, 0.06))
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     db = connect(copy)
     assert one(db, "SELECT dp_verify()") == "ok"
     tiers = db.execute("SELECT g.name, count(r.tier) FROM dp_grant g LEFT JOIN dp_reserve r ON grant_name = name GROUP BY 1").fetchall()
@@ -491,10 +491,12 @@ def test_the_limits_of_a_grant(copy):
     assert one(visitor, "SELECT sum(charges) FROM dp_reserve") == 0
     begun = time.process_time()
     error = outcome(visitor, "SELECT dp_release('public', 'sum', 'SELECT count(*) FROM visit, n AS a, n AS b, n AS c', '{\"name\":\"x\",\"clip\":9}')")
-    assert "seconds" in error and time.process_time() - begun < 0.8
+    assert "seconds" in error and time.process_time() - begun < 4  # without the limit, hours
     assert one(visitor, "SELECT sum(charges) FROM dp_reserve") == 1
     # A unit beyond the bytes contributes nothing: about one unit in a hundred, the others are counted.
-    assert 0 <= ask(visitor, "long", query="SELECT length(group_concat(hex(zeroblob(iif(patient = 7, 900000, 9))))) > 0 FROM visit", kind="sum") < 300
+    grant(owner, "others", seconds=6000, steps=1e9, bytes=2e6, share=0.9)
+    other = guarded(copy, options={"ask": "others"})
+    assert 0 <= ask(other, "long", query="SELECT length(group_concat(hex(zeroblob(iif(patient = 7, 900000, 9))))) > 0 FROM visit", kind="sum") < 300
 
 
 WAITS = """
