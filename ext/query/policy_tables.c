@@ -102,7 +102,8 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   facts->is_unfit = !facts->name || is_reserved(facts->name) || type;
   if (!facts->name)
     return error_set(error,
-                     "table '%s' is not in main (if it was renamed, declare it under its new name)",
+                     "main has no such table: '%s' (if it was renamed, declare it under its new "
+                     "name)",
                      table);
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);

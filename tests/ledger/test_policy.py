@@ -227,7 +227,7 @@ def test_a_declaration_follows_a_renamed_column(linked):
 
 def test_declarations_follow_a_renamed_table(linked):
     linked.execute("ALTER TABLE visit RENAME TO stay")
-    assert ("table 'visit' is not in main (if it was renamed, declare it under its new name)"
+    assert ("main has no such table: 'visit' (if it was renamed, declare it under its new name)"
             in refused(linked, "SELECT dp_release('inner', 'count_distinct', 'SELECT 1 FROM exam', 'a')"))
     assert "table 'stay' is neither protected nor public" in refused(linked, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM stay', '{\"name\":\"a\",\"clip\":1}')")
     assert ("table 'stay' has the column 'member' of the protected table 'visit', which is gone (if it is the same table, protect it;"
