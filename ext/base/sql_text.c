@@ -53,9 +53,9 @@ const char *plain_text(sqlite3_value *value) {
 
 int whole_number(sqlite3_value *value, int64_t *number) {
   int type = sqlite3_value_type(value);
+  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return 0;
   *number = sqlite3_value_int64(value);
-  return type == SQLITE_INTEGER ||
-         (type == SQLITE_FLOAT && sqlite3_value_double(value) == (double)*number);
+  return type == SQLITE_INTEGER || sqlite3_value_double(value) == (double)*number;
 }
 
 int value_number(sqlite3_value *value, double *x) {

@@ -61,7 +61,7 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
   return rate;
 }
 
-/* Returns kappa = (sensitivity slope)^2, or 0 if the sensitivity is 0, whatever the slope is. */
+/* Returns kappa = (sensitivity * slope)^2, or 0 if the sensitivity is 0, whatever the slope is. */
 static double slope_gamma(double sensitivity, struct scaled slope) {
   if (sensitivity == 0.0) return 0.0;
   return scaled_value(scaled_square(scaled_times(scaled(sensitivity), slope)));

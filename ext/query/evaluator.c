@@ -427,7 +427,7 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
 }
 
 static int check_statement(struct evaluator *evaluator, const char *tail, int columns,
-                           const char *names, struct error *error) {
+                           int admits_more, const char *names, struct error *error) {
   sqlite3_stmt *statement = evaluator->statement, *second = 0;
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement))
     return error_set(error, "sql must be one SELECT that only reads");
@@ -438,19 +438,18 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
-  int least = columns < 0 ? -columns - 1 : columns;
-  if (columns < 0 ? evaluator->columns < least : evaluator->columns != least)
+  if (admits_more ? evaluator->columns < columns : evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit%s",
-                     least, least > 1 ? "s" : "", names, evaluator->columns,
-                     strncmp(names, "key", 3) == 0 && evaluator->columns > least
+                     columns, columns > 1 ? "s" : "", names, evaluator->columns,
+                     strncmp(names, "key", 3) == 0 && evaluator->columns > columns
                          ? ", and a key of several columns is json_array(a, b)"
                          : "");
   return 1;
 }
 
 int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
-                   const char *sql, int columns, const char *names, const char **rest,
-                   struct error *error) {
+                   const char *sql, int columns, int admits_more, const char *names,
+                   const char **rest, struct error *error) {
   struct evaluator *evaluator = *out = calloc(1, sizeof *evaluator);
   char word[8];
   const char *tail = 0;
@@ -467,7 +466,8 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   evaluator_tables_note_text(&evaluator->tables, sql);
   if (going) going = add_named(evaluator, sql, error);
   if (going) going = compile(evaluator, sql, &tail, error);
-  if (going) going = check_statement(evaluator, rest ? "" : tail, columns, names, error);
+  if (going)
+    going = check_statement(evaluator, rest ? "" : tail, columns, admits_more, names, error);
   if (going) {
     if (rest) *rest = tail;
     evaluator->length = (int)(tail - evaluator->sql);

@@ -22,13 +22,13 @@ struct evaluator;
 
 /*
 ** Compiles a question. `host` is the connection whose tables the question names. The question must
-** give `columns` columns (-n: n - 1 or more). `names` lists these columns for the error message. If
-** `rest` is not null, a second statement may follow, and *rest is its text. Returns 1, or 0 with
-** the error set. The caller must call evaluator_close(), even after an error.
+** give `columns` columns, or more if `admits_more` is 1. `names` lists these columns for the error
+** message. If `rest` is not null, a second statement may follow, and *rest is its text. Returns 1,
+** or 0 with the error set. The caller must call evaluator_close(), even after an error.
 */
 int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct ledger_policy *policy,
-                   const char *sql, int columns, const char *names, const char **rest,
-                   struct error *error);
+                   const char *sql, int columns, int admits_more, const char *names,
+                   const char **rest, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
 /* Returns the private connection. The caller may run statements on it that read no table. */

@@ -266,7 +266,7 @@ static int open_publics(struct question *question, const char *sql, const char *
     return error_set(error, "with public_rows, sql has a second SELECT, which gives the public "
                             "rows ('SELECT ...; SELECT ...')");
   int going = evaluator_open(&question->publics, question->collector->db, &question->policy, sql,
-                             question->loop.columns, names, 0, error);
+                             question->loop.columns, 0, names, 0, error);
   for (int i = 0; going && i < evaluator_table_count(question->publics); i++) {
     const struct evaluator_table *table = evaluator_table(question->publics, i);
     if (table->declaration->role != POLICY_PUBLIC)
@@ -317,8 +317,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = begin(question, error) && own_collations_check(collector->db, error);
   if (going)
     going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
-                           ignores ? -question->loop.columns - 1 : question->loop.columns, names,
-                           has_publics ? &rest : 0, error);
+                           question->loop.columns, ignores, names, has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);

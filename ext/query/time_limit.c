@@ -40,8 +40,8 @@ int time_limit_start(struct time_limit *limit, double seconds, sqlite3 *one, sql
 
 int time_limit_end(struct time_limit *limit) {
   if (!limit->has_thread) return 0;
+  int is_late = clock_milliseconds() >= limit->end; /* the thread may not have run in time */
   atomic_store(&limit->is_done, 1);
   thread_join(&limit->thread);
-  /* On a busy machine, the thread may not have run in time. */
-  return atomic_load(&limit->is_over) || clock_milliseconds() >= limit->end;
+  return is_late || atomic_load(&limit->is_over);
 }

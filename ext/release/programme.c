@@ -152,7 +152,7 @@ int programme_unknown(const struct programme *programme, int is_option, const ch
                       struct error *error) {
   struct known_names known = {.asked = name, .shows = is_option};
   for (int i = 0; i < programme->count; i++) known_names_add(&known, programme->attributes[i].name);
-  *known.nearest = 0; /* no question: the list is short, and has it */
+  *known.nearest = 0; /* no "did you mean": the list has it */
   return known_names_fail(&known, error,
                           is_option ? "ways: unknown attribute%s (%sknown attributes: %s)"
                                     : "unknown attribute%s (%sknown attributes: %s)");

@@ -2,8 +2,8 @@
 
 In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"). "-- noisy"
 stands for any single row of finite numbers, "-- noisy: ..." for one near these. "-- error: ..." is the error message of the
-statement. Other numbers must agree to a relative 1e-9. All blocks of a document share one database, which has the table star; blocks under the heading "Unchecked
-ledgers" share another one. The commands of README.md run twice, because a reader may run them twice.
+statement. Other numbers must agree to a relative 1e-9. All blocks of a document share one database, which has the table star. The
+commands of README.md run twice, because a reader may run them twice.
 """
 
 import csv
@@ -79,7 +79,7 @@ def is_noisy(value):
 
 def check_shown(db, statement, value, shown):
     """Checks that a noisy value that a page shows is one that the program can print: at most 17 standard deviations away, or 2% for
-    a quantile, whose noise is one of rank. Of a list that ends in "..." only the keys of both are compared. A page shows no digits beyond those of noise."""
+    a quantile, whose noise is one of rank. Of a list that ends in "..." only the keys of both are compared."""
     (last,) = db.execute("SELECT max(published_at) FROM dp_publication").fetchone()
     stddev, kind = db.execute("SELECT max(stddev), kind FROM dp_value JOIN dp_publication USING (release, tier) JOIN dp_release ON name = release"
                               " WHERE published_at = ?", (last,)).fetchone()
