@@ -4,7 +4,7 @@
 -- connection. The file is as confidential as the database, because dp_path holds unpublished points. Rates
 -- are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 --
--- To add a column or a table, write it here and in ext/ledger/columns.h. Once a version with this format has
+-- To add a column or a table, write it here and in the statements of ext/ledger that use it. Once a version with this format has
 -- been released, a change also raises user_version below and LEDGER_FORMAT (ext/ledger/handle.h). diffuse
 -- refuses ledgers of another format.
 

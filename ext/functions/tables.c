@@ -60,13 +60,13 @@ int tables_register(sqlite3 *db, struct host *host) {
     const struct ledger_table *source = &ledger_tables[i];
     char *columns = ledger_table_declaration(source);
     struct shown_table *shown = columns ? sqlite3_malloc(sizeof *shown) : 0;
-    struct row_table table = {.name = source->columns->table,
+    struct row_table table = {.name = source->name,
                               .columns = columns,
                               .is_searched = 1,
                               .estimate = 1000,
                               .cost = 1000,
                               .fill = fill};
-    while (ledger_table_column(source, table.count + 1)) table.count++;
+    while (source->columns[table.count].name) table.count++;
     table.most = table.count < ROW_MOST_ARGUMENTS ? table.count : ROW_MOST_ARGUMENTS;
     if (shown) *shown = (struct shown_table){host_retain(host), source};
     rc = shown ? row_table_register(db, &table, shown, forget) : SQLITE_NOMEM;

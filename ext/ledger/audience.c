@@ -70,7 +70,9 @@ SQLITE_EXTENSION_INIT3
 */
 struct audience_table {
   const char *table, *alias, *from, *order, *plain;
-  struct added_column expressions[8];
+  struct {
+    const char *name, *sql;
+  } expressions[8];
 };
 
 static const struct audience_table audience_tables[] = {
@@ -161,16 +163,16 @@ static const struct audience_table audience_tables[] = {
 /* Appends the expression of a column, which is NULL if the audience may not read the column. */
 static void append_expression(sqlite3_str *sql, const struct audience_table *table,
                               const char *column) {
-  const struct added_column *added = table->expressions;
   size_t length = strlen(column);
   const char *at = table->plain;
-  while (added->name && strcmp(added->name, column) != 0) added++;
+  int i = 0;
+  while (table->expressions[i].name && strcmp(table->expressions[i].name, column) != 0) i++;
   while (*at && !(strncmp(at, column, length) == 0 && strchr(" ", at[length]))) {
     at += strcspn(at, " ");
     at += *at == ' ';
   }
-  if (added->name) {
-    sqlite3_str_appendall(sql, added->sql);
+  if (table->expressions[i].name) {
+    sqlite3_str_appendall(sql, table->expressions[i].sql);
   } else if (*at) {
     sqlite3_str_appendf(sql, "%s.%s", table->alias, column);
   } else {
@@ -182,15 +184,14 @@ char *audience_select(const struct ledger_table *table, const char *where) {
   /* If the list has no entry for a table, an audience sees no rows of the table. */
   static const struct audience_table none = {.from = "tiers t LIMIT 0", .order = "1", .plain = ""};
   const struct audience_table *source = &none;
-  const char *column;
   for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
-    if (strcmp(audience_tables[i].table, table->columns->table) == 0) source = &audience_tables[i];
+    if (strcmp(audience_tables[i].table, table->name) == 0) source = &audience_tables[i];
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
-  for (int place = 1; (column = ledger_table_column(table, place)); place++) {
-    sqlite3_str_appendall(sql, place > 1 ? ", " : "");
-    append_expression(sql, source, column);
-    sqlite3_str_appendf(sql, " AS \"%w\"", column);
+  for (const struct shown_column *column = table->columns; column->name; column++) {
+    sqlite3_str_appendall(sql, column > table->columns ? ", " : "");
+    append_expression(sql, source, column->name);
+    sqlite3_str_appendf(sql, " AS \"%w\"", column->name);
   }
   sqlite3_str_appendf(sql, " FROM %s) WHERE @tier IS NOT NULL%s ORDER BY %s", source->from, where,
                       source->order);

@@ -12,8 +12,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement select_budget = {.row = &columns_budget,
-                                               .sql = " FROM dp_budget WHERE tier = ?"};
+static const struct statement select_budget = {
+    .sql = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_curve, spent_pure,"
+           " releases FROM dp_budget WHERE tier = ?"};
 static const struct statement update_budget = {
     .sql = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
            " spent_delta = ?5, releases = ?6, spent_rate = ?7, spent_epsilon = ?8,"
@@ -32,14 +33,12 @@ int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) 
   sqlite3_stmt *row = statement_bind(ledger, &select_budget, "s", tier);
   if (!statement_row(ledger, row))
     return ledger_fail(ledger, "the privacy ledger has no budget for tier '%s'", tier);
-  struct budget_row stored;
-  columns_read(ledger, row, &columns_budget, &stored);
-  *budget = (struct budget){.rate = {stored.spent_high, stored.spent_low},
-                            .slack = stored.spent_slack,
-                            .delta = stored.spent_delta,
-                            .curve = stored.spent_curve,
-                            .pure = stored.spent_pure,
-                            .releases = stored.releases};
+  *budget = (struct budget){.rate = {sqlite3_column_double(row, 0), sqlite3_column_double(row, 1)},
+                            .slack = sqlite3_column_double(row, 2),
+                            .delta = sqlite3_column_double(row, 3),
+                            .curve = sqlite3_column_double(row, 4),
+                            .pure = sqlite3_column_double(row, 5),
+                            .releases = sqlite3_column_int64(row, 6)};
   return 1;
 }
 

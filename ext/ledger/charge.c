@@ -60,7 +60,10 @@ static const struct statement select_subject = {
 static const struct statement find_counted = {
     .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
            " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
-static const struct statement insert_charge = {.row = &columns_charge, .changes = CHANGES_CHAIN};
+static const struct statement insert_charge = {
+    .sql = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, curve, at,"
+           " period, grant_name, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    .changes = CHANGES_CHAIN};
 /* If ?3 is not NULL, only the charges up to the one with this id count. */
 static const struct statement select_paid = {
     .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
@@ -154,6 +157,27 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
+/* sql/ledger.sql defines the hash. */
+void charge_hash(const char *previous, const struct charge *charge, char hash[HASH_SIZE]) {
+  struct digest digest;
+  digest_begin(&digest);
+  digest_text(&digest, previous);
+  digest_typed(&digest, 0, charge->id, '\n');
+  digest_typed(&digest, 0, charge->release_id, '\n');
+  digest_text(&digest, charge->release);
+  digest_text(&digest, charge->tier);
+  digest_text(&digest, charge->subject);
+  digest_bits(&digest, charge->tier_rate);
+  digest_bits(&digest, charge->rate);
+  digest_bits(&digest, charge->slack);
+  digest_bits(&digest, charge->delta);
+  digest_hexadecimal(&digest, charge->curve);
+  digest_text(&digest, charge->at);
+  digest_text(&digest, charge->period);
+  digest_text(&digest, charge->grant_name);
+  digest_finish(&digest, hash);
+}
+
 static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_stmt *last = statement_bind(ledger, &select_last_charge, "");
   sqlite3_stmt *row =
@@ -167,10 +191,11 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   charge->period = column_borrow(ledger, row, 1);
   if (!charge->subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[HASH_SIZE];
-  columns_hash(column_borrow(ledger, last, 1), &columns_charge, charge, hash);
-  charge->hash = hash;
-  statement_insert(ledger, &insert_charge, charge);
-  charge->at = charge->subject = charge->period = charge->hash = 0; /* they end with this call */
+  charge_hash(column_borrow(ledger, last, 1), charge, hash);
+  statement_run(ledger, &insert_charge, "iissdddbssss", charge->id, charge->release_id,
+                charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
+                charge->curve, charge->at, charge->period, charge->grant_name, hash);
+  charge->at = charge->subject = charge->period = 0; /* they end with this call */
   return !error_is_set(ledger->error);
 }
 

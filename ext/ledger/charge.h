@@ -4,6 +4,21 @@
 
 #include "ledger/budget.h"
 
+/*
+** A row of dp_charge, with two facts of other tables that its hash covers: the subject (SUBJECT
+** below) and the rate of the tier. The struct does not own the texts; null stands for NULL.
+*/
+struct charge {
+  int64_t id, release_id;
+  const char *release, *tier, *subject;
+  double tier_rate, rate, slack, delta;
+  struct bytes curve;
+  const char *at, *period, *grant_name;
+};
+
+/* Computes the hash of a charge after the charge whose hash is `previous`; both may be the same. */
+void charge_hash(const char *previous, const struct charge *charge, char hash[HASH_SIZE]);
+
 /* Returns the amount that a tier has paid for a release so far. */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
 

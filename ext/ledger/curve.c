@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/little_endian.h"
-#include "ledger/table_rows.h"
+#include "ledger/statements.h"
 #include "math/rounding.h"
 #include "math/total.h"
 

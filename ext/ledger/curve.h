@@ -2,8 +2,8 @@
 #ifndef DIFFUSE_LEDGER_CURVE_H
 #define DIFFUSE_LEDGER_CURVE_H
 
-#include "ledger/columns.h"
 #include "ledger/handle.h"
+#include "ledger/hash.h"
 #include "math/renyi.h"
 
 /*

@@ -57,9 +57,12 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement select_grant = {.row = &columns_grant,
-                                              .sql = " FROM dp_grant WHERE name = ?"};
-static const struct statement insert_grant = {.row = &columns_grant, .changes = CHANGES_TERMS};
+static const struct statement select_grant = {
+    .sql = "SELECT name, tier, share, questions, diffuse, pad_ms, seconds, steps, bytes"
+           " FROM dp_grant WHERE name = ?"};
+static const struct statement insert_grant = {
+    .sql = "INSERT INTO dp_grant VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .changes = CHANGES_TERMS};
 static const struct statement find_name_of_grant = {
     .sql = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
            " LIMIT 1"};
@@ -79,7 +82,9 @@ static const struct statement find_unfit_grant = {
 /* ---- grants ---------------------------------------------------------------------------------- */
 
 void ledger_grant_clear(struct ledger_grant *grant) {
-  columns_clear(&columns_grant, grant);
+  sqlite3_free(grant->name);
+  sqlite3_free(grant->tier);
+  sqlite3_free(grant->diffuse);
   memset(grant, 0, sizeof *grant);
 }
 
@@ -87,7 +92,15 @@ static int grant_read(struct ledger *ledger, const char *name, struct ledger_gra
   memset(grant, 0, sizeof *grant);
   sqlite3_stmt *row = statement_bind(ledger, &select_grant, "s", name);
   if (!statement_row(ledger, row)) return 0;
-  columns_read(ledger, row, &columns_grant, grant);
+  *grant = (struct ledger_grant){.name = column_copy(ledger, row, 0),
+                                 .tier = column_copy(ledger, row, 1),
+                                 .share = column_number(row, 2),
+                                 .questions = sqlite3_column_int(row, 3),
+                                 .diffuse = column_copy(ledger, row, 4),
+                                 .pad_ms = sqlite3_column_int(row, 5),
+                                 .seconds = column_number(row, 6),
+                                 .steps = column_number(row, 7),
+                                 .bytes = column_number(row, 8)};
   return !error_is_set(ledger->error);
 }
 
@@ -219,7 +232,9 @@ int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
     if (outermost >= 0 && is_new(ledger, grant) && check_name(ledger, grant->name) &&
         periods_enter(ledger, tiers[outermost].rate, &entered) &&
         reserve_all(ledger, grant, tiers, at, outermost) &&
-        statement_insert(ledger, &insert_grant, grant))
+        statement_run(ledger, &insert_grant, "ssdnsiddd", grant->name, grant->tier, grant->share,
+                      (int64_t)grant->questions, grant->diffuse, (int64_t)grant->pad_ms,
+                      grant->seconds, grant->steps, grant->bytes))
       budgets_left(ledger, tiers, count);
   }
   ledger_tiers_free(tiers, count);

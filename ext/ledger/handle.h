@@ -5,6 +5,8 @@
 #ifndef DIFFUSE_LEDGER_HANDLE_H
 #define DIFFUSE_LEDGER_HANDLE_H
 
+#include <stddef.h>
+
 #include "ledger/ledger.h"
 #include "os/process.h"
 

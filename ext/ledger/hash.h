@@ -6,9 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/columns.h"
-
 #define HASH_SIZE 65
+
+/* The value of a blob. The struct does not own the bytes. A null pointer stands for NULL. */
+struct bytes {
+  const void *at;
+  int size;
+};
 
 struct digest {
   crypto_hash_sha256_state state;

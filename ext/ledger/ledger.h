@@ -34,9 +34,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "ledger/columns.h"
 #include "math/cost.h"
 
+struct accountant;
 struct ledger;
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* values of `protects` */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* values of `adjacency`; 0: not given */
@@ -50,19 +50,42 @@ struct ledger_terms {
 };
 
 /*
-** A tier and a release as the ledger stores them. columns.h lists the members, which have the names
-** of columns. The structs own their texts.
+** A tier, a release and a grant as the ledger stores them. The members have the names of columns,
+** which sql/ledger.sql explains. The structs own their texts. NaN stands for NULL in a double, a
+** null pointer in a text, and 0 in the members marked "0: NULL".
 */
 struct ledger_tier {
-  TIER_COLUMNS(COLUMN_MEMBER, ledger_tier)
-};
-struct ledger_release {
-  RELEASE_COLUMNS(COLUMN_MEMBER, ledger_release)
+  char *name;
+  double rate, epsilon, delta, delta_keys;
+  const struct accountant *accountant;
+  double filter_order, rate_limit, pure_limit, slack_limit;
+  char *period;
 };
 
-/* A grant as the ledger stores it (grant.h). The struct owns its texts. */
+struct ledger_release {
+  int64_t id;
+  char *name, *kind, *mechanism;
+  double clip, weight, centre, radius, theta, rho, lo, hi, grid;
+  int diagnose; /* 0: NULL */
+  double key_share;
+  int size, max_groups; /* 0: NULL */
+  char *quantiles, *keys, *ways, *multipliers, *periods;
+  int appended; /* 0: NULL */
+  char *secret, *unit_type, *model;
+  int dimension; /* 0: NULL */
+  int granularity, shift;
+  uint64_t sensitivity;
+  double slack;
+  char *options, *sql, *statement, *fingerprint, *state;
+};
+
 struct ledger_grant {
-  GRANT_COLUMNS(COLUMN_MEMBER, ledger_grant)
+  char *name, *tier;
+  double share;
+  int questions; /* 0: NULL */
+  char *diffuse;
+  int pad_ms;
+  double seconds, steps, bytes;
 };
 
 /*
@@ -609,19 +632,19 @@ void ledger_caller_end(struct ledger *ledger);
 
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
-/* A column that is not stored, but computed by an SQL expression. */
-struct added_column {
-  const char *name, *sql;
+/* A column that the host sees. `sql` is the expression that computes it; null: it is stored. */
+struct shown_column {
+  const char *name, *type, *sql;
 };
 
 /* A table that the host may see. */
 struct ledger_table {
-  const struct table_columns *columns;
+  const char *name;
+  const struct shown_column *columns; /* up to a null name */
   const char *shown; /* SQL condition for the rows that the host may see; null: all rows */
   const char *order; /* SQL order of the rows; null: any order */
   /* 1: the table holds totals of periods; read it after ledger_read_periods(). */
   int by_period;
-  const struct added_column *added; /* further columns of texts, up to a null name; or null */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
@@ -632,18 +655,9 @@ extern const int ledger_table_count;
 */
 char *ledger_table_declaration(const struct ledger_table *table);
 
-/*
-** Returns the name of the column of a table at a place, from 1 on. Returns null beyond the last
-** column.
-*/
-const char *ledger_table_column(const struct ledger_table *table, int place);
-
 /* Return the table with a name, and the index of a column from 0 on. Both must exist. */
 const struct ledger_table *ledger_table_named(const char *name);
 int ledger_table_index(const struct ledger_table *table, const char *column);
-
-/* Returns the SQL for a column that exists: its name, or the expression that computes it. */
-const char *ledger_table_sql(const struct ledger_table *table, int place);
 
 /*
 ** Calls take() for each row of a table in which, for every i, the column with the index wanted[i]

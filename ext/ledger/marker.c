@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "ledger/table_rows.h"
+#include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3
 

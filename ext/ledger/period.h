@@ -2,6 +2,8 @@
 #ifndef DIFFUSE_LEDGER_PERIOD_H
 #define DIFFUSE_LEDGER_PERIOD_H
 
+#include <stddef.h>
+
 #include "ledger/handle.h"
 
 /*

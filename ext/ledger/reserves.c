@@ -11,19 +11,24 @@
 
 SQLITE_EXTENSION_INIT3
 
+#define RESERVE_COLUMNS                                                                            \
+  "grant_name, reserved, spent, reserved_delta, spent_delta, charges, reserved_slack, "            \
+  "spent_slack,"                                                                                   \
+  " spent_high, spent_low, spent_curve"
 /* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
 static const struct statement select_reserves = {
-    .row = &columns_reserve,
-    .sql = " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR (SELECT t.rate FROM dp_grant g"
-           " JOIN dp_tier t ON t.name = g.tier WHERE g.name = grant_name) <= ?2)"
-           " ORDER BY grant_name"};
+    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR"
+           " (SELECT t.rate FROM dp_grant g JOIN dp_tier t ON t.name = g.tier"
+           " WHERE g.name = grant_name) <= ?2) ORDER BY grant_name"};
 static const struct statement select_reserve = {
-    .row = &columns_reserve, .sql = " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
+    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
 static const struct statement find_missing_reserve = {
-    .row = &columns_reserve,
-    .sql = " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM dp_reserve n WHERE"
-           " n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
-static const struct statement insert_reserve = {.row = &columns_reserve, .changes = CHANGES_BUDGET};
+    .sql =
+        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
+        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
+static const struct statement insert_reserve = {
+    .sql = "INSERT INTO dp_reserve VALUES (?, ?, ?, 0, ?, 0, 0, ?, 0, 0, 0, 0)",
+    .changes = CHANGES_BUDGET};
 static const struct statement update_reserve = {
     .sql = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
            " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
@@ -37,6 +42,22 @@ static const struct statement update_left = {
     .sql = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1", .changes = CHANGES_BUDGET};
 
 /* ---- reserves -------------------------------------------------------------------------------- */
+
+/* A row of dp_reserve. The text is valid until the next step of the statement. */
+struct reserve_row {
+  const char *grant_name;
+  double reserved, spent, reserved_delta, spent_delta;
+  int64_t charges;
+  double reserved_slack, spent_slack, spent_high, spent_low, spent_curve;
+};
+
+static struct reserve_row reserve_of(sqlite3_stmt *row) {
+  return (struct reserve_row){
+      column_text(row, 0),           sqlite3_column_double(row, 1), sqlite3_column_double(row, 2),
+      sqlite3_column_double(row, 3), sqlite3_column_double(row, 4), sqlite3_column_int64(row, 5),
+      sqlite3_column_double(row, 6), sqlite3_column_double(row, 7), sqlite3_column_double(row, 8),
+      sqlite3_column_double(row, 9), sqlite3_column_double(row, 10)};
+}
 
 static struct budget spent_of(const struct reserve_row *row) {
   return (struct budget){.rate = {row->spent_high, row->spent_low},
@@ -98,8 +119,7 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
   int any = 0;
   *room = *tier;
   while (statement_row(ledger, row)) {
-    struct reserve_row stored;
-    columns_read(ledger, row, &columns_reserve, &stored);
+    struct reserve_row stored = reserve_of(row);
     struct held more = held_by(tier, &stored);
     held.total = nextafter(held.total + more.total, INFINITY);
     held.delta = nextafter(held.delta + more.delta, INFINITY);
@@ -126,9 +146,8 @@ static int fail_used_up(struct ledger *ledger) {
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
-  struct reserve_row stored;
   if (!statement_row(ledger, row)) return 0;
-  columns_read(ledger, row, &columns_reserve, &stored);
+  struct reserve_row stored = reserve_of(row);
   *room = limited(tier, &stored);
   *spent = spent_of(&stored);
   return 1;
@@ -178,12 +197,8 @@ struct held reserve_carried(const struct held *amount, const struct ledger_tier 
 
 int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
                    const struct held *amount) {
-  struct reserve_row row = {.grant_name = grant,
-                            .tier = tier->name,
-                            .reserved = amount->total,
-                            .reserved_delta = amount->delta,
-                            .reserved_slack = amount->slack};
-  return statement_insert(ledger, &insert_reserve, &row);
+  return statement_run(ledger, &insert_reserve, "ssddd", grant, tier->name, amount->total,
+                       amount->delta, amount->slack);
 }
 
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
@@ -194,9 +209,8 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
   for (;;) { /* one grant in each round, because the statement that inserts would change the list */
     sqlite3_stmt *row =
         statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
-    struct reserve_row stored;
     if (!statement_row(ledger, row)) break;
-    columns_read(ledger, row, &columns_reserve, &stored);
+    struct reserve_row stored = reserve_of(row);
     struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
     reserve_insert(ledger, stored.grant_name, tier, &own);
     any = 1;
@@ -272,8 +286,7 @@ static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
 int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
   while (statement_row(ledger, row)) {
-    struct reserve_row stored;
-    columns_read(ledger, row, &columns_reserve, &stored);
+    struct reserve_row stored = reserve_of(row);
     check_reserve(ledger, tier, &stored);
   }
   return !error_is_set(ledger->error);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ledger/connection.h"
-#include "ledger/table_rows.h"
+#include "ledger/statements.h"
 #include "ledger_sql.h"
 
 SQLITE_EXTENSION_INIT3

@@ -54,7 +54,10 @@ static const struct statement select_last_seal = {
         "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " STATEMENT_NOW " FROM (SELECT 0)"
         " LEFT JOIN dp_seal s ON s.id = (SELECT max(id) FROM dp_seal)"
         " LEFT JOIN dp_charge c ON c.id = (SELECT max(id) FROM dp_charge)"};
-static const struct statement insert_seal = {.row = &columns_seal, .changes = CHANGES_CHAIN};
+static const struct statement insert_seal = {
+    .sql = "INSERT INTO dp_seal(id, release_id, digest, books, charge_id, at, hash)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?)",
+    .changes = CHANGES_CHAIN};
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
@@ -113,6 +116,21 @@ static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest)
   return holds(ledger, statement_bind(ledger, &select_seal, "i", subject), 0, digest);
 }
 
+/* sql/ledger.sql defines the hash. */
+void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]) {
+  struct digest digest;
+  digest_begin(&digest);
+  digest_text(&digest, previous);
+  digest_typed(&digest, 0, seal->id, '\n');
+  digest_typed(&digest, 0, seal->release_id, '\n');
+  digest_text(&digest, seal->digest);
+  digest_text(&digest, seal->books);
+  digest_typed(&digest, 0, seal->charge_id, '\n');
+  digest_text(&digest, seal->charge);
+  digest_text(&digest, seal->at);
+  digest_finish(&digest, hash);
+}
+
 static int append(struct ledger *ledger, int64_t subject) {
   char digest[HASH_SIZE], books[HASH_SIZE], hash[HASH_SIZE];
   if (!seal_digest(ledger, subject, digest) || !rows_digest(ledger, rows_of_books, 0, books))
@@ -127,13 +145,13 @@ static int append(struct ledger *ledger, int64_t subject) {
                       .books = books,
                       .charge_id = sqlite3_column_int64(row, 2),
                       .charge = column_borrow(ledger, row, 3),
-                      .at = column_borrow(ledger, row, 5),
-                      .hash = hash};
+                      .at = column_borrow(ledger, row, 5)};
   const char *previous = column_borrow(ledger, row, 1);
   int same_books = strcmp(column_text(row, 4), books) == 0;
   if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
-    columns_hash(previous, &columns_seal, &seal, hash);
-    statement_insert(ledger, &insert_seal, &seal);
+    seal_hash(previous, &seal, hash);
+    statement_run(ledger, &insert_seal, "iississ", seal.id, seal.release_id, seal.digest,
+                  seal.books, seal.charge_id, seal.at, hash);
   }
   return !error_is_set(ledger->error);
 }

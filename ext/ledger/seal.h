@@ -9,6 +9,20 @@
 #include "ledger/handle.h"
 #include "ledger/hash.h"
 
+/*
+** A row of dp_seal. `charge` is the hash of the charge with the id charge_id, which the hash of the
+** seal covers. The struct does not own the texts.
+*/
+struct seal {
+  int64_t id, release_id;
+  const char *digest, *books;
+  int64_t charge_id;
+  const char *charge, *at;
+};
+
+/* Computes the hash of a seal after the seal whose hash is `previous`; both may be the same. */
+void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]);
+
 /* Computes the digest of all rows of a subject (statements.h). */
 int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]);
 

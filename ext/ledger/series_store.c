@@ -15,11 +15,14 @@ static const struct statement delete_sums = {.sql = "DELETE FROM dp_exact WHERE 
                                              .changes = CHANGES_RELEASE};
 static const struct statement delete_allowances = {
     .sql = "DELETE FROM dp_allowance WHERE release_id = ?", .changes = CHANGES_RELEASE};
-static const struct statement insert_sum = {.row = &columns_exact, .changes = CHANGES_RELEASE};
+static const struct statement insert_sum = {
+    .sql = "INSERT INTO dp_exact(release_id, period, key, component, value) VALUES (?, ?, ?, ?, ?)",
+    .changes = CHANGES_RELEASE};
 static const struct statement select_sums = {
     .sql = "SELECT period, key, component, value FROM dp_exact WHERE release_id = ?"};
-static const struct statement insert_allowance = {.row = &columns_allowance,
-                                                  .changes = CHANGES_RELEASE};
+static const struct statement insert_allowance = {
+    .sql = "INSERT INTO dp_allowance(release_id, part, units) VALUES (?, ?, ?)",
+    .changes = CHANGES_RELEASE};
 static const struct statement select_allowances = {
     .sql = "SELECT units FROM dp_allowance WHERE release_id = ? ORDER BY part"};
 static const struct statement update_clipping = {
@@ -55,8 +58,8 @@ int ledger_publication_clipping(struct ledger *ledger, int64_t release_id, const
 /* ---- exact sums and allowances --------------------------------------------------------------- */
 
 int ledger_exact_insert(struct ledger *ledger, int64_t release_id, const struct ledger_exact *sum) {
-  struct exact_row row = {release_id, sum->period, sum->key, sum->component, sum->value};
-  return statement_insert(ledger, &insert_sum, &row);
+  return statement_run(ledger, &insert_sum, "issis", release_id, sum->period, sum->key,
+                       (int64_t)sum->component, sum->value);
 }
 
 int ledger_exacts(struct ledger *ledger, int64_t release_id,
@@ -86,8 +89,8 @@ int ledger_allowance_clear(struct ledger *ledger, int64_t release_id) {
 
 int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part, const void *units,
                             int size) {
-  struct allowance_row row = {release_id, part, {units, size}};
-  return statement_insert(ledger, &insert_allowance, &row);
+  return statement_run(ledger, &insert_allowance, "iib", release_id, (int64_t)part,
+                       (struct bytes){units, size});
 }
 
 /* ---- days and displays ----------------------------------------------------------------------- */

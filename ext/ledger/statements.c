@@ -5,6 +5,7 @@
 #include "ledger/statements.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 
 SQLITE_EXTENSION_INIT3
@@ -62,14 +63,9 @@ static struct prepared *slot_of(struct ledger *ledger, const struct statement *s
 
 static int prepare(struct ledger *ledger, const struct statement *statement,
                    struct prepared *slot) {
-  char *made = !statement->row  ? 0
-               : statement->sql ? columns_select(statement->row, statement->sql)
-                                : columns_insert(statement->row);
-  if (statement->row && !made) return ledger_fail(ledger, "out of memory");
-  int rc = sqlite3_prepare_v3(ledger->db, made ? made : statement->sql, -1,
-                              SQLITE_PREPARE_PERSISTENT, &slot->prepared, 0);
-  sqlite3_free(made);
-  if (rc != SQLITE_OK) return ledger_fail_sqlite(ledger);
+  if (sqlite3_prepare_v3(ledger->db, statement->sql, -1, SQLITE_PREPARE_PERSISTENT, &slot->prepared,
+                         0) != SQLITE_OK)
+    return ledger_fail_sqlite(ledger);
   slot->statement = statement;
   assert(statement->changes || sqlite3_stmt_readonly(slot->prepared));
   return 1;
@@ -137,10 +133,15 @@ static sqlite3_stmt *bind(struct ledger *ledger, const struct statement *stateme
       rc = sqlite3_bind_text(prepared, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
       break;
     case 'd': rc = sqlite3_bind_double(prepared, i, va_arg(arguments, double)); break;
+    case 'b': {
+      struct bytes bytes = va_arg(arguments, struct bytes);
+      rc = sqlite3_bind_blob(prepared, i, bytes.at, bytes.size, SQLITE_TRANSIENT);
+      break;
+    }
     default: {
       int64_t number = va_arg(arguments, int64_t);
       if (i == 1) first = number;
-      rc = sqlite3_bind_int64(prepared, i, number);
+      if (number || types[i - 1] == 'i') rc = sqlite3_bind_int64(prepared, i, number);
       break;
     }
     }
@@ -194,16 +195,36 @@ int statement_run(struct ledger *ledger, const struct statement *statement, cons
   return !error_is_set(ledger->error);
 }
 
-int statement_insert(struct ledger *ledger, const struct statement *statement, const void *row) {
-  sqlite3_stmt *prepared = ready(ledger, statement);
-  if (!prepared) return 0;
-  const struct table_columns *columns = statement->row;
-  int rc = columns_bind(prepared, columns, row);
-  int64_t release_id = columns->list->kind == COLUMN_WIDE ? *(const int64_t *)row : 0;
-  prepared = bound(ledger, statement, prepared, rc, release_id);
-  while (statement_row(ledger, prepared)) {
-  }
-  return !error_is_set(ledger->error);
+/* ---- one column ------------------------------------------------------------------------------ */
+
+const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL) return 0;
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
+
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = column_borrow(ledger, statement, column);
+  char *copy = text ? sqlite3_mprintf("%s", text) : 0;
+  if (text && !copy) ledger_fail(ledger, "out of memory");
+  return copy;
+}
+
+const char *column_text(sqlite3_stmt *statement, int column) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  return text ? text : "";
+}
+
+struct bytes column_bytes(sqlite3_stmt *statement, int column) {
+  const void *bytes = sqlite3_column_blob(statement, column);
+  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* 0 bytes */
+  return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
+}
+
+double column_number(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
 /* ---- the end of a transaction ---------------------------------------------------------------- */

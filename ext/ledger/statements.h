@@ -7,7 +7,8 @@
 #ifndef DIFFUSE_LEDGER_STATEMENTS_H
 #define DIFFUSE_LEDGER_STATEMENTS_H
 
-#include "ledger/table_rows.h"
+#include "ledger/handle.h"
+#include "ledger/hash.h"
 
 /*
 ** What a statement changes, and what the commit must therefore seal:
@@ -33,16 +34,17 @@ enum change {
 };
 
 struct statement {
-  const struct table_columns
-      *row; /* inserts or reads whole rows of this table; null: it does not */
-  const char
-      *sql; /* the text; with `row`, the part of a SELECT after the columns; null: an INSERT */
+  const char *sql;
   enum change changes;
 };
 
+/* An SQL expression for the current time. Its value does not change during a statement. */
+#define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
 /*
 ** Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
-** text (null: NULL), d for a double (NaN: NULL), i for an int64_t. Returns null on failure.
+** text (null: NULL), d for a double (NaN: NULL), i for an int64_t, n for an int64_t (0: NULL), and
+** b for a struct bytes. Returns null on failure.
 */
 sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *statement,
                              const char *types, ...);
@@ -71,9 +73,6 @@ char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared);
 */
 int statement_discrepancy(struct ledger *ledger, const struct statement *statement);
 
-/* Inserts a row. `row` points to the struct of the statement's table. */
-int statement_insert(struct ledger *ledger, const struct statement *statement, const void *row);
-
 /* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
 int statements_prepare(struct ledger *ledger);
 
@@ -84,6 +83,26 @@ int statements_prepare(struct ledger *ledger);
 void statements_end(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
+
+/* ---- one column of a result ------------------------------------------------------------------ */
+
+/*
+** Return a column's text, or null for NULL, and set the error if memory runs out. column_borrow()
+** returns SQLite's own text, which is valid until the next step, and column_copy() returns a copy,
+** which the caller frees with sqlite3_free().
+*/
+const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column);
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
+
+/*
+** column_text() returns a column's text, or "" for NULL. column_bytes() returns the bytes of a
+** blob, or a null pointer for NULL. Both results are valid until the next step.
+*/
+const char *column_text(sqlite3_stmt *statement, int column);
+struct bytes column_bytes(sqlite3_stmt *statement, int column);
+
+/* Returns the number in a column, or NaN for NULL. */
+double column_number(sqlite3_stmt *statement, int column);
 
 /* ---- the subjects that the open transaction changes ------------------------------------------ */
 

@@ -10,17 +10,24 @@
 #include "ledger/display.h"
 #include "ledger/grant.h"
 #include "ledger/statements.h"
+#include "ledger/store.h"
 
 SQLITE_EXTENSION_INIT3
 
 static const struct statement select_release_by_name = {
-    .row = &columns_release, .sql = " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
-static const struct statement select_release_by_id = {.row = &columns_release,
-                                                      .sql = " FROM dp_release WHERE id = ?"};
+    .sql = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
+static const struct statement select_release_by_id = {.sql = "SELECT " RELEASE_COLUMNS
+                                                             " FROM dp_release WHERE id = ?"};
 static const struct statement select_names = {
     .sql = "SELECT name FROM dp_release WHERE state <> 'discarded' ORDER BY id"};
-static const struct statement insert_release = {.row = &columns_release,
-                                                .changes = CHANGES_NEW_RELEASE};
+static const struct statement insert_release = {
+    .sql = "INSERT INTO dp_release(name, kind, mechanism, clip, weight, centre, radius, theta, rho,"
+           " lo, hi, grid, diagnose, key_share, size, max_groups, quantiles, keys, ways,"
+           " multipliers, periods, appended, secret, unit_type, model, dimension, granularity,"
+           " shift, sensitivity, slack, options, sql, statement, fingerprint, state, created_at)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+           " ?, ?, ?, ?, ?, ?, ?, ?, 'charged', " STATEMENT_NOW ")",
+    .changes = CHANGES_NEW_RELEASE};
 static const struct statement name_release = {
     .sql = "UPDATE dp_release SET name = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
 static const struct statement move_release = {
@@ -39,12 +46,17 @@ static const struct statement select_point = {
     .sql = "SELECT id FROM dp_point WHERE release_id = ? AND tier = ?"};
 static const struct statement find_point = {
     .sql = "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1"};
-static const struct statement insert_point_row = {.row = &columns_point,
-                                                  .changes = CHANGES_RELEASE};
-static const struct statement insert_coordinate = {.row = &columns_coordinate,
-                                                   .changes = CHANGES_POINT};
-static const struct statement insert_publication = {.row = &columns_publication,
-                                                    .changes = CHANGES_RELEASE};
+static const struct statement insert_point_row = {
+    .sql = "INSERT INTO dp_point(release_id, release, tier, clock) VALUES (?, ?, ?, ?)",
+    .changes = CHANGES_RELEASE};
+static const struct statement insert_coordinate = {
+    .sql = "INSERT INTO dp_coordinate(point, key, component, value) VALUES (?, ?, ?, ?)",
+    .changes = CHANGES_POINT};
+static const struct statement insert_publication = {
+    .sql = "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
+           " curve, delta, kernel, clipped, unclipped, unit_stddev, published_at)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .changes = CHANGES_RELEASE};
 static const struct statement select_publication = {
     .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
 static const struct statement select_publications = {
@@ -56,7 +68,10 @@ static const struct statement select_stages = {
 static const struct statement select_reports = {
     .sql = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
            " ORDER BY key, component"};
-static const struct statement insert_value = {.row = &columns_value, .changes = CHANGES_RELEASE};
+static const struct statement insert_value = {
+    .sql = "INSERT INTO dp_value(release_id, release, tier, key, component, value, stddev, low,"
+           " high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    .changes = CHANGES_RELEASE};
 static const struct statement select_values = {
     .sql = "SELECT key, component, value, stddev, low, high FROM dp_value"
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
@@ -82,10 +97,37 @@ static int is_sound(const struct ledger_release *r) {
          isfinite(r->centre);
 }
 
+int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *r) {
+  int at = 0;
+  r->id = sqlite3_column_int64(row, at++);
+  char **names[] = {&r->name, &r->kind, &r->mechanism};
+  double *numbers[] = {&r->clip, &r->weight, &r->centre, &r->radius, &r->theta,
+                       &r->rho,  &r->lo,     &r->hi,     &r->grid};
+  char **lists[] = {&r->quantiles, &r->keys, &r->ways, &r->multipliers, &r->periods};
+  char **series[] = {&r->secret, &r->unit_type, &r->model};
+  char **texts[] = {&r->options, &r->sql, &r->statement, &r->fingerprint, &r->state};
+  for (int i = 0; i < 3; i++) *names[i] = column_copy(ledger, row, at++);
+  for (int i = 0; i < 9; i++) *numbers[i] = column_number(row, at++);
+  r->diagnose = sqlite3_column_int(row, at++);
+  r->key_share = column_number(row, at++);
+  r->size = sqlite3_column_int(row, at++);
+  r->max_groups = sqlite3_column_int(row, at++);
+  for (int i = 0; i < 5; i++) *lists[i] = column_copy(ledger, row, at++);
+  r->appended = sqlite3_column_int(row, at++);
+  for (int i = 0; i < 3; i++) *series[i] = column_copy(ledger, row, at++);
+  r->dimension = sqlite3_column_int(row, at++);
+  r->granularity = sqlite3_column_int(row, at++);
+  r->shift = sqlite3_column_int(row, at++);
+  r->sensitivity = (uint64_t)sqlite3_column_int64(row, at++);
+  r->slack = column_number(row, at++);
+  for (int i = 0; i < 5; i++) *texts[i] = column_copy(ledger, row, at++);
+  return at;
+}
+
 static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release) {
   memset(release, 0, sizeof *release);
   if (!statement_row(ledger, row)) return 0;
-  columns_read(ledger, row, &columns_release, release);
+  release_read(ledger, row, release);
   if (!error_is_set(ledger->error) && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
   if (!error_is_set(ledger->error)) return 1;
   ledger_release_clear(release);
@@ -113,27 +155,68 @@ int ledger_release_unknown(struct ledger *ledger, const char *name) {
   return known_names_fail(&known, ledger->error, "unknown release%s (%sdp_release lists them)");
 }
 
-void ledger_release_clear(struct ledger_release *release) {
-  columns_clear(&columns_release, release);
-  memset(release, 0, sizeof *release);
+void ledger_release_clear(struct ledger_release *r) {
+  char *texts[] = {r->name,        r->kind,      r->mechanism,   r->quantiles, r->keys,  r->ways,
+                   r->multipliers, r->periods,   r->secret,      r->unit_type, r->model, r->options,
+                   r->sql,         r->statement, r->fingerprint, r->state};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) sqlite3_free(texts[i]);
+  memset(r, 0, sizeof *r);
 }
 
-char *ledger_fingerprint(const struct ledger_release *release) {
-  return columns_fingerprint(&columns_release, release);
+/* A field of a fingerprint: a text or, with `digest`, its hash; null is '-'. */
+static void text_field(sqlite3_str *fields, const char *text, int digest) {
+  char hash[HASH_SIZE];
+  if (text && digest) text_hash(text, strlen(text), hash);
+  sqlite3_str_appendf(fields, "%s%s", sqlite3_str_length(fields) ? "/" : "",
+                      !text    ? "-"
+                      : digest ? hash
+                               : text);
+}
+
+/* A field of a fingerprint: the bits of a number; NaN is '-'. */
+static void number_field(sqlite3_str *fields, double number) {
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  sqlite3_str_appendf(fields, isnan(number) ? "/-" : "/%016llx", (unsigned long long)bits);
+}
+
+char *ledger_fingerprint(const struct ledger_release *r) {
+  sqlite3_str *fields = sqlite3_str_new(0);
+  const double numbers[] = {r->clip, r->weight, r->centre, r->radius, r->theta,
+                            r->rho,  r->lo,     r->hi,     r->grid};
+  const char *texts[] = {r->keys, r->ways, r->periods, r->model};
+  text_field(fields, r->kind, 0);
+  text_field(fields, r->mechanism, 0);
+  for (int i = 0; i < 9; i++) number_field(fields, numbers[i]);
+  sqlite3_str_appendf(fields, "/%d", r->diagnose);
+  number_field(fields, r->key_share);
+  sqlite3_str_appendf(fields, "/%d/%d", r->size, r->max_groups);
+  text_field(fields, r->quantiles, 0);
+  for (int i = 0; i < 4; i++) text_field(fields, texts[i], 1);
+  return sqlite3_str_finish(fields);
 }
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
-  struct ledger_release row = *r;
-  /* An unnamed release has this name until its id is known. No id is 0, so the name is free. */
-  char state[] = "charged", name[] = "release-0";
-  row.id = 0;
-  row.state = state;
-  if (row.name && grant_owns_name(ledger, row.name) != (ledger->grant != 0))
+  if (r->name && grant_owns_name(ledger, r->name) != (ledger->grant != 0))
     return ledger_fail(ledger, "names that begin with the name of a grant and '/' belong to that "
                                "grant (dp_grant lists them; choose another name)");
-  if (!ledger_check_name(ledger, "name", row.name)) return 0;
-  if (!row.name) row.name = name;
-  if (!statement_insert(ledger, &insert_release, &row)) return 0;
+  if (!ledger_check_name(ledger, "name", r->name)) return 0;
+  /* An unnamed release is 'release-0' until its id is known. No id is 0, so the name is free. */
+  if (!statement_run(ledger, &insert_release,
+                     "sssddddddddd"
+                     "ndnn"
+                     "sssss"
+                     "nsss"
+                     "niii"
+                     "dssss",
+                     r->name ? r->name : "release-0", r->kind, r->mechanism, r->clip, r->weight,
+                     r->centre, r->radius, r->theta, r->rho, r->lo, r->hi, r->grid,
+                     (int64_t)r->diagnose, r->key_share, (int64_t)r->size, (int64_t)r->max_groups,
+                     r->quantiles, r->keys, r->ways, r->multipliers, r->periods,
+                     (int64_t)r->appended, r->secret, r->unit_type, r->model, (int64_t)r->dimension,
+                     (int64_t)r->granularity, (int64_t)r->shift, (int64_t)r->sensitivity, r->slack,
+                     r->options, r->sql, r->statement, r->fingerprint))
+    return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   touched_add(ledger, r->id);
   if (r->name) return 1;
@@ -291,40 +374,36 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
 /* Inserts a point without coordinates. Returns its id. */
 static int64_t insert_point(struct ledger *ledger, const struct ledger_release *release,
                             const char *tier, uint64_t clock) {
-  struct point_row row = {
-      .release_id = release->id, .release = release->name, .tier = tier, .clock = clock};
-  return statement_insert(ledger, &insert_point_row, &row) ? sqlite3_last_insert_rowid(ledger->db)
-                                                           : 0;
+  return statement_run(ledger, &insert_point_row, "issi", release->id, release->name, tier,
+                       (int64_t)clock)
+             ? sqlite3_last_insert_rowid(ledger->db)
+             : 0;
+}
+
+static int insert_coordinate_row(struct ledger *ledger, int64_t point, const char *key,
+                                 int component, int64_t value) {
+  return statement_run(ledger, &insert_coordinate, "isii", point, key, (int64_t)component, value);
 }
 
 /* Inserts the coordinates of cells. */
 static int insert_cells(struct ledger *ledger, int64_t point, const struct ledger_grid *grid,
                         const int64_t *values) {
-  struct coordinate_row row = {point, "", 0, 0};
   for (int cell = 0; cell < grid->cells; cell++) {
-    if (grid->keys) row.key = grid->keys[cell];
-    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
-      row.component = j;
-      row.value = *values++;
-      statement_insert(ledger, &insert_coordinate, &row);
-    }
+    const char *key = grid->keys ? grid->keys[cell] : "";
+    for (int j = 0; j < grid->components; j++)
+      if (!insert_coordinate_row(ledger, point, key, j, *values++)) return 0;
   }
   return !error_is_set(ledger->error);
 }
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point) {
-  const int64_t *value = point->values;
-  struct coordinate_row row = {insert_point(ledger, release, point->tier, point->clock), "", -1, 0};
-  for (int i = 0; i < grid->extra; i++) {
-    row.component = i - 1 - grid->extra;
-    row.value = value[grid->cells * grid->components + i];
-    statement_insert(ledger, &insert_coordinate, &row);
-  }
-  row.component = -1;
-  row.value = 0;
-  if (may_be_empty(release)) statement_insert(ledger, &insert_coordinate, &row);
-  return insert_cells(ledger, row.point, grid, value);
+  int64_t id = insert_point(ledger, release, point->tier, point->clock);
+  const int64_t *extra = &point->values[grid->cells * grid->components];
+  for (int i = 0; i < grid->extra; i++)
+    insert_coordinate_row(ledger, id, "", i - 1 - grid->extra, extra[i]);
+  if (may_be_empty(release)) insert_coordinate_row(ledger, id, "", -1, 0);
+  return insert_cells(ledger, id, grid, point->values);
 }
 
 int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
@@ -342,20 +421,10 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               double shrink, struct ledger_clipping clipping, const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
-  struct publication_row row = {.release_id = release->id,
-                                .release = release->name,
-                                .tier = tier,
-                                .clock = clock,
-                                .rate = cost->rate,
-                                .shrink = shrink,
-                                .centre = release->centre,
-                                .curve = curve_bytes(&curve, bytes),
-                                .delta = cost->delta,
-                                .kernel = kernel,
-                                .clipped = clipping.clipped,
-                                .unclipped = clipping.unclipped,
-                                .unit_stddev = clipping.stddev};
-  return statement_insert(ledger, &insert_publication, &row);
+  return statement_run(ledger, &insert_publication, "issidddbdsddd", release->id, release->name,
+                       tier, (int64_t)clock, cost->rate, shrink, release->centre,
+                       curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
+                       clipping.unclipped, clipping.stddev);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -400,8 +469,7 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol) {
-  struct coordinate_row row = {insert_point(ledger, release, tier, 0), symbol, 0, 1};
-  return statement_insert(ledger, &insert_coordinate, &row);
+  return insert_coordinate_row(ledger, insert_point(ledger, release, tier, 0), symbol, 0, 1);
 }
 
 int ledger_stages(struct ledger *ledger, int64_t release_id,
@@ -433,16 +501,9 @@ int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value) {
-  struct value_row row = {.release_id = release->id,
-                          .release = release->name,
-                          .tier = tier,
-                          .key = value->key,
-                          .component = value->component,
-                          .value = value->value,
-                          .stddev = value->stddev,
-                          .low = value->low,
-                          .high = value->high};
-  return statement_insert(ledger, &insert_value, &row);
+  return statement_run(ledger, &insert_value, "isssidddd", release->id, release->name, tier,
+                       value->key, (int64_t)value->component, value->value, value->stddev,
+                       value->low, value->high);
 }
 
 static struct ledger_value value_of(sqlite3_stmt *row) {

@@ -12,7 +12,11 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement insert_tier = {.row = &columns_tier, .changes = CHANGES_TERMS};
+static const struct statement insert_tier = {
+    .sql = "INSERT INTO dp_tier(name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
+           " rate_limit, pure_limit, slack_limit, period, created_at)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .changes = CHANGES_TERMS};
 static const struct statement find_dropped_tier = {
     .sql = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL"};
 static const struct statement find_use_of_tier = {
@@ -24,24 +28,27 @@ static const struct statement find_reserve_at_tier = {
 static const struct statement mark_dropped = {
     .sql = "UPDATE dp_tier SET dropped_at = " STATEMENT_NOW " WHERE name = ?",
     .changes = CHANGES_TERMS};
-static const struct statement insert_budget = {.row = &columns_budget, .changes = CHANGES_TERMS};
+static const struct statement insert_budget = {
+    .sql =
+        "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL)",
+    .changes = CHANGES_TERMS};
 static const struct statement delete_budget = {.sql = "DELETE FROM dp_budget WHERE tier = ?",
                                                .changes = CHANGES_TERMS};
-static const struct statement insert_order = {.row = &columns_order, .changes = CHANGES_TERMS};
+static const struct statement insert_order = {
+    .sql = "INSERT INTO dp_order(tier, alpha, allowed, curve) VALUES (?, ?, ?, 0)",
+    .changes = CHANGES_TERMS};
 static const struct statement delete_orders = {.sql = "DELETE FROM dp_order WHERE tier = ?",
                                                .changes = CHANGES_TERMS};
 
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
-  struct budget_row budget = {.tier = tier->name,
-                              .epsilon = tier->epsilon,
-                              .delta = tier->delta,
-                              .remaining_epsilon = tier->epsilon};
-  statement_insert(ledger, &insert_tier, tier);
-  statement_insert(ledger, &insert_budget, &budget);
+  statement_run(ledger, &insert_tier, "sddddsdddds", tier->name, tier->rate, tier->epsilon,
+                tier->delta, tier->delta_keys, tier->accountant->name, tier->filter_order,
+                tier->rate_limit, tier->pure_limit, tier->slack_limit, tier->period);
+  statement_run(ledger, &insert_budget, "sdd", tier->name, tier->epsilon, tier->delta);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
-    struct order_row row = {tier->name, alpha, tier->accountant->allowed(tier, alpha), 0};
-    statement_insert(ledger, &insert_order, &row);
+    statement_run(ledger, &insert_order, "sdd", tier->name, alpha,
+                  tier->accountant->allowed(tier, alpha));
   }
   return !error_is_set(ledger->error);
 }

@@ -12,6 +12,7 @@
 #include "ledger/period.h"
 #include "ledger/reserves.h"
 #include "ledger/statements.h"
+#include "ledger/store.h"
 #include "os/locale.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
@@ -25,16 +26,42 @@ SQLITE_EXTENSION_INIT3
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
-#define AND_SAYS(T, name, kind, shown, role, says) " AND (" says ")"
+
+/* clang-format off */
+/*
+** Holds if the column `options`, the JSON text that people read, agrees with the columns of the
+** parameters. `size` and `max_groups` are NULL if the caller did not give them.
+*/
+#define OPTIONS_AGREE \
+  "ifnull(size, 0) = coalesce(json_extract(options, '$.dim')," \
+  " json_extract(options, '$.bins'), 0)" \
+  " AND " SAYS(clip, "0") \
+  " AND " SAYS(weight, "1") \
+  " AND " SAYS(centre, "0") \
+  " AND " SAYS(radius, "0") \
+  " AND " SAYS(theta, "0") \
+  " AND " SAYS(rho, "0") \
+  " AND " SAYS(lo, "0") \
+  " AND " SAYS(hi, "0") \
+  " AND " SAYS(grid, "0") \
+  " AND " SAYS(diagnose, "0") \
+  " AND " SAYS(key_share, "0") \
+  " AND " SAYS(max_groups, "0") \
+  " AND json_extract(options, '$.q') IS json_extract(quantiles, '$')" \
+  " AND json_extract(options, '$.model') IS json_extract(model, '$')"
+/* clang-format on */
 
 static const struct statement select_charges = {
-    .row = &columns_charge, .sql = ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
+    .sql =
+        "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name,"
+        " hash, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
 static const struct statement find_missing_budget = {
     .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE dropped_at IS NULL AND"
            " name NOT IN (SELECT tier FROM dp_budget) LIMIT 1"};
 static const struct statement select_stored_budget = {
-    .row = &columns_budget,
-    .sql = ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
+    .sql = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate, spent_curve,"
+           " spent_pure, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
+           " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
            " c.tier = b.tier AND period IS period_start) FROM dp_budget b WHERE tier = ?"};
 static const struct statement select_stored_orders = {
     .sql = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha"};
@@ -54,11 +81,8 @@ static const struct statement find_orphan = {
 ** agrees with the other columns. The second is 1 if all charges for the release have its name.
 */
 static const struct statement select_releases = {
-    .row = &columns_release,
-    .sql = ", 1" RELEASE_COLUMNS(
-        AND_SAYS, r) ","
-                     " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
-                     " c.release <> r.name) FROM dp_release r"};
+    .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
+           " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
 /* Lists each publication together with each tier that must have paid for it. */
 static const struct statement select_publications_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
@@ -103,9 +127,18 @@ static int recount_enter(struct ledger *ledger, struct recount *recount,
 /* Checks one charge of the chain and adds it to its tier. */
 static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
                         char hash[HASH_SIZE], struct recount *recounts, int count) {
-  struct charge charge;
-  int columns = columns_read(ledger, row, &columns_charge, &charge);
-  charge.subject = column_text(row, columns);
+  struct charge charge = {.id = sqlite3_column_int64(row, 0),
+                          .release_id = sqlite3_column_int64(row, 1),
+                          .release = column_text(row, 2),
+                          .tier = column_text(row, 3),
+                          .subject = column_text(row, 12),
+                          .rate = column_number(row, 4),
+                          .slack = column_number(row, 5),
+                          .delta = column_number(row, 6),
+                          .curve = column_bytes(row, 7),
+                          .at = column_text(row, 8),
+                          .period = column_text(row, 9),
+                          .grant_name = column_text(row, 10)};
   struct recount *recount = 0;
   for (int i = 0; i < count; i++)
     if (strcmp(recounts[i].tier->name, charge.tier) == 0) recount = &recounts[i];
@@ -115,8 +148,8 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
     return ledger_discrepancy(ledger, "dp_charge: row %lld charges the unknown tier '%s'",
                               (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
-  columns_hash(hash, &columns_charge, &charge, hash);
-  if (strcmp(charge.hash, hash) != 0)
+  charge_hash(hash, &charge, hash);
+  if (strcmp(column_text(row, 11), hash) != 0)
     return ledger_discrepancy(
         ledger,
         "dp_charge: row %lld does not match its hash, or its release, tier or terms "
@@ -163,18 +196,19 @@ static int check_budget(struct ledger *ledger, const struct recount *recount, in
   const struct budget *budget = &recount->budget;
   sqlite3_stmt *row = statement_bind(ledger, &select_stored_budget, "s", tier->name);
   if (!statement_row(ledger, row)) return 0;
-  struct budget_row stored;
-  int columns = columns_read(ledger, row, &columns_budget, &stored);
   double epsilon = budget_epsilon(tier, budget, &recount->curve);
+  const double totals[] = {budget->rate.high,      budget->rate.low, budget->slack, budget->delta,
+                           total_up(budget->rate), budget->curve,    budget->pure};
+  int same = 1, at = 0;
+  for (; at < (int)(sizeof totals / sizeof *totals); at++)
+    same = same && sqlite3_column_double(row, at) == totals[at];
   double remaining = fmax(0, tier->epsilon - epsilon);
-  int same = stored.spent_high == budget->rate.high && stored.spent_low == budget->rate.low &&
-             stored.spent_slack == budget->slack && stored.spent_delta == budget->delta &&
-             stored.spent_rate == total_up(budget->rate) && stored.spent_curve == budget->curve &&
-             stored.spent_pure == budget->pure && close_to(stored.spent_epsilon, epsilon) &&
-             fabs(stored.remaining_epsilon - remaining) <= 1e-9 * tier->epsilon &&
-             stored.epsilon == tier->epsilon && stored.delta == tier->delta &&
-             fabs((double)stored.releases_left - (double)left) <= 1 &&
-             stored.releases == sqlite3_column_int64(row, columns);
+  same = same && close_to(sqlite3_column_double(row, at), epsilon) &&
+         fabs(sqlite3_column_double(row, at + 1) - remaining) <= 1e-9 * tier->epsilon &&
+         sqlite3_column_double(row, at + 2) == tier->epsilon &&
+         sqlite3_column_double(row, at + 3) == tier->delta &&
+         fabs((double)sqlite3_column_int64(row, at + 4) - (double)left) <= 1 &&
+         sqlite3_column_int64(row, at + 5) == sqlite3_column_int64(row, at + 6);
   if (!same)
     return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges",
                               tier->name);
@@ -285,7 +319,7 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
 /* Checks that a release still has the name and the parameters with which it was charged. */
 static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
-  int columns = columns_read(ledger, row, &columns_release, &release);
+  int columns = release_read(ledger, row, &release);
   char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0;
   if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
   if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||

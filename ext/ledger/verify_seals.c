@@ -13,8 +13,8 @@ SQLITE_EXTENSION_INIT3
 
 static const struct statement check_integrity = {.sql = "PRAGMA integrity_check(1)"};
 static const struct statement select_seals = {
-    .row = &columns_seal,
-    .sql = ", (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
+    .sql = "SELECT id, release_id, digest, books, charge_id, at, hash,"
+           " (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
            " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
            " FROM dp_seal ORDER BY id"};
 /* Lists the last seal of each release, and NULL for a release without a seal. */
@@ -66,14 +66,18 @@ static void check_chain(struct ledger *ledger) {
   int64_t last_charge = 0;
   sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
   for (int64_t expected = 1; statement_row(ledger, row); expected++) {
-    struct seal seal;
-    int columns = columns_read(ledger, row, &columns_seal, &seal);
-    seal.charge = column_text(row, columns);
-    columns_hash(hash, &columns_seal, &seal, hash);
+    struct seal seal = {.id = sqlite3_column_int64(row, 0),
+                        .release_id = sqlite3_column_int64(row, 1),
+                        .digest = column_text(row, 2),
+                        .books = column_text(row, 3),
+                        .charge_id = sqlite3_column_int64(row, 4),
+                        .charge = column_text(row, 7),
+                        .at = column_text(row, 5)};
+    seal_hash(hash, &seal, hash);
     if (seal.id != expected)
       ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
-    if (strcmp(hash, seal.hash) != 0 || seal.charge_id < last_charge ||
-        !sqlite3_column_int(row, columns + 1))
+    if (strcmp(hash, column_text(row, 6)) != 0 || seal.charge_id < last_charge ||
+        !sqlite3_column_int(row, 8))
       ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash", (long long)expected);
     last_charge = seal.charge_id;
   }

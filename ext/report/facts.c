@@ -54,13 +54,12 @@ static int take_row(void *context, sqlite3_stmt *row, int columns) {
 static int copy_table(sqlite3 *facts, struct ledger *ledger, const struct ledger_table *table,
                       struct error *error) {
   char *columns = ledger_table_declaration(table);
-  char *create =
-      columns ? sqlite3_mprintf("CREATE TABLE %s(%s)", table->columns->table, columns) : 0;
+  char *create = columns ? sqlite3_mprintf("CREATE TABLE %s(%s)", table->name, columns) : 0;
   sqlite3_free(columns);
   if (!run(facts, create, error)) return 0;
   sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table->columns->table);
-  for (int place = 2; ledger_table_column(table, place); place++) sqlite3_str_appendall(sql, ", ?");
+  sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table->name);
+  for (int i = 1; table->columns[i].name; i++) sqlite3_str_appendall(sql, ", ?");
   sqlite3_str_appendall(sql, ")");
   char *text = sqlite3_str_finish(sql);
   sqlite3_stmt *insert = text ? facts_prepare(facts, text, error) : 0;
