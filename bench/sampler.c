@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "noise/csprng.h"
-#include "noise/cks_sampler.h"
-#include "noise/discrete_gaussian.h"
+#include "noise/gaussian_samplers.h"
+#include "noise/noise.h"
 
 #define VARIANCE ((uint64_t)1 << 41) /* the order of magnitude of a release's first variance */
 #define DRAWS    1000000

@@ -4,11 +4,11 @@
 */
 #include <gsl/gsl_errno.h>
 
-#include "base/memory.h"
 #include "categories/room.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "models/room.h"
+#include "os/memory.h"
 #include "os/thread.h"
 #include "papers/papers.h"
 

@@ -144,11 +144,11 @@ def test_every_include_is_used(tmp_path, monkeypatch):
     assert lint.unused_includes(BUILD) == []
     (tmp_path / "some.h").write_text("#include <math.h>\n#include <stddef.h>\nsize_t some(void); /* sqrt() */\n")
     (tmp_path / "some.c").write_text('#include "some.h"\n\n#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n'
-                                     '#include "math/total.h"\n\nsize_t some(void) {\n'
+                                     '#include "math/cost.h"\n\nsize_t some(void) {\n'
                                      '  return sqrt(2.0) > 1 ? strlen("malloc") : 0;\n}\n')
     found = lint.unused_includes(BUILD, [tmp_path])
     assert [line.split(" ")[:2] for line in found] == [
-        [f"{tmp_path}/some.c:4:", "stdlib.h"], [f"{tmp_path}/some.c:6:", "math/total.h"], [f"{tmp_path}/some.h:1:", "math.h"]]
+        [f"{tmp_path}/some.c:4:", "stdlib.h"], [f"{tmp_path}/some.c:6:", "math/cost.h"], [f"{tmp_path}/some.h:1:", "math.h"]]
 
 
 @pytest.mark.plain

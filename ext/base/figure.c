@@ -1,5 +1,5 @@
-/* figure.c: see figure.h. Tests: tests/ledger/test_display.py */
-#include "base/figure.h"
+/* figure.c: writes figures for people (number.h). Tests: tests/ledger/test_display.py */
+#include "base/number.h"
 
 #include <limits.h>
 #include <math.h>

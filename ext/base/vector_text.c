@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/number.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,8 +6,8 @@
 
 #include "categories/divergences.h"
 #include "categories/mechanisms.h"
-#include "math/rounding.h"
-#include "noise/categorical.h"
+#include "math/cost.h"
+#include "noise/noise.h"
 #include "release/definition.h"
 #include "release/session.h"
 #include "release/values.h"

@@ -8,9 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "math/bounded_range.h"
-#include "math/mixing.h"
-#include "math/rounding.h"
+#include "math/bounded_loss.h"
+#include "math/cost.h"
 
 /* ---- the exponential mechanism (McSherry and Talwar 2007) ------------------------------------ */
 

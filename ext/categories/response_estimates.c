@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 
 SQLITE_EXTENSION_INIT3
 

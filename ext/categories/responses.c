@@ -8,7 +8,7 @@
 #include "base/sql_text.h"
 #include "categories/categories.h"
 #include "categories/response_estimates.h"
-#include "noise/categorical.h"
+#include "noise/noise.h"
 #include "release/session.h"
 #include "release/values.h"
 

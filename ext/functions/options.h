@@ -8,8 +8,8 @@
 #include <sqlite3ext.h>
 #include <stddef.h>
 
-#include "base/domain.h"
 #include "base/json.h"
+#include "base/scalar.h"
 #include "release/parameters.h"
 
 /* The sets of options that a caller may use. */

@@ -21,9 +21,9 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "math/cost.h"
 #include "math/gaussian.h"
 #include "math/renyi.h"
-#include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "base/sql_text.h"
 #include "functions/batch_items.h"
 #include "functions/functions.h"
 #include "functions/options.h"
@@ -19,14 +21,12 @@
 #include "functions/plan_summary.h"
 #include "functions/plan_weight.h"
 #include "functions/releases.h"
-#include "release/parameter_checks.h"
-#include "math/rounding.h"
-#include "base/number.h"
-#include "base/sql_text.h"
+#include "math/cost.h"
 #include "release/definition.h"
 #include "release/interval.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
+#include "release/parameter_checks.h"
 #include "release/parameters.h"
 #include "release/pending.h"
 #include "release/planned_width.h"

@@ -5,7 +5,7 @@
 
 #include "functions/public_tables.h"
 #include "ledger/ledger.h"
-#include "os/clock.h"
+#include "os/thread.h"
 #include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3

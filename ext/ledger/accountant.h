@@ -11,7 +11,7 @@
 #ifndef DIFFUSE_LEDGER_ACCOUNTANT_H
 #define DIFFUSE_LEDGER_ACCOUNTANT_H
 
-#include "math/total.h"
+#include "math/cost.h"
 
 struct ledger;
 struct ledger_tier;
@@ -138,7 +138,7 @@ char *accountant_names(void);
 
 /*
 ** Lowers a limit by more than the relative errors of math/, which are about 1e-14
-** (math/rounding.h).
+** (math/cost.h).
 */
 #define ACCOUNTANT_BELOW(limit) ((limit) * (1 - 0x1p-46))
 

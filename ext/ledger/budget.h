@@ -3,7 +3,7 @@
 #define DIFFUSE_LEDGER_BUDGET_H
 
 #include "ledger/curve.h"
-#include "math/total.h"
+#include "math/cost.h"
 
 /* What a tier has spent, or what a grant has spent at a tier. */
 struct budget {

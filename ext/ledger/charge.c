@@ -17,7 +17,7 @@
 ** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
 ** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
 ** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
-** (math/rounding.h).
+** (math/cost.h).
 ** Tests: tests/ledger/test_exposure.py, tests/attacks/test_race.py
 */
 #include "ledger/charge.h"

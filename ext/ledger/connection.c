@@ -20,7 +20,6 @@
 #include "ledger/marker.h"
 #include "ledger/statements.h"
 #include "os/file.h"
-#include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 

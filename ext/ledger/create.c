@@ -11,7 +11,6 @@
 #include "ledger/schema.h"
 #include "ledger/statements.h"
 #include "os/file.h"
-#include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -9,10 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/number.h"
 #include "ledger/statements.h"
-#include "math/rounding.h"
-#include "math/total.h"
+#include "math/cost.h"
 
 SQLITE_EXTENSION_INIT3
 

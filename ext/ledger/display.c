@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/figure.h"
 #include "base/number.h"
 
 SQLITE_EXTENSION_INIT3

@@ -11,9 +11,9 @@
 
 #include "ledger/accountant.h"
 #include "ledger/budget.h"
+#include "math/cost.h"
 #include "math/gaussian.h"
 #include "math/renyi.h"
-#include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -10,7 +10,7 @@
 */
 #include "ledger/interrupt.h"
 
-#include "os/clock.h"
+#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT3
 

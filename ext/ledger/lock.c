@@ -5,7 +5,7 @@
 ** see each other's locks, and when one copy closes the file, the other copy loses its locks.
 ** Moreover, different VFSs lock in different ways. Every transaction on a ledger therefore also
 ** holds a lock on the file <ledger>-lock. This lock belongs to the open file, not to the process
-** (os/lock_file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as
+** (os/file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as
 ** writers. Without this lock, a reader that does not see the locks of a running transaction would
 ** roll back the journal of this transaction.
 ** Tests: tests/ledger/test_locks.py, tests/ledger/test_libraries.py
@@ -13,7 +13,7 @@
 #include "ledger/lock.h"
 
 #include "ledger/interrupt.h"
-#include "os/lock_file.h"
+#include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
 

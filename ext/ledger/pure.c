@@ -9,7 +9,7 @@
 #include "ledger/accountant.h"
 #include "ledger/budget.h"
 #include "math/laplace.h"
-#include "math/mixing.h"
+#include "math/bounded_loss.h"
 
 SQLITE_EXTENSION_INIT3
 

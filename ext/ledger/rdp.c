@@ -23,7 +23,7 @@
 
 #include "ledger/accountant.h"
 #include "ledger/budget.h"
-#include "math/rounding.h"
+#include "math/cost.h"
 
 SQLITE_EXTENSION_INIT3
 

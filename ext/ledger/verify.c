@@ -13,9 +13,9 @@
 #include "ledger/reserves.h"
 #include "ledger/statements.h"
 #include "ledger/store.h"
-#include "os/locale.h"
+#include "math/cost.h"
 #include "math/renyi.h"
-#include "math/rounding.h"
+#include "os/locale.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -3,14 +3,14 @@
 **
 ** A direct evaluation of the formulas would lose digits as theta t -> 0 and overflow as theta t ->
 ** infinity. Two measures prevent this. One function computes (1 - e^-u)/u and is continuous at u =
-** 0. Products are computed as scaled numbers (scaled.h).
+** 0. Products are computed as scaled numbers (numeric.h).
 ** Tests: tests/math/test_diffusion.c
 */
 #include "math/diffusion.h"
 
 #include <math.h>
 
-#include "math/scaled.h"
+#include "math/numeric.h"
 
 /*
 ** Returns (1 - e^(-2 theta t))/theta. At theta = 0 the result is 2t, and at theta t = infinity it

@@ -31,7 +31,7 @@
 
 #include <gsl/gsl_integration.h>
 
-#include "math/root.h"
+#include "math/numeric.h"
 
 /*
 ** mills(t) uses a continued fraction for t >= FRACTION_FROM, and the error function for smaller t.

@@ -12,7 +12,7 @@
 ** with a computation in 70 digits showed relative errors of at most 1e-14. The epsilon of
 ** gaussian_epsilon() is less accurate if it is below mu/500, because delta is then close to
 ** gaussian_delta(rate, 0). Its absolute error is then up to 2e-15 mu. The functions round to
-** nearest. The functions of rounding.h round in the direction of privacy.
+** nearest. The functions of cost.h round in the direction of privacy.
 */
 #ifndef DIFFUSE_MATH_GAUSSIAN_H
 #define DIFFUSE_MATH_GAUSSIAN_H
@@ -72,7 +72,7 @@ double gaussian_rate_beside(double epsilon, double delta, double slack);
 ** `rate`. The result is the larger of two amounts. The first amount is the slack of all releases of
 ** this rate that fit into the budget, with one coordinate each. The second amount is the slack that
 ** lowers the largest rate of the budget by one part in 2^43. The second amount guarantees that k
-** releases fit into the budget if `rate` is R/k, rounded down by published_down() (rounding.h).
+** releases fit into the budget if `rate` is R/k, rounded down by published_down() (cost.h).
 ** Here R is gaussian_rate_beside(epsilon, delta, k * GAUSSIAN_DRAW_SLACK). Returns NaN if delta
 ** leaves no room for slack.
 */

@@ -6,8 +6,7 @@
 
 #include <math.h>
 
-#include "math/root.h"
-#include "math/scaled.h"
+#include "math/numeric.h"
 
 /*
 ** Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose up to eleven

@@ -1,10 +1,13 @@
-/* mixing.c: see mixing.h. Tests: tests/math/test_mixing.c */
+/*
+** mixing.c: see mixing.h.
+** Tests: tests/math/test_mixing.c, tests/math/test_mechanisms_accuracy.py
+*/
 #include "math/mixing.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "math/root.h"
 
 /* ---- Theorem 1 ------------------------------------------------------------------------------- */
 
@@ -189,38 +192,6 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
   return kernel_hockey_stick(kernel, delta + (1.0 - delta) * lost, epsilon_out);
 }
 
-/* ---- randomized response --------------------------------------------------------------------- */
-
-/*
-** With a = alpha, e = epsilon and the divergence r, the moment e^((a-1) r) is (exp(a e) + exp((1-a)
-** e))/(1 + exp(e)) = 1 + 2 sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function
-** divides the moment by its largest exponential.
-*/
-double response_rdp(double alpha, double epsilon) {
-  double excess = alpha - 1.0;
-  if (isinf(alpha) || isinf(epsilon)) return epsilon;
-  if (excess * epsilon >= 1.0) {
-    double rest = log1p(exp(-epsilon * alpha - epsilon * excess)) - log1p(exp(-epsilon));
-    return epsilon + rest / excess;
-  }
-  double half = 0.5 * excess * epsilon;
-  double ratio = half > 1e-4 ? sinh(half) / half : 1.0 + half * half / 6.0;
-  double w = epsilon * ratio * exp(half) * -expm1(-alpha * epsilon) / (1.0 + exp(-epsilon));
-  return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
-}
-
-static double rate_missing(double epsilon, void *rate) {
-  return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
-}
-
-/*
-** The upper end of the search for the root follows from two bounds. With e = epsilon, e tanh(e/2)
-** is at least e^2/3 for e <= 2, and at least 2e/3 for e >= 2.
-*/
-double response_epsilon(double rate) {
-  return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
-}
-
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
@@ -292,5 +263,240 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, 
       rdp[k] = fmax(rdp[k], pair_rdp(mixtures, kernel->columns, orders[k]));
   }
   free(mixtures);
+  return 1;
+}
+
+/* ---- Renyi divergence ------------------------------------------------------------------------ */
+
+/*
+** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1), where f(d) = (1+d)^a - 1 - a d is never
+** negative. The moment is the sum of q (p/q)^a over all points. It equals 1 plus the sum of q f(d),
+** because the sum of q d is 0. At a = 1 the function returns the term of the Kullback-Leibler
+** divergence.
+*/
+static double divergence_term(double alpha, double d) {
+  if (alpha * fabs(d) > 0.25) {
+    double loss = log1p(d), excess = alpha - 1;
+    if (d == -1) return 1; /* (a - 1)/(a - 1) */
+    return (1 + d) * (excess > 0 ? expm1(excess * loss) / excess : loss) - d;
+  }
+  double term = alpha / 2 * d * d, sum = 0;
+  for (int n = 3; fabs(term) > 1e-18 * fabs(sum); n++) {
+    sum += term;
+    term *= (alpha - n + 1) * d / n;
+  }
+  return sum;
+}
+
+/*
+** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions p and q on
+** `count` points. Returns infinity if p is positive at a point where q is 0. The relative error is
+** at most 1e-12, unless the differences of p and q are as small as the rounding errors of their
+** probabilities.
+*/
+static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
+  double most = 0, sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (p[i] > 0 && !(q[i] > 0)) return INFINITY;
+    if (p[i] > 0) most = fmax(most, log1p((p[i] - q[i]) / q[i]));
+  }
+  if (isinf(alpha)) return most;
+  double excess = alpha - 1;
+  if (alpha * most > 600) { /* dividing by the largest exponential avoids an overflow */
+    for (size_t i = 0; i < count; i++) {
+      if (p[i] > 0) sum += p[i] * exp(excess * (log(p[i] / q[i]) - most));
+    }
+    return most + log(sum) / excess;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (q[i] > 0) sum += q[i] * divergence_term(alpha, (p[i] - q[i]) / q[i]);
+  }
+  return excess * sum > 0 ? sum * (log1p(excess * sum) / (excess * sum)) : sum;
+}
+
+/* ---- two kernels ----------------------------------------------------------------------------- */
+
+double kernels_hockey_stick(const struct kernel *first, const struct kernel *second,
+                            double epsilon) {
+  double largest = 0, excess = expm1(fmin(epsilon, 709));
+  for (size_t x = 0; x < first->rows; x++) {
+    const double *p = first->probability + x * first->columns;
+    const double *q = second->probability + x * first->columns;
+    double sum = 0;
+    for (size_t y = 0; y < first->columns; y++) sum += fmax(p[y] - q[y] - q[y] * excess, 0);
+    largest = fmax(largest, sum);
+  }
+  return largest;
+}
+
+/*
+** Returns the largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A and D. A(y)
+** is an entry of the first kernel and D(y) is an entry of the second kernel.
+*/
+static double worst_ends(const struct kernel *first, const struct kernel *second,
+                         const double *base, double delta, double order) {
+  size_t columns = first->columns;
+  double largest = 0;
+  for (size_t i = 0; i < first->rows; i++) {
+    for (size_t j = 0; j < first->rows; j++) {
+      const double *a = first->probability + i * columns, *d = second->probability + j * columns;
+      double sum = 0;
+      for (size_t y = 0; y < columns; y++) sum += fmax(base[y] + delta * (a[y] - order * d[y]), 0);
+      largest = fmax(largest, sum);
+    }
+    if (delta == 0) break; /* at delta = 0, A and D do not matter */
+  }
+  return largest;
+}
+
+double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,
+                           double delta, double epsilon_out) {
+  size_t columns = first->columns, rows = first->rows;
+  double *base = malloc(sizeof *base * (columns + 1));
+  if (!base) return NAN;
+  double order = exp(fmin(epsilon_out, 709)), largest = 0; /* e^709 times a normal double is >= 1 */
+  double b = exp(-epsilon) / (1 + exp(-epsilon)), a = 1 / (1 + exp(-epsilon));
+  for (size_t pair = 0; pair < rows * rows; pair++) {
+    size_t i = pair / rows * columns, j = pair % rows * columns;
+    const double *p = first->probability, *q = second->probability;
+    for (size_t y = 0; y < columns; y++)
+      base[y] =
+          (1 - delta) * ((a * p[i + y] + b * p[j + y]) - order * (b * q[i + y] + a * q[j + y]));
+    largest = fmax(largest, worst_ends(first, second, base, delta, order));
+  }
+  free(base);
+  return largest;
+}
+
+/* ---- the least epsilon ----------------------------------------------------------------------- */
+
+/* An (epsilon, delta)-DP mechanism that is followed by a kernel with two states. */
+struct two_states {
+  struct kernel kernel;
+  double epsilon, delta, delta_out;
+};
+
+static int is_within(const struct two_states *pair, double epsilon_out) {
+  return kernel_worst_delta(&pair->kernel, pair->epsilon, pair->delta, epsilon_out) <=
+         pair->delta_out;
+}
+
+/*
+** Returns the least epsilon_out for which is_within() is true. The caller knows that `low` is too
+** small.
+*/
+static double least_epsilon(const struct two_states *pair, double low) {
+  if (!is_within(pair, INFINITY)) return INFINITY;
+  double high = low > 0 ? 2 * low : 0x1p-1000;
+  while (!is_within(pair, high)) low = high, high *= high < 0x1p-40 ? 1024 : 2;
+  for (;;) {
+    double middle = low + (high - low) / 2;
+    if (!(middle > low && middle < high)) return high;
+    if (is_within(pair, middle))
+      high = middle;
+    else
+      low = middle;
+  }
+}
+
+/*
+** In the worst case the inputs are two states (mixing.h), so the function tries all pairs of
+** states. Most pairs do not raise the result. For such a pair, the function evaluates the
+** divergence only once.
+*/
+double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
+                            double delta_out) {
+  size_t columns = kernel->columns;
+  double least = 0, *rows = malloc(sizeof *rows * 2 * (columns + 1));
+  if (!rows) return NAN;
+  struct two_states pair = {{rows, 2, columns}, epsilon, delta, delta_out};
+  for (size_t i = 0; i < kernel->rows; i++) {
+    memcpy(rows, kernel->probability + i * columns, sizeof *rows * columns);
+    for (size_t j = 0; j < i; j++) {
+      memcpy(rows + columns, kernel->probability + j * columns, sizeof *rows * columns);
+      if (!is_within(&pair, least)) least = least_epsilon(&pair, least);
+    }
+  }
+  free(rows);
+  return least;
+}
+
+/* ---- a kernel after a coupling --------------------------------------------------------------- */
+
+/* Sets `out` to the row vector `weights` times the kernel, divided by `total`. */
+static void send(const struct kernel *kernel, const double *weights, double total, double *out) {
+  for (size_t y = 0; y < kernel->columns; y++) out[y] = 0;
+  for (size_t x = 0; x < kernel->rows; x++) {
+    double weight = weights[x] / total;
+    for (size_t y = 0; y < kernel->columns && weight > 0; y++)
+      out[y] += weight * kernel->probability[x * kernel->columns + y];
+  }
+}
+
+double coupling_bound(const struct kernel *kernel, const double *coupling, const double *nu,
+                      double alpha) {
+  size_t rows = kernel->rows, columns = kernel->columns;
+  double *omega = malloc(sizeof *omega * (rows + columns + 1)), *sent = omega + rows, most = 0;
+  if (!omega) return NAN;
+  for (size_t x = 0; x < rows; x++) {
+    omega[x] = 0;
+    for (size_t z = 0; z < rows; z++) omega[x] += coupling[x * rows + z];
+    if (!(omega[x] > 0)) continue;
+    send(kernel, coupling + x * rows, omega[x], sent);
+    most = fmax(most, finite_rdp(sent, kernel->probability + x * columns, columns, alpha));
+  }
+  double bound = finite_rdp(omega, nu, rows, alpha) + most;
+  free(omega);
+  return bound;
+}
+
+double coupled_rdp(const struct kernel *kernel, const double *coupling, const double *nu,
+                   double alpha) {
+  size_t rows = kernel->rows, columns = kernel->columns;
+  double *mu = calloc(rows + 2 * columns + 1, sizeof *mu), *first = mu + rows;
+  if (!mu) return NAN;
+  for (size_t x = 0; x < rows; x++) {
+    for (size_t z = 0; z < rows; z++) mu[z] += coupling[x * rows + z];
+  }
+  send(kernel, mu, 1, first);
+  send(kernel, nu, 1, first + columns);
+  double divergence = finite_rdp(first, first + columns, columns, alpha);
+  free(mu);
+  return divergence;
+}
+
+/* ---- powers ---------------------------------------------------------------------------------- */
+
+/* Sets `product` to the matrix product a b and scales its rows to sum to 1. */
+static void multiply_kernels(const double *a, const double *b, size_t rows, double *product) {
+  for (size_t x = 0; x < rows; x++) {
+    double *row = product + x * rows, sum = 0;
+    for (size_t y = 0; y < rows; y++) row[y] = 0;
+    for (size_t z = 0; z < rows; z++) {
+      double weight = a[x * rows + z];
+      for (size_t y = 0; y < rows && weight > 0; y++) row[y] += weight * b[z * rows + y];
+    }
+    for (size_t y = 0; y < rows; y++) sum += row[y];
+    for (size_t y = 0; y < rows; y++) row[y] /= sum;
+  }
+}
+
+int kernel_power(const struct kernel *kernel, double steps, double *power) {
+  size_t rows = kernel->rows, bytes = sizeof(double) * rows * rows;
+  double *square = malloc(2 * bytes + 1), *product = square + rows * rows;
+  if (!square) return 0;
+  memcpy(square, kernel->probability, bytes);
+  for (int first = 1; steps > 0; steps = floor(steps / 2)) {
+    if (fmod(steps, 2) > 0) {
+      if (first) memcpy(power, square, bytes);
+      if (!first) multiply_kernels(power, square, rows, product);
+      if (!first) memcpy(power, product, bytes);
+      first = 0;
+    }
+    if (steps < 2) break;
+    multiply_kernels(square, square, rows, product);
+    memcpy(square, product, bytes);
+  }
+  free(square);
   return 1;
 }

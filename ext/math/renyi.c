@@ -17,7 +17,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "math/root.h"
+#include "math/numeric.h"
 
 /* The stored orders are 1 + 2^(k/4) for k = FIRST_QUARTER, FIRST_QUARTER + 1, ..., and infinity. */
 #define FIRST_QUARTER (-32)

@@ -13,7 +13,7 @@
 **
 ** The functions return NaN for arguments outside their domain. The relative error is at most 1e-12
 ** (measurements showed 1e-14). If a result is a difference close to 0, the error is relative to the
-** largest term of this difference. The functions round to nearest. The functions of rounding.h
+** largest term of this difference. The functions round to nearest. The functions of cost.h
 ** round in the direction of privacy.
 */
 #ifndef DIFFUSE_MATH_RENYI_H

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 
 /* Widens the interval of an estimate so that it contains the value `value`, which it gets. */
 static void move(struct estimate *estimate, double value) {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 
 /*
 ** A mean is sum / rows, and is known to lie in [-limit, limit]. The sum has noise of standard

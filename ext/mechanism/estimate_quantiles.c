@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 #include "mechanism/leaf_draw.h"
 #include "sums/decimal.h"
 #include "sums/tree.h"

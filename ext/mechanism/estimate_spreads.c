@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 
 /*
 ** A variance as a function of the sums of a cell. y holds the three sums, whose noises are

@@ -7,12 +7,11 @@
 #include <gsl/gsl_sf_erf.h>
 #include <math.h>
 
+#include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/rounding.h"
 #include "mechanism/mechanism.h"
-#include "noise/discrete_gaussian.h"
-#include "noise/gaussian_bridge.h"
 #include "noise/lattice.h"
+#include "noise/noise.h"
 
 static double gaussian_width(double rate) {
   return 1 / sqrt(2 * rate);

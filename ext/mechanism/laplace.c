@@ -4,11 +4,10 @@
 */
 #include <math.h>
 
+#include "math/cost.h"
 #include "math/laplace.h"
-#include "math/rounding.h"
 #include "mechanism/mechanism.h"
-#include "noise/discrete_laplace.h"
-#include "noise/laplace_bridge.h"
+#include "noise/noise.h"
 
 /* ---- the noise ------------------------------------------------------------------------------- */
 

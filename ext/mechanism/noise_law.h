@@ -60,7 +60,7 @@ struct noise_law {
   /*
   ** between() draws a point between its neighbours `inner` and `outer`, which were drawn outward.
   ** The new point has the conditional distribution that it would have if the whole path had been
-  ** drawn outward (noise/gaussian_bridge.h, noise/laplace_bridge.h). The array `values` must not
+  ** drawn outward (noise/noise.h). The array `values` must not
   ** overlap the other arrays. least_between is the least distance between the new clock and the
   ** outer clock. The clocks that outward() returns keep this distance from the inner clock.
   */

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
+#include "math/cost.h"
 #include "math/diffusion.h"
-#include "math/rounding.h"
 #include "mechanism/lattice_design.h"
 
 /* ---- views ----------------------------------------------------------------------------------- */

@@ -4,11 +4,11 @@
 
 #include <math.h>
 
-#include "noise/categorical.h"
+#include "noise/noise.h"
 
 /*
 ** The probability of candidate i is proportional to exp(step utility[i]), where step = exponent /
-** 2^CATEGORICAL_SHIFT (noise/categorical.h).
+** 2^CATEGORICAL_SHIFT (noise/noise.h).
 */
 struct tilt {
   uint64_t exponent;

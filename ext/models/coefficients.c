@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/rounding.h"
+#include "math/cost.h"
 #include "mechanism/estimate.h"
 #include "models/sgd.h"
 

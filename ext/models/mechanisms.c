@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/mixing.h"
-#include "math/rounding.h"
+#include "math/cost.h"
+#include "math/bounded_loss.h"
 #include "mechanism/mechanism.h"
 #include "models/hiding.h"
 #include "models/sgd.h"

@@ -15,11 +15,11 @@
 
 #include "base/vector_text.h"
 #include "ledger/accountant.h"
+#include "math/cost.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
-#include "math/mixing.h"
+#include "math/bounded_loss.h"
 #include "math/renyi.h"
-#include "math/rounding.h"
 #include "models/hiding.h"
 #include "release/parameters.h"
 #include "release/path.h"

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "math/cost.h"
 #include "math/iteration.h"
-#include "math/rounding.h"
-#include "models/hiding.h"
 #include "mechanism/noise_law.h"
-#include "release/kinds.h"
+#include "models/hiding.h"
 #include "models/model.h"
+#include "release/kinds.h"
 #include "release/pending.h"
 #include "release/session.h"
 

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "math/cost.h"
 #include "math/iteration.h"
-#include "math/rounding.h"
 #include "mechanism/mechanism.h"
-#include "noise/discrete_laplace.h"
 #include "noise/entropy.h"
+#include "noise/noise.h"
 #include "sums/clip.h"
 
 /*

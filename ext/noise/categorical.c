@@ -1,7 +1,7 @@
-/* categorical.c: see categorical.h. Tests: tests/noise/test_categorical.c */
-#include "noise/categorical.h"
+/* categorical.c: draws one of many categories. Tests: tests/noise/test_categorical.c */
+#include "noise/noise.h"
 
-#include "noise/exact_geometric.h"
+#include "noise/exact_events.h"
 
 #define FARTHEST ((uint64_t)1 << 50)
 

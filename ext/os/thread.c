@@ -1,4 +1,7 @@
-/* thread.c: see thread.h. Tests: tests/query/test_question_threads.py */
+/*
+** thread.c: see thread.h.
+** Tests: tests/query/test_question_threads.py, tests/attacks/test_clock.py
+*/
 #include "os/thread.h"
 
 /*
@@ -58,9 +61,19 @@ void thread_join(struct thread *thread) {
   CloseHandle(thread->handle);
 }
 
+int64_t clock_milliseconds(void) {
+  return (int64_t)GetTickCount64();
+}
+
+/* Sleep() of Windows takes whole milliseconds, so this function rounds up. */
+void clock_sleep(unsigned microseconds) {
+  Sleep((microseconds + 999) / 1000);
+}
+
 #else
 
 #include <signal.h>
+#include <time.h>
 
 void mutex_lock(struct mutex *mutex) {
   pthread_mutex_lock(&mutex->mutex);
@@ -99,6 +112,17 @@ int thread_start(struct thread *thread, void (*run)(void *argument), void *argum
 
 void thread_join(struct thread *thread) {
   pthread_join(thread->thread, 0);
+}
+
+int64_t clock_milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void clock_sleep(unsigned microseconds) {
+  struct timespec time = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000) * 1000};
+  nanosleep(&time, 0);
 }
 
 #endif

@@ -1,6 +1,11 @@
-/* thread.h: threads, and locks between threads. */
+/*
+** thread.h: threads, locks between threads, and a clock that does not jump when somebody changes
+** the system time.
+*/
 #ifndef DIFFUSE_OS_THREAD_H
 #define DIFFUSE_OS_THREAD_H
+
+#include <stdint.h>
 
 #if defined(_WIN32)
 
@@ -58,5 +63,11 @@ void once_run(struct once *once, void (*function)(void));
 */
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
 void thread_join(struct thread *thread);
+
+/* Returns the number of milliseconds since an arbitrary moment. The number never decreases. */
+int64_t clock_milliseconds(void);
+
+/* Waits for about this number of microseconds. A signal may end the wait earlier. */
+void clock_sleep(unsigned microseconds);
 
 #endif

@@ -127,10 +127,9 @@ def write(build, output):
     # <windows.h> declares many names, so the files that include it come last.
     system = {p for p in sources if re.search(r'["</]windows\.h[">]', p.read_text())}
     sources.sort(key=lambda p: (p in system, p))
-    headers = [p for p in ordered_headers(sources) if p.name != "windows.h"]
+    headers = ordered_headers(sources)
     functions = {name for p in [*headers, *sources] for name in prototypes(p.read_text())} - ENTRIES
     scans = {p: Scan(p.read_text()) for p in [*sources, *headers]}
-    functions |= {"windows_path", "windows_access"}
     counts = collections.Counter(n for s in scans.values() for n in s.names)
     tag_counts = collections.Counter(n for s in scans.values() for n in s.tags)
     generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h", "report_html.h")}
@@ -178,9 +177,6 @@ static const sqlite3_api_routines *sqlite3_api;
         text = re.sub(r"^extern ", "extern DIFFUSE_HIDDEN ", expand(path.read_text()), flags=re.M)
         out.append(f"\n/* ==== {path.relative_to(ROOT)} ==== */\n" + static_text(text, functions))
     for path in sources:
-        if path in system and ROOT / "os" / "windows.h" not in headers:
-            headers.append(ROOT / "os" / "windows.h")
-            out.append("\n/* ==== os/windows.h ==== */\n" + static_text(expand(headers[-1].read_text()), functions))
         scan = scans[path]
         names = {n for n in scan.names if counts[n] > 1 or n in functions | LIBRARY}
         tags = {n for n in scan.tags if tag_counts[n] > 1}

@@ -22,12 +22,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/scalar.h"
-#include "math/finite.h"
+#include "base/sql_text.h"
 #include "math/mixing.h"
 #include "papers/row_aggregate.h"
-#include "base/json.h"
-#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -16,13 +16,12 @@
 #include <string.h>
 
 #include "base/scalar.h"
-#include "math/coupling.h"
+#include "base/sql_text.h"
 #include "math/diffusion.h"
 #include "math/iteration.h"
 #include "math/laplace.h"
-#include "math/mixing.h"
+#include "math/bounded_loss.h"
 #include "papers/row_aggregate.h"
-#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

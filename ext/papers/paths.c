@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/scalar.h"
-#include "math/coupling.h"
+#include "math/iteration.h"
 #include "papers/row_aggregate.h"
 
 SQLITE_EXTENSION_INIT3

@@ -4,11 +4,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "os/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
-#include "query/private_connection.h"
 #include "query/interrupts.h"
+#include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "os/clock.h"
+#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -8,8 +8,8 @@
 
 #include "base/vector_text.h"
 #include "ledger/accountant.h"
-#include "math/bounded_range.h"
-#include "math/rounding.h"
+#include "math/bounded_loss.h"
+#include "math/cost.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/session.h"

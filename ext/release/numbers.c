@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/vector_text.h"
-#include "math/rounding.h"
+#include "math/cost.h"
 #include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/session.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "os/memory.h"
 
 void chunks_open(struct chunks *chunks, size_t size) {
   *chunks = (struct chunks){.size = size};

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "os/memory.h"
 
 #define CHUNK_BYTES 2048                /* least size of a chunk of short rows */
 #define FULL_BYTES  ((size_t)320 << 10) /* size of a full bucket of short rows */

@@ -25,8 +25,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "os/memory.h"
 #include "sums/identity.h"
-#include "base/memory.h"
 
 #define TABLE_BATCH 64
 #define TABLE_WORDS 8                  /* words of a line */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "noise/entropy.h"
-#include "base/little_endian.h"
 #include "sums/decimal.h"
 #include "sums/partitioned_sums.h"
 #include "sums/scalar_sum.h"

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "os/memory.h"
 
 static int scarce_left = INT_MAX, scarce_once;
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "math/bounded_range.h"
+#include "math/bounded_loss.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
 

@@ -1,10 +1,9 @@
 /*
-** test_iteration.c: compares iteration.h and coupling.h with 60-digit arithmetic, exact Gaussian
+** test_iteration.c: compares iteration.h with 60-digit arithmetic, exact Gaussian
 ** distributions and limits.
 */
 #include "check.h"
 
-#include "math/coupling.h"
 #include "math/iteration.h"
 
 /* Figures 2 and 3 of Asoodeh et al. */

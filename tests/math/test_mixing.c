@@ -4,6 +4,7 @@
 */
 #include "check.h"
 
+#include "math/bounded_loss.h"
 #include "math/mixing.h"
 
 /*

@@ -1,5 +1,5 @@
 /*
-** test_total.c: compares total.h with exact sums in fixed-point arithmetic. Every term is a
+** test_total.c: compares cost.h with exact sums in fixed-point arithmetic. Every term is a
 ** multiple of 2^-109 (the last bit of the double 1e-17), so 128-bit integers represent the exact
 ** sums.
 */
@@ -8,7 +8,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#include "math/total.h"
+#include "math/cost.h"
 
 __extension__ typedef __int128 fixed; /* a number in units of 2^-109 */
 

@@ -11,9 +11,9 @@
 
 #include <stdint.h>
 
-#include "math/rounding.h"
-#include "noise/lattice.h"
+#include "math/cost.h"
 #include "mechanism/lattice_design.h"
+#include "noise/lattice.h"
 #include "scalar.h"
 
 static double log_uniform(double low, double high) {

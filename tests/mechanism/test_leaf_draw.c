@@ -6,11 +6,11 @@
 
 #include "check.h"
 #include "chi_square.h"
-#include "math/bounded_range.h"
+#include "math/bounded_loss.h"
 #include "mechanism/families.h"
 #include "mechanism/leaf_draw.h"
 #include "mechanism/tilt.h"
-#include "noise/categorical.h"
+#include "noise/noise.h"
 #include "source.h"
 
 #define LEAVES 4

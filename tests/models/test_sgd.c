@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/rounding.h"
-#include "noise/discrete_gaussian.h"
-#include "noise/discrete_laplace.h"
 #include "models/hiding.h"
 #include "models/sgd.h"
+#include "noise/noise.h"
 
 #define MOST_DIM  8
 #define MOST_ROWS 60
@@ -57,7 +56,19 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
   (void)from, (void)to, (void)noise, (void)count;
-  return 0; /* no test makes a step outward */
+  return 0; /* no test makes a step outward, or draws a point between two others */
+}
+
+int gaussian_bridge_draw(const struct gaussian_bridge *bridge, const int64_t *inner,
+                         const int64_t *outer, int64_t *between, size_t count) {
+  (void)bridge, (void)inner, (void)outer, (void)between, (void)count;
+  return 0;
+}
+
+int laplace_bridge_draw(const struct laplace_bridge *bridge, const int64_t *inner,
+                        const int64_t *outer, int64_t *between, size_t count) {
+  (void)bridge, (void)inner, (void)outer, (void)between, (void)count;
+  return 0;
 }
 
 static void write_script(size_t length, double sigma) {

@@ -1,10 +1,10 @@
 /*
-** test_bridges.c: compares points that are drawn between two points of a path (gaussian_bridge.h,
-** laplace_bridge.h) with their conditional distributions.
+** test_bridges.c: compares points that are drawn between two points of a path (noise.h) with their
+** conditional distributions.
 **
 ** The test computes the distributions from their definition: the product of the probabilities of
 ** the two steps, divided by the sum of all products. The distribution of a Laplace step comes from
-** its generating function, not from the formulas of laplace_bridge.c.
+** its generating function, not from the formulas of discrete_laplace.c.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-11, and each of its cells has an
 ** expected count of at least 100. A test of a moment or of a frequency fails beyond 7 standard
@@ -15,10 +15,7 @@
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/gaussian_bridge.h"
-#include "noise/laplace_bridge.h"
-#include "noise/discrete_gaussian.h"
-#include "noise/discrete_laplace.h"
+#include "noise/noise.h"
 
 #define ALARM 1e-11
 #define LIMIT 7.0

@@ -1,12 +1,12 @@
 /*
-** test_categorical.c: compares the draws of categorical.h with exact probabilities. The test
+** test_categorical.c: compares the draws of noise.h with exact probabilities. The test
 ** controls the random bits. The seeds are fixed, so there are no false alarms. A test of a
 ** distribution fails below a p-value of 1e-6. A control shows that such a test fails if the step in
 ** the exponent is wrong by 12%.
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/categorical.h"
+#include "noise/noise.h"
 #include "source.h"
 
 #define DRAWS 15000

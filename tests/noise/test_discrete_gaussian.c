@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "noise/discrete_gaussian.h"
+#include "noise/noise.h"
 
 #define DRAWS  1000000
 #define ALARM  1e-10 /* a chi-square test fails below this p-value */

@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "noise/entropy.h"
-#include "noise/discrete_gaussian.h"
+#include "noise/noise.h"
 #include "splitmix.h"
 
 #define VARIANCE ((uint64_t)1 << 41)

@@ -1,7 +1,7 @@
 /*
-** test_gaussian_table.c: tests the parts of gaussian_table.c, with random words that the test
+** test_gaussian_table.c: tests the parts of gaussian_samplers.c, with random words that the test
 ** chooses. The functions of csprng.h defined here replace csprng.c at link time. The test includes
-** gaussian_table.c to call its parts.
+** gaussian_samplers.c to call its parts.
 **
 ** The first words of a test come from a script, and all later words from a generator with a fixed
 ** seed. The tests therefore raise no false alarm. Tests of distributions fail below a p-value of
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "noise/cks_sampler.h"
-#include "noise/discrete_gaussian.h"
-#include "noise/gaussian_table.c"
+#include "noise/gaussian_samplers.c"
+#include "noise/gaussian_samplers.h"
+#include "noise/noise.h"
 #include "random.h"
 
 #define ALARM 1e-9

@@ -6,8 +6,8 @@
 ** Large tables are therefore allocated in blocks of MEMORY_HUGE_PAGE bytes. Each block is one huge
 ** page if the operating system provides huge pages.
 */
-#ifndef DIFFUSE_BASE_MEMORY_H
-#define DIFFUSE_BASE_MEMORY_H
+#ifndef DIFFUSE_OS_MEMORY_H
+#define DIFFUSE_OS_MEMORY_H
 
 #include <stddef.h>
 

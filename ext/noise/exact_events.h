@@ -1,17 +1,20 @@
 /*
-** exact_bernoulli.h: random events whose probabilities are exact. All samplers consist of these
-** events.
+** exact_events.h: random events and integers whose probabilities are exact. All samplers consist of
+** them. The functions round and truncate nothing.
 **
 **   below()      a uniform integer below n; below_wide() for n of up to 126 bits
 **   happens()    an event of rational probability
 **   bernoulli()  an event of probability exp(-gamma), gamma <= 1 a product of rationals
-**
-** Each probability is exact: the functions round and truncate nothing.
+**   laplace()    P(y) proportional to exp(-|y|/t)
+**   decays()     an event of probability exp(-n/base), for any exponent
 */
-#ifndef DIFFUSE_NOISE_EXACT_BERNOULLI_H
-#define DIFFUSE_NOISE_EXACT_BERNOULLI_H
+#ifndef DIFFUSE_NOISE_EXACT_EVENTS_H
+#define DIFFUSE_NOISE_EXACT_EVENTS_H
+
+#include <stddef.h>
 
 #include "noise/csprng.h"
+#include "noise/entropy.h"
 #include "noise/lattice.h" /* uint128 */
 
 /* Returns the number of binary digits of x, which is 0 for x = 0. */
@@ -111,6 +114,102 @@ static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct
 static inline int bernoulli(struct csprng *random, const struct chance *chances, int count,
                             uint64_t divisor) {
   return bernoulli_from(random, 1, chances, count, divisor);
+}
+
+/* ---- geometric and Laplace distributions ----------------------------------------------------- */
+
+struct proposal {
+  uint64_t magnitude; /* |y| */
+  int negative;
+};
+
+/*
+** Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection. The loop makes
+** at most 1.6 tries on average.
+*/
+static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
+  struct chance ratio = {0, 0, 1, t};
+  do {
+    ratio.whole = below(random, t);
+  } while (!bernoulli(random, &ratio, 1, 1));
+  return ratio.whole;
+}
+
+/*
+** Returns a random v >= 0 with P(v) proportional to exp(-v). v counts the successes before the
+** first failure, where each success has probability exp(-1).
+*/
+static inline uint64_t laplace_quotient(struct csprng *random) {
+  uint64_t v = 0;
+  while (bernoulli(random, NULL, 0, 1)) v++;
+  return v;
+}
+
+/*
+** Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger. The
+** function draws a geometric variable of scale d, divides it by n and rounds down.
+*/
+static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) {
+  uint128 remainder = laplace_remainder(random, d);
+  uint128 k = (remainder + (uint128)d * laplace_quotient(random)) / n;
+  return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
+}
+
+/*
+** Returns a random y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign, where
+** u is laplace_remainder() and v is laplace_quotient(). The function rejects a zero with negative
+** sign, because zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v
+** reaches 2^31, which has a probability below 2^-(10^9).
+*/
+static inline struct proposal laplace(struct csprng *random, uint64_t t) {
+  struct proposal y;
+  do {
+    y.magnitude = laplace_remainder(random, t);
+    y.magnitude += t * laplace_quotient(random);
+    y.negative = (int)csprng_take(random, 1);
+  } while (y.negative && y.magnitude == 0);
+  return y;
+}
+
+/*
+** Returns the chance n/(base*parts), with the smallest number of parts for which this chance is
+** less than 1.
+*/
+static inline struct chance part_of(uint128 n, uint64_t base) {
+  return n < base ? (struct chance){(uint64_t)n, 0, 1, base}
+                  : chance_of(n, base, (uint64_t)(n / base) + 1);
+}
+
+/*
+** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The function divides the
+** exponent into equal parts below 1 and draws an event of probability exp(-part) for each part. It
+** returns 1 if all these events happen.
+*/
+static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
+  struct chance part = part_of(n, base);
+  uint64_t events = part.parts;
+  while (events > 0 && bernoulli(random, &part, 1, 1)) events--;
+  return events == 0;
+}
+
+/* ---- hiding the time of a draw --------------------------------------------------------------- */
+
+#define HIDDEN_DRAWS 32
+
+/*
+** Returns one of HIDDEN_DRAWS draws. The function chooses the index before it makes the draws. The
+** index therefore does not depend on the draws, and the result has the distribution of a single
+** draw. All draws are complete before one of them is used.
+*/
+static inline int64_t hidden_draw(struct csprng *random,
+                                  int64_t (*draw)(struct csprng *random, const void *law),
+                                  const void *law) {
+  int64_t draws[HIDDEN_DRAWS];
+  uint64_t chosen = below(random, HIDDEN_DRAWS);
+  for (int i = 0; i < HIDDEN_DRAWS; i++) draws[i] = draw(random, law);
+  int64_t value = draws[chosen];
+  entropy_wipe(draws, sizeof draws);
+  return value;
 }
 
 #endif

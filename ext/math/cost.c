@@ -1,10 +1,9 @@
 /*
-** total.c: see total.h. This code needs IEEE doubles that are rounded to nearest. It must be
-** compiled with -ffp-contract=off, so that the compiler does not replace a product and a sum by an
-** FMA.
+** cost.c: totals. This code needs IEEE doubles that are rounded to nearest. It must be compiled
+** with -ffp-contract=off, so that the compiler does not replace a product and a sum by an FMA.
 ** Tests: tests/math/test_total.c
 */
-#include "math/total.h"
+#include "math/cost.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /*
-** root.c: Brent's method (GSL). The iteration ends when the bracket is as short as the spacing of
-** doubles allows.
+** numeric.c: finds roots by Brent's method (GSL). The iteration ends when the bracket is as short
+** as the spacing of doubles allows.
 ** Tests: tests/math/test_gaussian.c, tests/papers/test_papers_accuracy.py
 */
-#include "math/root.h"
+#include "math/numeric.h"
 
 #include <float.h>
 #include <math.h>

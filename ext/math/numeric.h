@@ -1,14 +1,13 @@
 /*
-** scaled.h: products and quotients of non-negative numbers whose intermediate results do not
-** overflow or underflow.
+** numeric.h: tools of this folder: products and quotients of non-negative numbers whose
+** intermediate results do not overflow or underflow, and roots of a function of one variable.
 **
 ** A scaled number is mantissa * 2^exponent. The mantissa is in [1/2, 1), or 0, or infinity. Every
 ** operation rounds once. The relative error of a formula therefore depends on the number of its
-** factors and not on their size. scaled_value() converts a scaled number to a double. Only this
-** conversion can overflow to infinity or underflow to 0.
+** factors and not on their size. Only scaled_value() can overflow to infinity or underflow to 0.
 */
-#ifndef DIFFUSE_MATH_SCALED_H
-#define DIFFUSE_MATH_SCALED_H
+#ifndef DIFFUSE_MATH_NUMERIC_H
+#define DIFFUSE_MATH_NUMERIC_H
 
 #include <math.h>
 #include <stdint.h>
@@ -77,5 +76,14 @@ static inline double scaled_value(struct scaled a) {
   if (a.exponent < -1200) return isfinite(a.mantissa) ? 0.0 : a.mantissa;
   return ldexp(a.mantissa, (int)a.exponent);
 }
+
+/* ---- roots ----------------------------------------------------------------------------------- */
+
+/*
+** Returns a root of `function` in [low, high]. At low and high the values of `function` must be
+** finite and must have opposite signs or be zero. Otherwise root_between() returns NaN.
+** root_between() allocates no memory.
+*/
+double root_between(double (*function)(double, void *), void *parameters, double low, double high);
 
 #endif

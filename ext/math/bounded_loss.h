@@ -1,18 +1,34 @@
 /*
-** bounded_range.h: the cost of mechanisms of bounded range. The privacy loss of such a mechanism
-** lies, for any two neighbours, in an interval of length epsilon that contains 0 (Dong, Durfee and
-** Rogers 2020). The exponential mechanism is an example.
+** bounded_loss.h: the costs of pure mechanisms whose privacy loss takes two values in the worst
+** case: randomized response, and mechanisms of bounded range.
+**
+** The privacy loss of a mechanism of bounded range lies, for any two neighbours, in an interval of
+** length epsilon that contains 0 (Dong, Durfee and Rogers 2020). The exponential mechanism is an
+** example.
 **
 ** Of all pairs of distributions whose loss lies in [t - epsilon, t], the one with the two losses t
 ** and t - epsilon is the worst for every test. Let P and Q be its probabilities of the loss t. Then
 ** logit P = logit Q + epsilon, whatever t is.
 */
-#ifndef DIFFUSE_MATH_BOUNDED_RANGE_H
-#define DIFFUSE_MATH_BOUNDED_RANGE_H
+#ifndef DIFFUSE_MATH_BOUNDED_LOSS_H
+#define DIFFUSE_MATH_BOUNDED_LOSS_H
+
+/*
+** Returns the epsilon at which randomized response has the zCDP rate `rate` > 0: the root of
+** epsilon tanh(epsilon/2) = rate.
+*/
+double response_epsilon(double rate);
+
+/*
+** Returns the Renyi divergence of order alpha >= 1 of binary randomized response with parameter
+** epsilon. This is the worst case of all epsilon-DP mechanisms. Order 1 gives the Kullback-Leibler
+** divergence, and order infinity gives epsilon.
+*/
+double response_rdp(double alpha, double epsilon);
 
 /*
 ** Returns the RDP at order alpha of a mechanism of bounded range epsilon. The result is the smaller
-** of alpha epsilon^2/8 (Cesar and Rogers 2021) and response_rdp() (mixing.h).
+** of alpha epsilon^2/8 (Cesar and Rogers 2021) and response_rdp().
 */
 double bounded_range_rdp(double alpha, double epsilon);
 
