@@ -78,8 +78,8 @@ KNOWN = {
     ("ext/sums/tree.c", "clang-analyzer-optin.portability.UnixAPI"): (2, "a tree has leaves"),
     ("ext/sums/unit_table.c", "bugprone-sizeof-expression"): (3, "arrays of pointers are meant"),
     ("ext/sums/unit_table.c", "clang-analyzer-core.uninitialized.Assign"): (1, "one spare more than chunks, or failed"),
-    ("ext/sums/unit_tables.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
-    ("ext/sums/unit_tables.c", "cert-flp30-c"): (1, "the loop does not count: it ends when the vector fits"),
+    ("ext/sums/cross_sums.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
+    ("ext/sums/cross_sums.c", "cert-flp30-c"): (1, "the loop does not count: it ends when the vector fits"),
     ("ext/sums/vector_sum.c", "clang-analyzer-core.uninitialized.ArraySubscript"): (1, "count records are there"),
 }
 

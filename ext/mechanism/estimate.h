@@ -2,7 +2,7 @@
 ** estimate.h: computes the published numbers from a lattice point. This is post-processing, so
 ** floating point is safe here.
 **
-** Each family has its own estimator (sums/family.h): estimate_means.c, estimate_spreads.c,
+** Each family has its own estimator (sums/layout.h): estimate_means.c, estimate_spreads.c,
 ** estimate_quantiles.c and estimate_tables.c; estimate.c has the sums, and what comes after all of
 ** them. The estimators return each value with the standard deviation of its noise and an interval;
 ** only estimate_bounds() returns neither.
@@ -61,7 +61,7 @@ estimate_values estimate_leaf;
 /* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
 int estimate_tables(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
-/* The ranges of averages and quantiles, of spreads, and of averages of vectors (sums/family.h). */
+/* The ranges of averages and quantiles, of spreads, and of averages of vectors (sums/layout.h). */
 value_range range_of_x, range_of_spreads, range_of_components;
 
 /* The functions that estimate_total_stddev() calls, one for each sort of family. */

@@ -9,7 +9,7 @@
 
 #include "math/cost.h"
 #include "mechanism/leaf_draw.h"
-#include "sums/decimal.h"
+#include "sums/layout.h"
 #include "sums/tree.h"
 
 /* Running totals of the leaves, which convert ranks to values. */

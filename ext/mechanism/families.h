@@ -1,12 +1,12 @@
 /*
-** families.h: the families of sums (sums/family.h). A kind of release belongs to one family. The
+** families.h: the families of sums (sums/layout.h). A kind of release belongs to one family. The
 ** comments below say what a row adds to its cell: x is its value, and u is (x - middle)/half, where
 ** middle is the middle of [lo, hi] and half is half the length of [lo, hi].
 */
 #ifndef DIFFUSE_MECHANISM_FAMILIES_H
 #define DIFFUSE_MECHANISM_FAMILIES_H
 
-#include "sums/family.h"
+#include "sums/layout.h"
 
 extern const struct family family_sum;         /* x, or 1; one number without cells */
 extern const struct family family_mean;        /* 1 and u */

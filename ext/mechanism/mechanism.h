@@ -1,7 +1,7 @@
 /*
 ** mechanism.h: the mechanisms. Each mechanism is one constant struct of facts and functions.
 **
-** A mechanism releases statistics (sums/family.h). A mechanism with a noise law adds noise to sums
+** A mechanism releases statistics (sums/layout.h). A mechanism with a noise law adds noise to sums
 ** on a lattice. Rooms beside the core have mechanisms without one (categories/) and mechanisms that
 ** design their lattice in their own way (models/).
 */
@@ -10,7 +10,7 @@
 
 #include "math/cost.h"
 #include "mechanism/noise_law.h"
-#include "sums/family.h"
+#include "sums/layout.h"
 
 /* The facts that a mechanism with a noise law needs about a release. */
 struct terms {

@@ -9,7 +9,7 @@
 #include "mechanism/mechanism.h"
 #include "noise/entropy.h"
 #include "noise/noise.h"
-#include "sums/clip.h"
+#include "sums/layout.h"
 
 /*
 ** The number of draws in one call of the sampler. With so many draws, an observer cannot tell the

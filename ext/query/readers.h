@@ -75,7 +75,7 @@ int readers_settle(struct readers *readers, const struct tasks *tasks, struct ro
 
 /*
 ** Does all tasks, and adds the sums of all connections to the `rows` of readers_settle(), on all
-** threads if the sums are vectors by unit (sums/vector_parts.h). Returns SQLITE_DONE, or the result
+** threads if the sums are vectors by unit (sums/vector_sum.h). Returns SQLITE_DONE, or the result
 ** code of the first error, with the error set.
 */
 int readers_run(struct readers *readers, struct error *error);

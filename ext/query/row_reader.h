@@ -4,9 +4,9 @@
 #ifndef DIFFUSE_QUERY_ROW_READER_H
 #define DIFFUSE_QUERY_ROW_READER_H
 
-#include "release/publish.h"
 #include "query/policy_tables.h"
-#include "sums/vector_parts.h"
+#include "release/publish.h"
+#include "sums/vector_sum.h"
 
 /*
 ** The place of the key, the value and the unit among the arguments or columns of a row. A place is

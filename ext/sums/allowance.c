@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "noise/entropy.h"
-#include "sums/chunks.h"
-#include "sums/clip.h"
+#include "sums/layout.h"
+#include "sums/row_store.h"
 #include "sums/unit_table.h"
 
 #define NAME  16 /* bytes of the name of a unit */

@@ -1,5 +1,11 @@
-/* clip.c: see clip.h. Tests: tests/sums/test_clip.c */
-#include "sums/clip.h"
+/*
+** clip.c: scales one unit's vector down until it fits (layout.h).
+**
+** The code computes the scale factor in floating point and truncates the scaled values towards
+** zero. Privacy depends only on the exact check of the norm that follows.
+** Tests: tests/sums/test_clip.c
+*/
+#include "sums/layout.h"
 
 #include <math.h>
 

@@ -16,8 +16,36 @@
 #include <string.h>
 
 #include "noise/lattice.h"
-#include "sums/chunks.h"
 #include "sums/identity.h"
+
+/* ---- memory in chunks of one size ------------------------------------------------------------ */
+
+/*
+** A chunk that is freed is used again, and all chunks are freed together at the end. Chunks are cut
+** from slabs. The first slab has one chunk, and each other slab is twice as large as the slab
+** before, up to a huge page.
+*/
+struct slab {
+  char *bytes;
+  size_t size;
+};
+
+struct chunks {
+  size_t size; /* the number of bytes of a chunk */
+  struct slab *slabs;
+  size_t slab_count;
+  char *fresh, *fresh_end; /* the part of the last slab that no chunk has used yet */
+  void **spare;            /* chunks that are free again */
+  size_t spare_count, spare_room;
+};
+
+/*
+** Returns an array with room for one more element than `count`, or null if memory runs out. `room`
+** is the number of elements for which the array has room.
+*/
+void *chunks_grown(void *array, size_t size, size_t count, size_t *room);
+
+/* ---- rows of units in buckets ---------------------------------------------------------------- */
 
 typedef uint32_t record_word;
 

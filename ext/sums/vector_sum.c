@@ -1,20 +1,22 @@
 /*
 ** vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
-** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py
+** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py,
+** tests/sums/test_vector_parts.c
 */
 #include "sums/vector_sum.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "noise/entropy.h"
-#include "sums/decimal.h"
+#include "sums/cross_sums.h"
+#include "sums/layout.h"
 #include "sums/partitioned_sums.h"
 #include "sums/scalar_sum.h"
-#include "sums/unit_tables.h"
 #include "sums/vector_totals.h"
 
 /*
@@ -365,7 +367,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   }
   if (shape->ways) {
     assert(shape->coordinates > 0);
-    vectors->tables = unit_tables_open(shape);
+    vectors->tables = cross_sums_open(shape);
     vectors->joined = calloc((size_t)shape->coordinates, sizeof *vectors->joined);
     vectors->late = malloc(sizeof *vectors->late * LATE);
     if (!vectors->tables || !vectors->joined || !vectors->late) return 0;
@@ -415,7 +417,7 @@ void vector_sum_close(struct vector_sum *vectors) {
     group_keys_close(vectors->cells);
     full_cells_close(vectors->full);
   }
-  unit_tables_close(vectors->tables);
+  cross_sums_close(vectors->tables);
   const struct scratch *scratch = &vectors->scratch;
   void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
                     scratch->slots,  scratch->places, scratch->values, vectors->steps,
@@ -489,11 +491,11 @@ static void measure(const struct vector_sum *vectors, int128 *totals) {
     int64_t cell = full_cells_cell(vectors->full, i);
     if (cell != at) ways_full_keys(shape->ways, cell, keys);
     if (values[0] != 0 || values[components - 1] != 0)
-      unit_tables_add(vectors->tables, keys, values, totals);
+      cross_sums_add(vectors->tables, keys, values, totals);
     ways_next(shape->ways, keys);
     at = cell + 1;
   }
-  unit_tables_end(vectors->tables, totals);
+  cross_sums_end(vectors->tables, totals);
 }
 
 /* Adds all units to the totals. Returns 0 when out of memory. */
@@ -548,4 +550,103 @@ int vector_sum_join_tally(struct vector_sum *vectors, struct vector_sum *others)
   vectors->tally.whole += others->tally.whole;
   return !others->outsides.chunks || (unit_table_flush(&others->outsides, 0, 0) &&
                                       unit_table_each(&others->outsides, take_outside, vectors));
+}
+
+/* ---- on several threads ---------------------------------------------------------------------- */
+
+struct vector_parts {
+  int count;
+  struct vector_sum **list;
+  struct partitioned_sums **records; /* of each vector */
+  int **maps;                        /* vector_sum_map() of each vector but the first */
+  struct record_parts parts;
+  atomic_int is_wide; /* a sum needs 128 bits */
+};
+
+struct vector_parts *vector_parts_open(struct vector_sum *const *list, int count) {
+  struct vector_parts *parts = calloc(1, sizeof *parts);
+  if (!parts) return 0;
+  size_t size = (size_t)count;
+  parts->count = count;
+  parts->list = calloc(size, sizeof(struct vector_sum *));
+  parts->records = calloc(size, sizeof(struct partitioned_sums *));
+  parts->maps = calloc(size, sizeof(int *));
+  int going = parts->list && parts->records && parts->maps;
+  for (int i = 0; i < count && going; i++) {
+    parts->list[i] = list[i];
+    parts->records[i] = list[i]->records;
+    going = !list[i]->failed && (i == 0 || vector_sum_map(list[0], list[i], &parts->maps[i]));
+  }
+  if (going) return parts;
+  vector_parts_close(parts);
+  return 0;
+}
+
+void vector_parts_close(struct vector_parts *parts) {
+  if (!parts) return;
+  for (int i = 0; parts->maps && i < parts->count; i++) free(parts->maps[i]);
+  free(parts->list);
+  free(parts->records);
+  free(parts->maps);
+  free(parts->parts.list);
+  free(parts);
+}
+
+int vector_parts_prepare(struct vector_parts *parts, int number) {
+  const struct vector_sum *vectors = parts->list[number];
+  if (!partitioned_sums_end(vectors->records)) return 0;
+  if (parts->maps[number])
+    partitioned_sums_translate(vectors->records, parts->maps[number],
+                               (uint32_t)vectors->shape->bins);
+  return 1;
+}
+
+/* Lets a vector use the cells of the first vector. */
+static int borrow(struct vector_sum *vectors, struct vector_sum *first) {
+  group_keys_close(vectors->cells);
+  full_cells_close(vectors->full);
+  vectors->first = first;
+  vectors->cells = first->cells;
+  vectors->full = first->full;
+  return vector_sum_join_tally(first, vectors);
+}
+
+int vector_parts_find(struct vector_parts *parts, unsigned *count) {
+  struct vector_sum *first = parts->list[0];
+  *count = 0;
+  for (int i = 1; i < parts->count; i++)
+    if (!borrow(parts->list[i], first)) return 0;
+  size_t room = 0;
+  for (int i = 0; i < parts->count; i++)
+    if (parts->list[i]->totals_room > room) room = parts->list[i]->totals_room;
+  for (int i = 0; i < parts->count; i++)
+    if (!vector_totals_reserve(parts->list[i], room) || !vector_totals_begin(parts->list[i]))
+      return 0;
+  if (!partitioned_sums_parts(parts->records, parts->count, &parts->parts)) return 0;
+  *count = (unsigned)parts->parts.count;
+  return 1;
+}
+
+int vector_parts_add(struct vector_parts *parts, int number, unsigned part) {
+  struct vector_sum *vectors = parts->list[number];
+  if (atomic_load(&parts->is_wide)) return 1;
+  enum sums_added added =
+      partitioned_sums_take_part(vectors->records, parts->records, parts->count,
+                                 &parts->parts.list[part], vector_totals_unit, vectors);
+  if (added == SUMS_WIDE) atomic_store(&parts->is_wide, 1);
+  return added != SUMS_FAILED;
+}
+
+int vector_parts_end(struct vector_parts *parts) {
+  struct vector_sum *first = parts->list[0];
+  if (atomic_load(&parts->is_wide)) return 0;
+  for (int i = 1; i < parts->count; i++) {
+    struct vector_sum *vectors = parts->list[i];
+    if (vectors->late) vector_late_add(vectors);
+    for (size_t j = 0; j < first->totals_room && j < vectors->totals_room; j++)
+      first->totals[j] += vectors->totals[j];
+    first->tally.clipped += vectors->tally.clipped;
+    first->tally.whole += vectors->tally.whole;
+  }
+  return first->is_added = 1;
 }

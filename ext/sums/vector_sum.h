@@ -5,7 +5,7 @@
 ** scalar_sum.h does the same for releases of one number. After the first rounding all arithmetic is
 ** exact integer arithmetic on the matrix of each unit, so the totals do not depend on the order of
 ** rows. Requirements:
-**   V1  The matrix of one unit fits the layout (clip.h), however many rows the unit has.
+**   V1  The matrix of one unit fits the layout (clip_vector()), however many rows the unit has.
 **   V2  Without units every row is clipped by itself.
 **   V3  With private keys, a unit keeps at most max_groups of its keys. These are the first keys in
 **       the order of a keyed hash of unit and key, whatever the order of rows.
@@ -16,7 +16,7 @@
 #define DIFFUSE_SUMS_VECTOR_SUM_H
 
 #include "noise/lattice.h"
-#include "sums/full_cells.h"
+#include "sums/cross_sums.h"
 #include "sums/group_keys.h"
 #include "sums/identity.h"
 #include "sums/layout.h"
@@ -108,8 +108,8 @@ typedef int take_matrix(void *context, struct identity unit, size_t count, const
 int vector_sum_units(struct vector_sum *vectors, take_matrix *take, void *context);
 
 /*
-** Returns the exact totals of all coordinates, cell by cell (layout.h). Sets *cells to
-** the number of cells. With private keys, the cells are in the order of their texts, and *keys
+** Returns the exact totals of all coordinates, cell by cell (layout.h). Sets *cells to the
+** number of cells. With private keys, the cells are in the order of their texts, and *keys
 ** lists these texts; otherwise *keys is null. The caller calls free() for the totals and for the
 ** list. The texts belong to `vectors`. Returns null if memory ran out.
 */
@@ -125,5 +125,46 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
 */
 struct tally vector_sum_tally(const struct vector_sum *vectors);
 int vector_sum_join_tally(struct vector_sum *vectors, struct vector_sum *others);
+
+/* ---- on several threads ---------------------------------------------------------------------- */
+
+/*
+** Each thread has added its rows to a vector of its own. All these vectors have the same secret, so
+** the units can be divided into parts by their places (partitioned_sums.h). A thread that takes a
+** part merges the records of each of its units from all vectors, clips the unit, and adds it to the
+** totals of the thread's own vector. In the end the totals are added up. All of them are integers,
+** so the result is the same as on one thread, whoever takes which part.
+**
+** The caller calls these functions in this order. "On any thread" means that several threads may
+** call the function at the same time, with different numbers. Each function returns 1, or 0 if
+** memory runs out.
+*/
+
+struct vector_parts;
+
+/*
+** Prepares to add up `count` vectors by unit. The first of them will have the totals. Returns null
+** if memory runs out.
+*/
+struct vector_parts *vector_parts_open(struct vector_sum *const *list, int count);
+void vector_parts_close(struct vector_parts *parts); /* `parts` may be null */
+
+/* On any thread: gives the cells of a vector the numbers that they have in the first vector. */
+int vector_parts_prepare(struct vector_parts *parts, int number);
+
+/*
+** Finds the parts. Sets *count to their number, which is 0 if the vectors must be added up on one
+** thread.
+*/
+int vector_parts_find(struct vector_parts *parts, unsigned *count);
+
+/* On any thread: adds a part to the vector with this number, which no other thread uses. */
+int vector_parts_add(struct vector_parts *parts, int number, unsigned part);
+
+/*
+** Adds up the totals of all vectors, so that vector_sum_totals() of the first vector returns them.
+** Returns 0 if the vectors must be added up on one thread after all. Their records are complete.
+*/
+int vector_parts_end(struct vector_parts *parts);
 
 #endif

@@ -6,12 +6,11 @@
 #ifndef DIFFUSE_SUMS_VECTOR_TOTALS_H
 #define DIFFUSE_SUMS_VECTOR_TOTALS_H
 
-#include "sums/full_cells.h"
+#include "sums/cross_sums.h"
 #include "sums/group_keys.h"
 #include "sums/layout.h"
 #include "sums/partitioned_sums.h"
 #include "sums/scalar_sum.h"
-#include "sums/unit_tables.h"
 
 #define ONES 64 /* number of stored results of clip_counts() */
 
@@ -42,7 +41,7 @@ struct vector_sum {
   struct secret secret;
   struct group_keys *cells;   /* null without keys */
   struct full_cells *full;    /* cross tables: the cells of the full table; otherwise null */
-  struct unit_tables *tables; /* cross tables */
+  struct cross_sums *tables; /* cross tables */
   int128 *joined;             /* cross tables: coordinates that other vectors have added */
   struct late *late;  /* cross tables: values whose totals the processor fetches into its cache */
   int late_count;     /* the number of these values */
@@ -58,8 +57,8 @@ struct vector_sum {
   struct scratch scratch;
   int64_t ones[ONES]; /* ones[n]: the component to which clip_counts() clips n counts of 1, or 0 */
   struct tally tally;
-  int is_added;               /* the totals have all units already (vector_parts.h) */
-  struct vector_sum *first;   /* the vector whose cells this one uses (vector_parts.h), or null */
+  int is_added;               /* the totals have all units already (vector_sum.h) */
+  struct vector_sum *first;   /* the vector whose cells this one uses (vector_sum.h), or null */
   int outside;                /* the row that is being added is outside the range of x */
   struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };

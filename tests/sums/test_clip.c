@@ -1,5 +1,5 @@
 /*
-** test_clip.c: checks the results of clip.h with integers of 320 bits, which can hold the sum of
+** test_clip.c: checks the results of clip.c with integers of 320 bits, which can hold the sum of
 ** squares of any vector. Every test runs for the Euclidean norm and for the sum norm.
 **
 ** Requirements: the exact norm of every block is at most the reach of the block, and the exact norm
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sums/clip.h"
+#include "sums/layout.h"
 
 /* ---- sums of squares ------------------------------------------------------------------------- */
 
@@ -330,7 +330,7 @@ static void largest_values(void) {
   }
 }
 
-/* Large sizes that clip.h allows: a million coordinates, and 2^22 - 1 coordinates. */
+/* Large sizes that layout.h allows: a million coordinates, and 2^22 - 1 coordinates. */
 static void many_coordinates(void) {
   const size_t million = (size_t)1 << 20;
   const int64_t reach = ((int64_t)1 << 53) - 1;

@@ -10,7 +10,6 @@
 #include <float.h>
 #include <string.h>
 
-#include "sums/decimal.h"
 #include "sums/layout.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

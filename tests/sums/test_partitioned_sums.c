@@ -8,10 +8,8 @@
 
 #include "scarce.h"
 
-#include "../../ext/sums/chunks.c"
 #include "../../ext/sums/partitioned_sums.c"
 #include "../../ext/sums/row_store.c"
-#include "../../ext/sums/unit_groups.c"
 
 static struct secret secret;
 

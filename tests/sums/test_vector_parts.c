@@ -1,5 +1,5 @@
 /*
-** test_vector_parts.c: adds up vectors on several threads (vector_parts.h), and compares the totals
+** test_vector_parts.c: adds up vectors on several threads (vector_sum.h), and compares the totals
 ** with those of one vector that has all rows, which test_vector_sum.c compares with a reference.
 ** Built with -fsanitize=thread, the test shows that the threads share nothing.
 */
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "os/thread.h"
-#include "sums/vector_parts.h"
+#include "sums/vector_sum.h"
 #include "families.h"
 #include "tables.h"
 

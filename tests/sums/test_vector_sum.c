@@ -14,8 +14,7 @@
 #include <inttypes.h>
 #include <float.h>
 
-#include "sums/clip.h"
-#include "sums/decimal.h"
+#include "sums/layout.h"
 #include "tables.h"
 
 /* ---- the reference --------------------------------------------------------------------------- */

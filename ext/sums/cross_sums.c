@@ -1,9 +1,11 @@
-/* unit_tables.c: see unit_tables.h. Tests: tests/mechanism/test_cross_tables.py */
-#include "sums/unit_tables.h"
+/* cross_sums.c: see cross_sums.h. Tests: tests/mechanism/test_cross_tables.py */
+#include "sums/cross_sums.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
 
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
 #define MOST_SUM        ((int128)1 << 110)
@@ -19,7 +21,7 @@ struct place {
   size_t at;
 };
 
-struct unit_tables {
+struct cross_sums {
   const struct layout *shape;
   int64_t *meets; /* W(D) for each set D of attributes */
   /* The unit that is being clipped. */
@@ -34,7 +36,7 @@ struct unit_tables {
   struct place *order;  /* the cells of the full table, sorted */
   struct place *places; /* their cells in one table, sorted, then in this order */
   int128 *sums;         /* components of each cell of one table */
-  /* The tables that are being added up (unit_tables_add()). */
+  /* The tables that are being added up (cross_sums_add()). */
   const struct cross_table **by_last; /* the measured tables, by their last attribute */
   int first[WAYS_MAX_ATTRIBUTES + 2]; /* by_last[first[i] ... first[i + 1] - 1] end at level i */
   int last_keys[WAYS_MAX_ATTRIBUTES]; /* of the cell that was added last */
@@ -42,7 +44,7 @@ struct unit_tables {
 };
 
 /* Sets W: the square of each table, then sums over the tables inside, attribute by attribute. */
-static void set_meets(struct unit_tables *tables) {
+static void set_meets(struct cross_sums *tables) {
   const struct ways *ways = tables->shape->ways;
   for (int a = 0; a < ways->count; a++) {
     const struct cross_table *table = &ways->tables[a];
@@ -61,7 +63,7 @@ static int level_of(const struct cross_table *table) {
 }
 
 /* Lists the measured tables by their last attribute. */
-static void set_levels(struct unit_tables *tables) {
+static void set_levels(struct cross_sums *tables) {
   const struct ways *ways = tables->shape->ways;
   int used = 0;
   for (int level = 0; level <= ways->attributes; level++) {
@@ -74,8 +76,8 @@ static void set_levels(struct unit_tables *tables) {
   tables->first[ways->attributes + 1] = used;
 }
 
-struct unit_tables *unit_tables_open(const struct layout *shape) {
-  struct unit_tables *tables = calloc(1, sizeof *tables);
+struct cross_sums *cross_sums_open(const struct layout *shape) {
+  struct cross_sums *tables = calloc(1, sizeof *tables);
   if (!tables) return 0;
   tables->shape = shape;
   tables->meets = calloc((size_t)1 << shape->ways->attributes, sizeof *tables->meets);
@@ -86,11 +88,11 @@ struct unit_tables *unit_tables_open(const struct layout *shape) {
     set_levels(tables);
     return tables;
   }
-  unit_tables_close(tables);
+  cross_sums_close(tables);
   return 0;
 }
 
-void unit_tables_close(struct unit_tables *tables) {
+void cross_sums_close(struct cross_sums *tables) {
   if (!tables) return;
   void *arrays[] = {tables->meets, tables->pairs, (void *)tables->by_last,
                     tables->keys,  tables->order, tables->places,
@@ -99,7 +101,7 @@ void unit_tables_close(struct unit_tables *tables) {
   free(tables);
 }
 
-static int reserve(struct unit_tables *tables, size_t count) {
+static int reserve(struct cross_sums *tables, size_t count) {
   if (count <= tables->room) return 1;
   size_t room = count + tables->room, components = (size_t)tables->shape->components;
   struct place *order = realloc(tables->order, sizeof *order * room);
@@ -124,14 +126,14 @@ static int by_cell(const void *a, const void *b) {
 }
 
 /* Sets the keys of all cells. */
-static void set_keys(struct unit_tables *tables) {
+static void set_keys(struct cross_sums *tables) {
   for (size_t i = 0; i < tables->count && !tables->has_keys; i++)
     ways_full_keys(tables->shape->ways, tables->cells[i], &tables->keys[i * WAYS_MAX_ATTRIBUTES]);
   tables->has_keys = 1;
 }
 
 /* Sorts the cells, so that nothing depends on the order in which the caller has them. */
-static void set_order(struct unit_tables *tables) {
+static void set_order(struct cross_sums *tables) {
   if (tables->has_order) return;
   for (size_t i = 0; i < tables->count; i++) tables->order[i] = (struct place){tables->cells[i], i};
   qsort(tables->order, tables->count, sizeof *tables->order, by_cell);
@@ -144,7 +146,7 @@ static void set_order(struct unit_tables *tables) {
 ** cells of the full table. Sums of rows are far from the limit, but sums from the state of a shard
 ** can reach it.
 */
-static size_t project(struct unit_tables *tables, const struct cross_table *table) {
+static size_t project(struct cross_sums *tables, const struct cross_table *table) {
   const struct ways *ways = tables->shape->ways;
   size_t components = (size_t)tables->shape->components, used = 0;
   set_keys(tables);
@@ -170,8 +172,18 @@ static size_t project(struct unit_tables *tables, const struct cross_table *tabl
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
+/*
+** Two rows in cells that agree in the attributes D meet in the measured tables inside D. With W(D)
+** the sum of the squared multipliers of these tables,
+**
+**     |v|^2 = sum over all pairs i, j of the unit's cells of W(D_ij) <values_i, values_j>
+**
+** which is the fast way for units with few cells. Otherwise the tables are added up one by one.
+*/
+
+
 /* Returns whether the sum over pairs can be computed for the first `end` components. */
-static int are_few(const struct unit_tables *tables, int end) {
+static int are_few(const struct cross_sums *tables, int end) {
   size_t components = (size_t)tables->shape->components;
   if (tables->shape->is_l1 || tables->count > FEW) return 0;
   for (size_t i = 0; i < tables->count; i++)
@@ -181,7 +193,7 @@ static int are_few(const struct unit_tables *tables, int end) {
 }
 
 /* Sets 2 W(D) of all pairs of cells, where D are the attributes in which the two cells agree. */
-static void set_pairs(struct unit_tables *tables) {
+static void set_pairs(struct cross_sums *tables) {
   int attributes = tables->shape->ways->attributes;
   int64_t *pair = tables->pairs;
   if (tables->has_pairs) return;
@@ -198,7 +210,7 @@ static void set_pairs(struct unit_tables *tables) {
 }
 
 /* Returns |v|^2 for the first `end` components. are_few() must hold. */
-static uint128 square_of_pairs(struct unit_tables *tables, int end) {
+static uint128 square_of_pairs(struct cross_sums *tables, int end) {
   size_t components = (size_t)tables->shape->components;
   int64_t own = tables->meets[(1u << tables->shape->ways->attributes) - 1];
   const int64_t *pair = tables->pairs;
@@ -219,7 +231,7 @@ static uint128 square_of_pairs(struct unit_tables *tables, int end) {
 }
 
 /* Returns whether |v| <= `reach` < 2^54, exactly, by adding up each table. Nothing overflows. */
-static int tables_fit(struct unit_tables *tables, int end, int64_t reach) {
+static int tables_fit(struct cross_sums *tables, int end, int64_t reach) {
   const struct layout *shape = tables->shape;
   uint128 bound = (uint128)reach, limit = shape->is_l1 ? bound : bound * bound, sum = 0;
   for (int a = 0; a < shape->ways->count; a++) {
@@ -241,7 +253,7 @@ static int tables_fit(struct unit_tables *tables, int end, int64_t reach) {
 }
 
 /* Returns the same norm, with rounding errors. */
-static double norm_of_tables(struct unit_tables *tables, int end) {
+static double norm_of_tables(struct cross_sums *tables, int end) {
   const struct layout *shape = tables->shape;
   double sum = 0;
   for (int a = 0; a < shape->ways->count; a++) {
@@ -262,7 +274,7 @@ static double norm_of_tables(struct unit_tables *tables, int end) {
 ** Returns whether the first `end` components of v have a norm of at most `reach` < 2^54, exactly.
 ** If not, sets *norm to this norm, with rounding errors.
 */
-static int fits(struct unit_tables *tables, int end, int64_t reach, double *norm) {
+static int fits(struct cross_sums *tables, int end, int64_t reach, double *norm) {
   if (are_few(tables, end)) {
     uint128 square = square_of_pairs(tables, end);
     if (square <= (uint128)reach * (uint128)reach) return 1;
@@ -281,7 +293,7 @@ static int fits(struct unit_tables *tables, int end, int64_t reach, double *norm
 ** twice its count (each row adds 1/2 to the count and at most 1 to the sum): truncation may have
 ** taken more from the count, and every pair of count and sum must stay in its cone (layout.h).
 */
-static void scale(struct unit_tables *tables, double factor) {
+static void scale(struct cross_sums *tables, double factor) {
   const struct layout *shape = tables->shape;
   size_t components = (size_t)shape->components;
   for (size_t i = 0; i < tables->count * components; i++)
@@ -296,7 +308,7 @@ static void scale(struct unit_tables *tables, double factor) {
 ** Scales the unit until its first `end` components fit. After MOST_ROUNDS rounds the loop scales by
 ** 0, so that it ends whatever the rounding errors are.
 */
-static int shrink(struct unit_tables *tables, int end, int64_t reach) {
+static int shrink(struct cross_sums *tables, int end, int64_t reach) {
   double margin = 1, norm;
   int round = 0;
   for (; !fits(tables, end, reach, &norm); round++, margin *= 1 - 0x1p-40) {
@@ -306,8 +318,8 @@ static int shrink(struct unit_tables *tables, int end, int64_t reach) {
   return round > 0;
 }
 
-int unit_tables_clip(struct unit_tables *tables, const int64_t *cells, int128 *values, size_t count,
-                     int *clipped) {
+int cross_sums_clip(struct cross_sums *tables, const int64_t *cells, int128 *values, size_t count,
+                    int *clipped) {
   const struct layout *shape = tables->shape;
   const struct block *block = &shape->blocks[0];
   if (!reserve(tables, count)) return 0;
@@ -323,7 +335,7 @@ int unit_tables_clip(struct unit_tables *tables, const int64_t *cells, int128 *v
 /* ---- all units ------------------------------------------------------------------------------- */
 
 /* Adds the sum of a level to the tables that end there, and to the sum of the level before. */
-static void add_level(struct unit_tables *tables, int level, int128 *coordinates) {
+static void add_level(struct cross_sums *tables, int level, int128 *coordinates) {
   const struct ways *ways = tables->shape->ways;
   size_t components = (size_t)tables->shape->components;
   int128 *sums = tables->level_sums[level];
@@ -342,8 +354,8 @@ static void add_level(struct unit_tables *tables, int level, int128 *coordinates
   }
 }
 
-void unit_tables_add(struct unit_tables *tables, const int *keys, const int128 *values,
-                     int128 *coordinates) {
+void cross_sums_add(struct cross_sums *tables, const int *keys, const int128 *values,
+                    int128 *coordinates) {
   int attributes = tables->shape->ways->attributes, same = 0;
   while (same < attributes && keys[same] == tables->last_keys[same]) same++;
   for (int level = attributes; level > same; level--) add_level(tables, level, coordinates);
@@ -354,7 +366,97 @@ void unit_tables_add(struct unit_tables *tables, const int *keys, const int128 *
   }
 }
 
-void unit_tables_end(struct unit_tables *tables, int128 *coordinates) {
+void cross_sums_end(struct cross_sums *tables, int128 *coordinates) {
   for (int level = tables->shape->ways->attributes; level >= 0; level--)
     add_level(tables, level, coordinates);
+}
+
+/* ---- numbers of cells: a hash table with linear probing -------------------------------------- */
+
+#define FIRST_BITS 8
+
+struct full_cells {
+  int is_direct;  /* a cell is its own number, and `count` is the size of the full table */
+  int64_t *cells; /* by number; has room for half of the slots */
+  int *slots;     /* number + 1, or 0 for an empty slot */
+  int bits;       /* there are 2^bits slots */
+  int count;
+  int64_t last; /* the cell of the last call and its number: rows are often sorted */
+  int last_number;
+};
+
+/* Returns the first slot of a cell: the upper bits of a product (Fibonacci hashing). */
+static size_t slot_of(const struct full_cells *table, int64_t cell) {
+  return (size_t)(((uint64_t)cell * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - table->bits));
+}
+
+static size_t next(const struct full_cells *table, size_t slot) {
+  return (slot + 1) & (((size_t)1 << table->bits) - 1);
+}
+
+static void put(struct full_cells *table, int number) {
+  size_t slot = slot_of(table, table->cells[number]);
+  while (table->slots[slot]) slot = next(table, slot);
+  table->slots[slot] = number + 1;
+}
+
+/* Makes a table of 2^bits slots. Returns 0 and changes nothing if memory runs out. */
+static int resize(struct full_cells *table, int bits) {
+  int *slots = calloc((size_t)1 << bits, sizeof *slots);
+  int64_t *cells = realloc(table->cells, sizeof *cells << (bits - 1));
+  if (cells) table->cells = cells;
+  if (!slots || !cells) {
+    free(slots);
+    return 0;
+  }
+  free(table->slots);
+  table->slots = slots;
+  table->bits = bits;
+  for (int i = 0; i < table->count; i++) put(table, i);
+  return 1;
+}
+
+struct full_cells *full_cells_open(int64_t size) {
+  struct full_cells *table = calloc(1, sizeof *table);
+  if (!table) return 0;
+  table->last = -1;
+  table->is_direct = size <= FULL_CELLS_DIRECT;
+  if (table->is_direct) table->count = (int)size;
+  if (table->is_direct || resize(table, FIRST_BITS)) return table;
+  full_cells_close(table);
+  return 0;
+}
+
+void full_cells_close(struct full_cells *table) {
+  if (!table) return;
+  free(table->cells);
+  free(table->slots);
+  free(table);
+}
+
+int full_cells_number(struct full_cells *table, int64_t cell) {
+  if (table->is_direct) return (int)cell;
+  if (cell == table->last) return table->last_number;
+  size_t slot = slot_of(table, cell);
+  while (table->slots[slot] && table->cells[table->slots[slot] - 1] != cell)
+    slot = next(table, slot);
+  int number = table->slots[slot] - 1;
+  if (number < 0) {
+    if (table->count == INT_MAX - 1) return -1;
+    if (table->count == 1 << (table->bits - 1) && !resize(table, table->bits + 1)) return -1;
+    number = table->count++;
+    table->cells[number] = cell;
+    put(table, number);
+  }
+  table->last = cell;
+  table->last_number = number;
+  return number;
+}
+
+int full_cells_count(const struct full_cells *table) {
+  return table->count;
+}
+
+int64_t full_cells_cell(const struct full_cells *table, int number) {
+  return table->is_direct ? number : table->cells[number];
 }
