@@ -58,9 +58,35 @@ int whole_number(sqlite3_value *value, int64_t *number) {
   return type == SQLITE_INTEGER || sqlite3_value_double(value) == (double)*number;
 }
 
+/*
+** Returns whether a text is wholly a number as SQLite reads it: digits with at most one point and
+** an exponent, a sign before both, and white space around them.
+*/
+static int is_number(const char *text, size_t size) {
+  const char *end = text + size, *at = text;
+  int digits = 0, power = 1;
+  while (at < end && strchr(" \t\n\v\f\r", *at) && *at) at++;
+  while (at < end && strchr(" \t\n\v\f\r", end[-1]) && end[-1]) end--;
+  if (at < end && (*at == '-' || *at == '+')) at++;
+  for (; at < end && isdigit((unsigned char)*at); at++) digits++;
+  if (at < end && *at == '.') at++;
+  for (; at < end && isdigit((unsigned char)*at); at++) digits++;
+  if (digits && at < end && (*at == 'e' || *at == 'E')) {
+    at++;
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    for (power = 0; at < end && isdigit((unsigned char)*at); at++) power++;
+  }
+  return digits && power && at == end;
+}
+
 int value_number(sqlite3_value *value, double *x) {
   int type = sqlite3_value_type(value);
-  if ((type == SQLITE_TEXT || type == SQLITE_BLOB) && !sqlite3_value_text(value)) return 0;
+  if (type == SQLITE_NULL || type == SQLITE_BLOB) return 0;
+  if (type == SQLITE_TEXT) {
+    const char *text = (const char *)sqlite3_value_text(value);
+    if (!text) return -1;
+    if (!is_number(text, (size_t)sqlite3_value_bytes(value))) return 0;
+  }
   *x = sqlite3_value_double(value);
   return 1;
 }

@@ -22,9 +22,11 @@ const char *plain_text(sqlite3_value *value);
 int whole_number(sqlite3_value *value, int64_t *number);
 
 /*
-** Sets *x to the number that SQLite makes of a value. Returns 0 when out of memory. SQLite 3.54
-** follows a null pointer when sqlite3_value_double() is asked for a copied value whose text is in
-** UTF-16 or does not end with a zero, so texts and blobs of rows take this way.
+** Sets *x to the number of a value and returns 1. A text is a number if it wholly is one, so 'NA',
+** a date and '12 kg' are none. Returns 0 for such a text, a blob and NULL, and -1 if memory runs
+** out.
+** SQLite 3.54 follows a null pointer when sqlite3_value_double() is asked for a copied value whose
+** text is in UTF-16 or does not end with a zero, so texts of rows take this way.
 */
 int value_number(sqlite3_value *value, double *x);
 

@@ -43,16 +43,16 @@ static void close_descent(struct rows *rows) {
 }
 
 /*
-** Makes the step of a row. The row has no gradient if y or the features are NULL, or if the
-** features are malformed. Returns 0 when out of memory.
+** Makes the step of a row. The row has no gradient if y is no number or the features are no vector.
+** Returns 0 when out of memory.
 */
 static int make_step(struct rows *rows, sqlite3_value **row) {
   const struct course_of_rows *course = rows->state;
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
-  int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
-              sqlite3_value_type(y) != SQLITE_NULL;
-  double number;
-  if (!value_number(y, &number)) return 0;
+  double number = 0;
+  int is_number = value_number(y, &number);
+  if (is_number < 0) return 0;
+  int whole = vector_text_read(features, rows->buffer, rows->question->size) && is_number;
   training_add(course->training, number, whole ? rows->buffer : 0);
   return 1;
 }

@@ -124,60 +124,40 @@ int rows_forget_units(struct rows *rows) {
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/*
-** Returns whether the aggregate counts a row. An aggregate counts a row if the value of the row is
-** not NULL, or if the aggregate takes no value.
-*/
-static int counts(const struct rows *rows, sqlite3_value **row) {
-  int value = rows->columns.value;
-  return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
-}
-
 /* Finds the unit of a row. Returns 0 when out of memory. */
 static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
   *unit = rows->given;
   return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
-/* Sets *x to the number of a value. Returns 0 when out of memory. */
-static inline int number_of(sqlite3_value *value, int type, double *x) {
-  if (type == SQLITE_TEXT || type == SQLITE_BLOB) return value_number(value, x);
-  *x = sqlite3_value_double(value);
-  return 1;
-}
-
 /*
-** Sets *x to the number of a row's value, or to 1 if the aggregate takes no value. Returns
-** VALUE_NONE if the aggregate does not count the row, or VALUE_FAILED when out of memory.
+** Sets *x to the number of a row's value, or to 1 if the aggregate counts rows. Returns VALUE_NONE
+** if the row does not count, because its value is NULL or no number (value_number()), or
+** VALUE_FAILED when out of memory.
 */
-enum value { VALUE_FAILED, VALUE_NONE, VALUE_TAKEN };
+enum value { VALUE_FAILED = -1, VALUE_NONE, VALUE_TAKEN };
 static inline enum value value_of(const struct rows *rows, sqlite3_value **row, double *x) {
   int place = rows->columns.value;
   *x = 1;
   if (place < 0) return VALUE_TAKEN;
   int type = sqlite3_value_type(row[place]);
-  if (type == SQLITE_NULL) return VALUE_NONE;
-  return number_of(row[place], type, x) ? VALUE_TAKEN : VALUE_FAILED;
-}
-
-/* Sets *x to what a row adds to a release of one sum. Returns 0 when out of memory. */
-static inline int addend_of(const struct rows *rows, sqlite3_value **row, double *x) {
-  if (rows->aggregate->counts) {
-    *x = counts(rows, row);
-    return 1;
-  }
-  sqlite3_value *value = row[rows->columns.value];
-  return number_of(value, sqlite3_value_type(value), x);
+  if (rows->takes_any) return type == SQLITE_NULL ? VALUE_NONE : VALUE_TAKEN;
+  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
+    return (enum value)value_number(row[place], x);
+  *x = sqlite3_value_double(row[place]);
+  return VALUE_TAKEN;
 }
 
 /*
-** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). NULL adds
-** nothing, because SQLite converts NULL to 0.
+** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). A row that does
+** not count adds nothing.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
-  if (!addend_of(rows, row, &x)) return 0;
+  enum value value = value_of(rows, row, &x);
+  if (value == VALUE_FAILED) return 0;
+  if (value == VALUE_NONE) x = 0;
   if (!rows->by_unit) {
     scalar_sum_add_row(&rows->numbers, x);
     return 1;
@@ -185,11 +165,11 @@ static int add_number(struct rows *rows, sqlite3_value **row) {
   return unit_of(rows, row, &unit) && scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* Adds a row to a release of one sum with the option diagnose. Skips a row whose value is NULL. */
+/* Adds a row to a release of one sum with the option diagnose. */
 static int add_diagnosed(struct rows *rows, sqlite3_value **row) {
   double x;
-  if (!counts(rows, row)) return 1;
-  if (!addend_of(rows, row, &x)) return 0;
+  enum value value = value_of(rows, row, &x);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
   if (!rows->by_unit) scalar_sum_tally_row(&rows->numbers, x);
   return add_number(rows, row);
 }
@@ -261,17 +241,16 @@ static int add_to_period(struct rows *rows, sqlite3_value **row) {
   if (rows->columns.key >= 0) key = cell_of(rows, rows->attributes[1], row[rows->columns.key]);
   if (key == CELL_NONE) return 1;
   if (key == CELL_FAILED) return 0;
-  return rows->add_to_cell(rows->vectors, unit, period * rows->groups + key,
-                           rows->aggregate->counts ? 1 : x);
+  return rows->add_to_cell(rows->vectors, unit, period * rows->groups + key, x);
 }
 
 static int add_vector(struct rows *rows, sqlite3_value **row) {
   struct vector_sum *vectors = rows->vectors;
   struct identity unit;
   int size = rows->question->size;
-  if (!counts(rows, row)) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
   sqlite3_value *value = row[rows->columns.value];
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 1;
+  if (!unit_of(rows, row, &unit)) return 0;
   const unsigned char *floats = vector_text_floats(value, size);
   if (floats && vector_sum_add_floats(vectors, unit, floats)) return 1;
   vector_text_read(value, rows->buffer, size); /* a malformed text gives a vector of zeros */
@@ -340,6 +319,8 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .aggregate = publication->definition.aggregate,
                         .question = &publication->definition.contribution,
                         .add_to_cell = shape->family->add,
+                        .takes_any = publication->definition.aggregate->counts &&
+                                     !publication->definition.aggregate->family->has_bins,
                         .by_unit = publication->definition.by_unit};
   int is_open;
   if (publication->definition.periods) {

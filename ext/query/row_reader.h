@@ -55,6 +55,7 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
+  int takes_any;  /* a value that is not NULL counts as 1; otherwise it must be a number */
   int by_unit;    /* 0: each row is a unit of its own, or totals of shards are added up */
   int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
 };

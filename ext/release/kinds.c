@@ -24,8 +24,8 @@ SQLITE_EXTENSION_INIT3
 **
 **   tier    a text
 **   key     any value, for kinds with keys
-**   x       any value; the function skips NULL, converts text and blobs to numbers (SQLite's
-**           numeric conversion), and clips infinities. A vector for the statistics of vectors
+**   x       any value; the function skips what is no number (`count`: NULL only), and clips
+**           infinities. A vector for the statistics of vectors
 **   ...     the parameters of the statistic (`arguments` below)
 **   radius  for kinds with a public bound: a number above 0; NULL if the options give theta
 **   clip    for counts of rows, where it may be left out

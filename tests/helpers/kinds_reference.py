@@ -111,11 +111,22 @@ def numbers(kind, parameters, result):
 # ---- values --------------------------------------------------------------------------------------------------------
 
 _plain = sqlite3.connect(":memory:")
+_plain.execute("CREATE TABLE n(x REAL)")
+_plain.execute("INSERT INTO n VALUES (NULL)")
 
 
 def number(x):
-    """Converts a value to a number by SQLite's rules."""
-    return float(x) if isinstance(x, (int, float)) else _plain.execute("SELECT CAST(? AS REAL)", (x,)).fetchone()[0]
+    """Returns the number of a value, or None. A text is a number if a REAL column of SQLite stores it as one."""
+    _plain.execute("UPDATE n SET x = ?", (x,))
+    return _plain.execute("SELECT iif(typeof(x) = 'real', x, NULL) FROM n").fetchone()[0]
+
+
+def counts_row(kind, row):
+    """Returns whether a row counts at all: `count` takes any value that is not NULL, other kinds take numbers."""
+    columns = KINDS[kind].columns.split()
+    if "v" in columns and row.v is None:
+        return False
+    return "x" not in columns or (row.x is not None if kind.removeprefix("ou_") == "count" else number(row.x) is not None)
 
 
 def identity(unit):
@@ -343,12 +354,11 @@ def effective(kind, parameters, by_unit):
 def totals(kind, parameters, rows, by_unit):
     """Returns the exact vector of a table."""
     p = effective(kind, parameters, by_unit)
-    columns = KINDS[kind].columns.split()
     keys = {key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k)
             for k in p["keys"]} if "keys" in p else None
     units = {}
     for i, row in enumerate(rows):
-        if ("x" in columns and row.x is None) or ("v" in columns and row.v is None):
+        if not counts_row(kind, row):
             continue
         if (keys is not None and key_text(row.k) not in keys) or (by_unit and row.unit is None):  # NULL is nobody
             continue

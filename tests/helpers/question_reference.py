@@ -125,13 +125,11 @@ def contributions(db, sql, tables, schema=SCHEMA):
 
 
 def number(x):
-    """Converts a value that a query returns to a number by SQLite's rules."""
-    if isinstance(x, bytes):
-        x = x.decode("latin-1")
+    """Returns the number of a value that a query returns, or 0: a text is a number only if it is nothing else."""
     if isinstance(x, str):
-        found = re.match(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", x)
-        return float(found.group(1)) if found else 0
-    return x or 0
+        is_number = re.fullmatch(r"[ \t\n\v\f\r]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\v\f\r]*", x)
+        return float(x) if is_number else 0
+    return 0 if isinstance(x, bytes) else x or 0
 
 
 def clipped_sum(found, clip):

@@ -15,7 +15,7 @@ import sqlite3
 import numpy
 import pytest
 
-from kinds_reference import KINDS, ROWS_COUNT, Row, added, aggregate, bin_of, by_query, contribution, effective, identity, key_text, levels, norm, number, vector
+from kinds_reference import KINDS, ROWS_COUNT, Row, added, aggregate, bin_of, by_query, contribution, counts_row, effective, identity, key_text, levels, norm, number, vector
 from kinds_tables import CALLS, COPIES, PARAMETERS, few_rows, fill, random_table
 from noise_helpers import (SEVEN, charges, check_covariance, check_mean, check_share, check_variance, connect, create_table, error_of, one, open_ledger, quick_path, unnoticed)
 
@@ -62,11 +62,10 @@ def is_clipped(kind, p, rows):
 def tally(kind, parameters, rows, by_unit):
     """Returns the exact numbers of clipped units and of other units."""
     p = effective(kind, parameters, by_unit)
-    columns = KINDS[kind].columns.split()
     keys = {key_text(json.dumps(k, separators=(",", ":")) if isinstance(k, list) else k) for k in p["keys"]} if "keys" in p else None
     units = {}
     for i, row in enumerate(rows):
-        if not (("x" in columns and row.x is None) or ("v" in columns and row.v is None) or (keys is not None and key_text(row.k) not in keys)):
+        if counts_row(kind, row) and (keys is None or key_text(row.k) in keys):
             units.setdefault(identity(row.unit) if by_unit else i, []).append(row)
     clipped = sum(is_clipped(kind, p, mine) for mine in units.values())
     return clipped, len(units) - clipped
