@@ -6,7 +6,7 @@ the order of the patients. The program measures, without and with an index on th
 
     GROUP BY     the plain query of SQLite that a question by unit is compared with
     by unit      the same as a question that is evaluated for one patient at a time
-    at once      the same as a question, which is proved to be one loop and evaluated for all patients at once
+    at once      the same as a question row by row, which is evaluated for all patients at once
     where        `at once` with a WHERE clause that a seventh of the rows passes
     aggregate    dp_sum() in a SELECT
 

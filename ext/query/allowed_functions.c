@@ -114,3 +114,18 @@ int function_is_safe(const struct allowed_functions *functions, const char *name
   int number = number_of(name, &list);
   return number >= 0 && functions->own[number] && list->is_safe;
 }
+
+void function_note(struct allowed_functions *used, const char *name) {
+  const struct list *list;
+  int number = number_of(name, &list);
+  if (number >= 0) used->own[number] = 1;
+}
+
+const char *functions_replaced(const struct allowed_functions *used,
+                               const struct allowed_functions *other) {
+  int number = 0;
+  for (const struct list *list = lists; list < lists + LISTS; list++)
+    for (size_t i = 0; i < list->count; i++, number++)
+      if (used->own[number] && !other->own[number]) return list->names[i];
+  return 0;
+}

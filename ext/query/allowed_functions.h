@@ -20,6 +20,15 @@ int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db);
 int function_is_allowed(const struct allowed_functions *functions, const char *name);
 
 /*
+** Notes in `used` that a question calls a function, which must be allowed. functions_replaced()
+** returns the name of a noted function that another connection does not have as SQLite's own, or
+** null.
+*/
+void function_note(struct allowed_functions *used, const char *name);
+const char *functions_replaced(const struct allowed_functions *used,
+                               const struct allowed_functions *other);
+
+/*
 ** Returns whether function_is_allowed() holds and the function raises no error for any arguments.
 */
 int function_is_safe(const struct allowed_functions *functions, const char *name);

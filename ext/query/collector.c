@@ -1,8 +1,6 @@
 /* collector.c: see collector.h. Tests: tests/query/test_direct_questions.py */
 #include "query/collector.h"
 
-#include <string.h>
-
 #include "query/unit_map.h"
 
 SQLITE_EXTENSION_INIT3
@@ -44,12 +42,6 @@ int collector_run(struct collector *collector, sqlite3_stmt *statement,
   }
   collector->collecting = 0;
   return rc == SQLITE_DONE && !collection->ended ? SQLITE_OK : rc;
-}
-
-int collector_is_called(const char *called, int arguments) {
-  char name[32];
-  sqlite3_snprintf(sizeof name, name, COLLECT "(%d)", arguments);
-  return called && strcmp(called, name) == 0;
 }
 
 int collector_register(struct collector *collector, void (*retain)(struct collector *collector),

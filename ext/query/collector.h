@@ -30,12 +30,6 @@ int collector_run(struct collector *collector, sqlite3_stmt *statement,
                   struct collection *collection);
 
 /*
-** Returns whether a name that EXPLAIN shows, such as "dp_collect(2)", is that of dp_collect() with
-** this number of arguments.
-*/
-int collector_is_called(const char *called, int arguments);
-
-/*
 ** Registers dp_collect() for a connection, once for each number of arguments. Returns an SQLite
 ** result code. Calls `retain` before each registration. SQLite calls `release` once for each
 ** registration when the connection closes. `retain` and `release` may be null.

@@ -8,53 +8,51 @@
 ** this column to the columns of the question and passes the rows to dp_collect().
 **
 ** Requirements:
-**   D1  The program of the statement is one loop over the protected table, with at most public
-**       tables inside (program.h). A row of dp_collect() therefore comes from one row of the
-**       protected table, and the unit is the unit of this row.
+**   D1  By its text, every result of the question depends on one row of one protected table and on
+**       public rows, and no row can make it fail (row_text.h). The added column has a name that
+**       nothing else has, so it is the unit of that row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
 **       common table expressions: the evaluator has compiled the text on a connection whose only
-**       tables are those of the question. The host's functions are SQLite's own, and every
-**       comparison has the collation BINARY. An authorizer has replaced no column with NULL: the
-**       program reads every column of the protected table that the question names, and makes no
-**       NULL if there are public tables.
+**       tables are those of the question. The functions and collations of the host are SQLite's own
+**       (question.c checks this), and no authorizer has replaced a column with NULL.
 **   D3  If D1 or D2 cannot be shown, or if the statement fails for a reason that a row can cause,
 **       the question is evaluated by the evaluator. The result is the same.
 **   D4  If PRAGMA threads allows, several connections read ranges of the protected table
 **       (range_readers.h, S1 to S5). The common table expression for the protected table then gives
 **       the rows of the range. By D1, each row of dp_collect() comes from one row of this table, so
-**       the ranges together give the same rows as the whole table (S1). On each connection, D1 and
-**       D2 hold for the statement on a range, and the program is the same as on the host's
-**       connection (S3).
+**       the ranges together give the same rows as the whole table (S1). The text is the same on
+**       each connection, whose functions and collations are SQLite's own (S3).
 */
 #ifndef DIFFUSE_QUERY_DIRECT_LOOP_H
 #define DIFFUSE_QUERY_DIRECT_LOOP_H
 
-#include "query/evaluator.h"
 #include "query/collector.h"
-#include "query/program.h"
+#include "query/evaluator.h"
 #include "query/range_readers.h"
 #include "query/unit_map.h"
 
 struct direct_loop {
   struct collector *collector;
+  struct evaluator *evaluator;
   const struct evaluator_table *table; /* the question's protected table */
-  const struct ledger_policy *policy;  /* null if the question names no other table */
+  const struct allowed_functions *functions; /* that the question calls */
+  char *unit;   /* the name of the added column */
   sqlite3_stmt *statement;
-  char *text;             /* the statement on a range of rowids; null: only for one thread */
-  struct program program; /* the program of `text` on the host's connection */
-  int columns;            /* the number of columns of the question */
+  char *range; /* the statement on a range of rowids; null: only for one thread */
+  int columns; /* the number of columns of the question that the rows need */
   struct unit_map map;
 };
 
 /*
-** Compiles the statement for a question for which evaluator_can_stream() has returned 1. `table` is
-** the question's protected table. If `has_readers` is 1, also compiles the statement on a range.
+** Compiles the statement for a question whose text evaluator_reads_rows() has admitted. `table` is
+** the question's protected table, and `columns` the number of columns that the rows need: 0 if they
+** ignore what the question gives. If `has_readers` is 1, also makes the statement on a range.
 ** Returns 1, or 0 if the statement cannot be used (D3). The caller must call direct_loop_close() in
 ** both cases.
 */
 int direct_loop_open(struct direct_loop *loop, struct collector *collector,
                      struct evaluator *evaluator, const struct evaluator_table *table,
-                     const struct ledger_policy *policy, int has_readers);
+                     const struct evaluator_text *text, int columns, int has_readers);
 void direct_loop_close(struct direct_loop *loop);
 
 /*

@@ -38,8 +38,11 @@ struct evaluator {
   int is_building; /* the evaluator's own statements are running */
   char *denied;    /* the first function or table that the authorizer refused */
   sqlite3_stmt *statement;
-  int columns;      /* the number of columns of the statement */
-  int instructions; /* the number of instructions of the statement */
+  int columns; /* the number of columns of the statement */
+  /* what the authorizer saw when the statement was compiled */
+  struct allowed_functions used;
+  int selects, is_recursive;
+  int is_one_select; /* the question is one SELECT without recursion */
   double ticks, most_ticks;
   double most_bytes; /* the budget of one unit */
   int counts_steps;  /* this SQLite has a progress handler */
@@ -109,13 +112,14 @@ static int authorize(void *context, int action, const char *first, const char *s
   struct evaluator *evaluator = context;
   if (evaluator->is_building) return SQLITE_OK;
   switch (action) {
-  case SQLITE_SELECT:
-  case SQLITE_RECURSIVE: return SQLITE_OK;
+  case SQLITE_SELECT: evaluator->selects++; return SQLITE_OK;
+  case SQLITE_RECURSIVE: evaluator->is_recursive = 1; return SQLITE_OK;
   case SQLITE_READ: return authorize_read(evaluator, first, second, schema);
   case SQLITE_FUNCTION:
-    return second && function_is_allowed(&evaluator->functions, second)
-               ? SQLITE_OK
-               : deny(evaluator, "the function", second);
+    if (!second || !function_is_allowed(&evaluator->functions, second))
+      return deny(evaluator, "the function", second);
+    function_note(&evaluator->used, second);
+    return SQLITE_OK;
   default: return deny(evaluator, "anything but SELECT", 0);
   }
 }
@@ -265,6 +269,7 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
   if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
     return error_set_memory(error);
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++) table->used[facts->key[i]] = 1;
   char *sql = sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " EVALUATOR_MODULE "(%d)",
                               facts->name, number);
   int rc = run_own(evaluator, sql);
@@ -404,6 +409,8 @@ static int compile(struct evaluator *evaluator, const char *sql, const char **ta
   for (;;) {
     sqlite3_free(evaluator->denied);
     evaluator->denied = 0;
+    evaluator->used = (struct allowed_functions){{0}};
+    evaluator->selects = evaluator->is_recursive = 0;
     if (sqlite3_prepare_v3(evaluator->db, sql, -1, DONT_LOG, &evaluator->statement, tail) ==
         SQLITE_OK)
       return 1;
@@ -466,6 +473,7 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   evaluator_tables_note_text(&evaluator->tables, sql);
   if (going) going = add_named(evaluator, sql, error);
   if (going) going = compile(evaluator, sql, &tail, error);
+  evaluator->is_one_select = evaluator->selects == 1 && !evaluator->is_recursive;
   if (going)
     going = check_statement(evaluator, rest ? "" : tail, columns, admits_more, names, error);
   if (going) {
@@ -473,14 +481,7 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
     evaluator->length = (int)(tail - evaluator->sql);
     if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
   }
-  if (!going) return 0;
-  struct program program;
-  program_read(&program, evaluator->db, sql);
-  evaluator->instructions = program.count;
-  evaluator_tables_note_program(&evaluator->tables, &program);
-  program_clear(&program);
-  return evaluator->instructions > 0 ||
-         error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
+  return going;
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -530,8 +531,13 @@ void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *),
   evaluator->context = context;
 }
 
+/* Returns the size of the compiled question. It depends on its text and on SQLite's version. */
+static double statement_bytes(const struct evaluator *evaluator) {
+  return sqlite3_stmt_status(evaluator->statement, SQLITE_STMTSTATUS_MEMUSED, 0);
+}
+
 void evaluator_limit_memory(struct evaluator *evaluator, double bytes) {
-  double longest = bytes / 2 / evaluator->instructions;
+  double longest = bytes / 2 / (statement_bytes(evaluator) / 40);
   sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, (int)fmin(longest, LONGEST_VALUE));
   evaluator->most_bytes = bytes / 2;
 }
@@ -637,43 +643,31 @@ const char *evaluator_column_name(const struct evaluator *evaluator, int column)
   return sqlite3_column_name(evaluator->statement, column);
 }
 
-int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts) {
-  int can = stream_prove(evaluator->db, evaluator->sql, &evaluator->functions,
-                         evaluator->tables.count, facts);
-  if (can) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
-  return can;
+static int role_of(const void *context, const char *name) {
+  const struct evaluator *evaluator = context;
+  int number = table_named(evaluator, name);
+  return number < 0 ? -1
+                    : evaluator->tables.list[number].declaration->role == POLICY_PROTECTED;
 }
 
-int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text) {
-  *text = (struct evaluator_text){evaluator->sql, evaluator->length, evaluator->columns};
-  return !evaluator->view_count && evaluator->is_utf8;
+int evaluator_reads_rows(struct evaluator *evaluator, struct evaluator_text *text) {
+  *text = (struct evaluator_text){.sql = evaluator->sql,
+                                  .length = evaluator->length,
+                                  .is_utf8 = evaluator->is_utf8};
+  int reads = evaluator->is_one_select &&
+              row_text_read(&text->rows, text->sql, text->length, &evaluator->functions, role_of,
+                            evaluator);
+  if (reads) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
+  return reads;
 }
 
-/*
-** Whatever the proof says, every result must come while the stream has a row, and the stream must
-** have ended when the statement ends.
-*/
-enum evaluation evaluator_run_stream(struct evaluator *evaluator,
-                                     const struct evaluator_stream *stream) {
-  struct evaluator_tables *tables = &evaluator->tables;
-  int rc, given = 1;
-  begin_run(evaluator, HUGE_VAL, HUGE_VAL);
-  tables->stream = stream;
-  tables->filters = tables->stream_state = 0;
-  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given &&
-         tables->stream_state > 0) {
-    given = keep_row(evaluator) && stream->give(stream->context, evaluator->results);
-    forget_results(evaluator);
-  }
-  enum evaluation end = EVALUATION_DROPPED;
-  if (!given || tables->stream_state < 0) {
-    end = fail(evaluator, "out of memory");
-  } else if (rc != SQLITE_ROW && (rc != SQLITE_DONE || tables->stream_state == 0)) {
-    end = conclude(evaluator, rc);
-  }
-  evaluator->tables.stream = 0;
-  sqlite3_reset(evaluator->statement); /* `end` holds the error of the run */
-  return end;
+const struct allowed_functions *evaluator_functions(const struct evaluator *evaluator) {
+  return &evaluator->used;
+}
+
+/* An instruction takes 24 bytes of a compiled statement, or 20 where a pointer has four. */
+double evaluator_instructions(const struct evaluator *evaluator) {
+  return statement_bytes(evaluator) / (16 + sizeof(void *));
 }
 
 int evaluator_counts_steps(const struct evaluator *evaluator) {

@@ -16,7 +16,7 @@
 #define DIFFUSE_QUERY_EVALUATOR_H
 
 #include "query/evaluator_tables.h"
-#include "query/program.h"
+#include "query/row_text.h"
 
 struct evaluator;
 
@@ -49,19 +49,19 @@ enum evaluation {
 
 /*
 ** Returns whether evaluator_run() can count steps. A SQLite that was built without progress
-** callbacks cannot, and then evaluates only questions that evaluator_can_stream() admits.
+** callbacks cannot, and then evaluates only questions that evaluator_reads_rows() admits.
 */
 int evaluator_counts_steps(const struct evaluator *evaluator);
 
 /*
 ** Limits the memory of one unit's evaluation to about `bytes` (Q2). Half of them are the budget of
 ** the unit's rows, of its results, and of what SQLite's sorters and temporary tables put into their
-** files. The other half is for values: a program has at most one for each instruction, so no value
-** may be longer than this half divided by the number of instructions, or than a million bytes. What
-** is not counted depends on the question alone: two megabytes for each sorter and temporary table,
-** before it uses its file. (If the application has set sqlite3_soft_heap_limit64(), SQLite may use
-** the files earlier. A SQLite that was built with SQLITE_TEMP_STORE=3 never uses them.) One row at
-** a time is read before it is counted.
+** files. The other half is for values: each takes at least 40 bytes of the compiled question, so no
+** value may be longer than this half divided by a fortieth of its size, or than a million bytes.
+** What is not counted depends on the question alone: two megabytes for each sorter and temporary
+** table, before it uses its file. (If the application has set sqlite3_soft_heap_limit64(), SQLite
+** may use the files earlier. A SQLite that was built with SQLITE_TEMP_STORE=3 never uses them.) One
+** row at a time is read before it is counted.
 */
 void evaluator_limit_memory(struct evaluator *evaluator, double bytes);
 
@@ -81,45 +81,41 @@ size_t evaluator_count(const struct evaluator *evaluator);
 sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i);
 const char *evaluator_error(const struct evaluator *evaluator);
 
-/*
-** Returns whether one evaluation over the rows of all units gives the same results as one
-** evaluation for each unit (program.h). Sets *facts. If the function returns 1, the evaluator
-** no longer limits the length of values, because such a question makes no value that is longer than
-** the values of its rows.
-*/
-int evaluator_can_stream(struct evaluator *evaluator, struct stream_facts *facts);
-
 /* Returns the number of columns of the question, which is that of a row of results. */
 int evaluator_columns(const struct evaluator *evaluator);
 
 /* Returns the name of a column of the question, or null when out of memory. */
 const char *evaluator_column_name(const struct evaluator *evaluator, int column);
 
-/* The text of a question without a semicolon at its end, and the number of its columns. */
+/*
+** The text of a question whose results each come from one row (row_text.h), without a semicolon at
+** its end.
+*/
 struct evaluator_text {
   const char *sql;
-  int length, columns;
+  int length;
+  int is_utf8; /* the encoding of the database is UTF-8 */
+  struct row_text rows;
 };
 
 /*
-** Returns whether the question means the same on the host's connection if common table expressions
-** take the place of the question's tables there. This holds if the question names no view, and if
-** the database has the encoding UTF-8. Sets *text.
+** Returns whether the question is such a text. The evaluator then limits the length of values no
+** more, because such a question makes no value that is longer than the values of its rows. Sets
+** *text.
 */
-int evaluator_is_portable(const struct evaluator *evaluator, struct evaluator_text *text);
+int evaluator_reads_rows(struct evaluator *evaluator, struct evaluator_text *text);
 
 /*
-** evaluator_run_stream() evaluates the question once over the rows of all units. The caller
-** supplies two functions. next() puts the next row into stream->table and returns 1, or returns
-** 0 at the end and -1 after an error. give() receives each result while the table still holds the
-** row of that result, and returns 1, or 0 after an error. If evaluator_run_stream() returns
-** EVALUATION_DROPPED, this evaluation failed, but separate evaluations for each unit may succeed.
-** It does so if the statement does not read the rows as the proof says: the table of the stream
-** first, once and to its end, and every result and every value of another table while the stream
-** has the same row.
+** Returns the functions that the question calls. All of them are SQLite's own on the evaluator's
+** connection.
 */
-enum evaluation evaluator_run_stream(struct evaluator *evaluator,
-                                     const struct evaluator_stream *stream);
+const struct allowed_functions *evaluator_functions(const struct evaluator *evaluator);
+
+/*
+** Returns an upper bound on the number of instructions of the question's program. It depends on the
+** question and on the version of SQLite.
+*/
+double evaluator_instructions(const struct evaluator *evaluator);
 
 /*
 ** Sets a function that the evaluator calls from time to time during a run. If the function returns

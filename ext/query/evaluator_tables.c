@@ -21,7 +21,6 @@ struct cursor {
   size_t row; /* the number of rows, or more, at the end */
   int column; /* the column that is searched, ALL_ROWS or ALL_ROWS_BACKWARD */
   uint32_t hash;
-  size_t pass; /* the pass of the stream in which the cursor began to read */
 };
 
 static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
@@ -77,22 +76,6 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* Returns whether a column belongs to the key of a table WITHOUT ROWID. */
-static int is_of_key(const struct evaluator_table *table, int column) {
-  const struct table_facts *facts = &table->route.tables[0];
-  int i = 0;
-  while (i < facts->key_count && facts->key[i] != column) i++;
-  return facts->without_rowid && i < facts->key_count;
-}
-
-void evaluator_tables_note_program(struct evaluator_tables *all, const struct program *program) {
-  for (int i = 0; i < program->count; i++) {
-    int column = instruction_virtual_column(&program->list[i]);
-    for (int t = 0; column >= 0 && t < all->count; t++)
-      if (is_of_key(&all->list[t], column)) all->list[t].used[column] = 1;
-  }
-}
-
 #define TELLS_IN 3038000 /* the version of SQLite from which on sqlite3_vtab_in() exists */
 #ifdef SQLITE_CORE
 #pragma weak sqlite3_vtab_in /* a program may link an older SQLite than that of the headers */
@@ -139,14 +122,14 @@ static int is_rowid_order(const struct evaluator_table *table, const sqlite3_ind
 /*
 ** Chooses one column by whose value the table will look up rows. The costs that the function
 ** reports do not depend on the rows (Q1 in evaluator.h). The function also records which columns
-** the statement reads, from the mask colUsed. About the key of a table WITHOUT ROWID the mask says
-** too much or too little, depending on SQLite's version (evaluator_tables_note_program()).
+** the statement reads, from the mask colUsed, because SQLite asks no authorizer for the columns of
+** USING.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
   int columns = table->route.tables[0].count, chosen = -1;
   for (int i = 0; i < columns; i++)
-    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63) && !is_of_key(table, i))
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63))
       table->used[i] = 1;
   for (int i = 0; i < info->nConstraint && chosen < 0; i++)
     if (is_equality(((struct vtab *)vtab)->all, info, i)) chosen = i;
@@ -180,17 +163,6 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Returns whether evaluator_run_stream() has set a stream that provides the rows of this table. */
-static int is_streamed(const struct vtab *table) {
-  return table->all->stream && table->all->stream->table == table_of(&table->base);
-}
-
-static int next_of_stream(struct evaluator_tables *all) {
-  all->pass++;
-  all->stream_state = all->stream->next(all->stream->context);
-  return all->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
-}
-
 static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
   cursor->row = row == NO_ROW ? rows->count : row;
 }
@@ -200,16 +172,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   (void)text;
   struct cursor *cursor = (struct cursor *)base;
   struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  struct evaluator_tables *all = ((struct vtab *)base->pVtab)->all;
   int failed = 0;
-  all->filters++;
-  if (is_streamed((struct vtab *)base->pVtab)) {
-    cursor->column = ALL_ROWS;
-    cursor->row = 0;
-    /* The loop over the streamed table must be the outermost loop, which begins first. */
-    return all->filters == 1 ? next_of_stream(all) : SQLITE_ERROR;
-  }
-  cursor->pass = all->pass;
   cursor->column = number;
   cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
   if (!argc) return SQLITE_OK;
@@ -220,8 +183,6 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
 static int xNext(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
   const struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  if (is_streamed((struct vtab *)base->pVtab))
-    return next_of_stream(((struct vtab *)base->pVtab)->all);
   if (cursor->column == ALL_ROWS) {
     cursor->row++;
   } else if (cursor->column == ALL_ROWS_BACKWARD) {
@@ -233,40 +194,25 @@ static int xNext(sqlite3_vtab_cursor *base) {
 }
 
 static int xEof(sqlite3_vtab_cursor *base) {
-  if (is_streamed((struct vtab *)base->pVtab))
-    return ((struct vtab *)base->pVtab)->all->stream_state <= 0;
   return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
 }
 
-/*
-** Returns whether a cursor is on a row of the current pass. While all units are evaluated at once,
-** no table may give a value that it gave to an earlier row of the stream.
-*/
-static int has_row(const struct cursor *cursor) {
-  const struct vtab *table = (const struct vtab *)cursor->base.pVtab;
-  if (is_streamed(table)) return table->all->stream_state > 0;
-  return cursor->pass == table->all->pass && cursor->row < table_of(&table->base)->rows.count;
-}
-
-/* Fails the evaluation of all units at once, or, in the evaluation of one unit, the question. */
-static int no_row(struct evaluator_tables *all) {
-  all->is_broken |= !all->stream;
-  return SQLITE_ERROR;
+/* Fails the question. */
+static int broken(const sqlite3_vtab *vtab) {
+  ((const struct vtab *)vtab)->all->is_broken = 1;
+  return SQLITE_INTERNAL;
 }
 
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
-  struct evaluator_table *table = table_of(base->pVtab);
-  if (column >= table->rows.columns || table->places[column] < 0) {
-    ((struct vtab *)base->pVtab)->all->is_broken = 1;
-    return SQLITE_INTERNAL;
-  }
-  if (!has_row((struct cursor *)base)) return no_row(((struct vtab *)base->pVtab)->all);
+  const struct evaluator_table *table = table_of(base->pVtab);
+  if (column >= table->rows.columns || table->places[column] < 0 || xEof(base))
+    return broken(base->pVtab);
   unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);
   return SQLITE_OK;
 }
 
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
-  if (!has_row((struct cursor *)base)) return no_row(((struct vtab *)base->pVtab)->all);
+  if (xEof(base)) return broken(base->pVtab);
   *rowid = table_of(base->pVtab)->rows.rowids[((struct cursor *)base)->row];
   return SQLITE_OK;
 }

@@ -158,17 +158,6 @@ void program_clear(struct program *program) {
   *program = (struct program){0, 0};
 }
 
-int program_is_same(const struct program *one, const struct program *other) {
-  int same = one->count && one->count == other->count;
-  for (int i = 0; i < one->count && same; i++) {
-    const struct program_instruction *a = &one->list[i], *b = &other->list[i];
-    same = strcmp(a->name, b->name) == 0 && a->p1 == b->p1 && a->p2 == b->p2 && a->p3 == b->p3 &&
-           a->p5 == b->p5;
-    if (same && !is(a, BEGINS)) same = a->p4 && b->p4 ? strcmp(a->p4, b->p4) == 0 : a->p4 == b->p4;
-  }
-  return same;
-}
-
 /* ---- registers ------------------------------------------------------------------------------- */
 
 static int is_in(int place, int first, int count) {
@@ -304,16 +293,11 @@ static int is_safe(const struct program_instruction *here,
   return function_is_safe(functions, name);
 }
 
-const struct program_instruction *program_unsafe(const struct program *program,
-                                                 const struct allowed_functions *functions) {
+/* Returns the first instruction that may raise an error, or null. */
+static const struct program_instruction *
+program_unsafe(const struct program *program, const struct allowed_functions *functions) {
   for (int i = 0; i < program->count; i++)
     if (!is_safe(&program->list[i], functions)) return &program->list[i];
-  return 0;
-}
-
-int program_makes_null(const struct program *program, int from) {
-  for (int i = from; i < program->count; i++)
-    if (is(&program->list[i], NULLS)) return 1;
   return 0;
 }
 
@@ -376,10 +360,6 @@ const char *program_text(const struct program *program, int place) {
   for (int i = 0; i < program->count; i++)
     if (is(&program->list[i], TEXT) && program->list[i].p2 == place) return program->list[i].p4;
   return 0;
-}
-
-int instruction_virtual_column(const struct program_instruction *here) {
-  return is(here, V_READS) ? here->p2 : -1;
 }
 
 /* ---- cursors --------------------------------------------------------------------------------- */
@@ -782,13 +762,6 @@ static int reads_as(const struct table_loop *loop, const struct program *program
          here->p1 == program->list[loop->open].p1;
 }
 
-int table_loop_reads(const struct table_loop *loop, const struct program *program,
-                     const struct program_instruction *control) {
-  for (int i = loop->start; i < loop->next; i++)
-    if (reads_as(loop, program, i, control)) return 1;
-  return 0;
-}
-
 /* Follows copies, and conversions that also occur in the control query, back to their source. */
 int table_loop_holds(const struct table_loop *loop, const struct program *program, int place,
                      int at, const struct program_instruction *control) {
@@ -831,49 +804,4 @@ int table_loop_fixes(const struct table_loop *loop, const struct program *progra
     for (int j = 0; j < reads_of(here, 1 << i); j++)
       if (!table_loop_fixes(loop, program, registers[i] + j, from)) return 0;
   return 1;
-}
-
-/* ---- a question on its evaluator ------------------------------------------------------------- */
-
-/*
-** Returns whether every instruction is known to be harmless, and only the ends of loops jump
-** backward. Sets `loop` to the addresses of the first start of a loop and the last end of a loop,
-** if the only result is inside all loops, and as many tables are opened as the question names.
-*/
-static int find_stream(struct table_loop *loop, const struct program *program,
-                       const struct allowed_functions *functions, int tables) {
-  int opens = 0, first_end = -1;
-  *loop = (struct table_loop){-1, -1, -1};
-  for (int i = 0; i < program->count; i++) {
-    const struct program_instruction *here = &program->list[i];
-    if (is(here, V_OPENS)) {
-      opens++;
-    } else if (is(here, V_FILTERS)) {
-      if (loop->start < 0) loop->start = i;
-    } else if (is(here, V_STEPS)) {
-      loop->next = i;
-      if (first_end < 0) first_end = i;
-    } else if (!is(here, V_READS) && (!is_safe(here, functions) || is(here, COLLECTS))) {
-      return 0;
-    }
-    if (!goes_forward(program, i) && !is(here, V_STEPS)) return 0;
-  }
-  int result = only(program, RETURNS);
-  return opens == tables && loop->start >= 0 && result > loop->start && result < first_end &&
-         program->list[loop->start].p1 == program->list[loop->next].p1 &&
-         program->list[loop->next].p2 > loop->start;
-}
-
-int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
-                 int tables, struct stream_facts *facts) {
-  struct program program;
-  struct table_loop loop;
-  program_read(&program, db, sql);
-  *facts = (struct stream_facts){.length = program.count};
-  for (int i = 0; i < program.count; i++) facts->reads_rowids |= is(&program.list[i], READS_ROWID);
-  int proved = program_is_known() && find_stream(&loop, &program, functions, tables) &&
-               takes_all_rows(&program, loop.start, loop.next, -1) &&
-               keeps_nothing(&program, loop.start + 1, loop.next);
-  program_clear(&program);
-  return proved || !PROVES_STREAMS;
 }

@@ -21,11 +21,6 @@
 #define NEWEST_SQLITE 3054
 #endif
 
-/* A test build puts 0 here, and evaluates every question over the rows of all units. */
-#ifndef PROVES_STREAMS
-#define PROVES_STREAMS 1
-#endif
-
 /* Returns whether the proofs are known to hold for the running version of SQLite. */
 int program_is_known(void);
 
@@ -50,26 +45,7 @@ struct program {
 void program_read(struct program *program, sqlite3 *db, const char *sql);
 void program_clear(struct program *program);
 
-/*
-** Returns whether two programs that are not empty do the same. The number of times that a
-** connection has read the schema does not matter.
-*/
-int program_is_same(const struct program *one, const struct program *other);
-
 /* ---- single instructions --------------------------------------------------------------------- */
-
-/*
-** Returns the first instruction that may raise an error, or null. `functions` describes the
-** functions of the connection. An instruction on a virtual table may raise an error.
-*/
-const struct program_instruction *program_unsafe(const struct program *program,
-                                                 const struct allowed_functions *functions);
-
-/*
-** Returns whether an instruction from address `from` on sets a register to NULL. If an authorizer
-** of the host hides a column, SQLite compiles the column to such an instruction.
-*/
-int program_makes_null(const struct program *program, int from);
 
 /* Returns whether the program calls an aggregate whose name begins with `prefix`. */
 int program_calls(const struct program *program, const char *prefix);
@@ -97,9 +73,6 @@ int program_call(struct program_call *call, const struct program *program, int f
 
 /* Returns a constant text to which the program sets a register, or null if there is none. */
 const char *program_text(const struct program *program, int place);
-
-/* Returns the column of a virtual table that an instruction reads, or -1. */
-int instruction_virtual_column(const struct program_instruction *instruction);
 
 /* ---- one loop over one table ----------------------------------------------------------------- */
 
@@ -157,10 +130,6 @@ int table_loop_root(const struct table_loop *loop, const struct program *program
 int table_loop_control(struct program_instruction *read, sqlite3 *db,
                        const struct table_facts *facts, const char *column);
 
-/* Returns whether the loop reads the column that `control` reads. */
-int table_loop_reads(const struct table_loop *loop, const struct program *program,
-                     const struct program_instruction *control);
-
 /*
 ** Returns whether the register `place` certainly holds the column that `control` reads, of the
 ** current row, when the program reaches address `at`.
@@ -174,23 +143,5 @@ int table_loop_holds(const struct table_loop *loop, const struct program *progra
 */
 int table_loop_fixes(const struct table_loop *loop, const struct program *program, int place,
                      int at);
-
-/* ---- a question on its evaluator ------------------------------------------------------------- */
-
-struct stream_facts {
-  int length;       /* the number of instructions */
-  int reads_rowids; /* the question reads a rowid under the name rowid, _rowid_ or oid */
-};
-
-/*
-** Returns 1 if one evaluation of a question over the rows of all units gives the same results as a
-** separate evaluation for each unit: the program of the question on its evaluator is a loop, with
-** loops inside, over `tables` virtual tables. The loop must take all rows, raise no error, make no
-** value that is longer than the values of the rows, and keep no register from one row to the next.
-** Sets *facts. evaluator_run_stream() checks what can be seen while the statement runs: from which
-** rows the values come.
-*/
-int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
-                 int tables, struct stream_facts *facts);
 
 #endif

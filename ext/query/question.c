@@ -40,7 +40,7 @@ struct question {
   struct readers *readers;   /* further connections to the file; null if the host reads alone */
   sqlite3_stmt *begun;       /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;       /* a statement that shows whether the host is interrupted */
-  struct stream_facts facts;
+  struct evaluator_text text; /* of a question that is evaluated for all units at once */
   int limits[8]; /* the limits of the host's connection: see `lifted` */
 };
 
@@ -108,6 +108,26 @@ static int lock_tables(const struct question *question, struct evaluator *evalua
 }
 
 /*
+** Checks that the host's functions are those of the evaluator. A question would otherwise give
+** something else than the same SELECT. (own_collations.h checks the collations.)
+*/
+static int check_functions(const struct question *question, const struct evaluator *evaluator,
+                           struct error *error) {
+  struct allowed_functions functions;
+  sqlite3 *db = question->collector->db;
+  if (allowed_functions_read(&functions, db) != SQLITE_OK)
+    return error_set(error, "cannot read the list of functions: %s", sqlite3_errmsg(db));
+  const char *replaced = functions_replaced(evaluator_functions(evaluator), &functions);
+  /* Advice: PRAGMA case_sensitive_like replaces like(), too. Ask on a connection that has SQLite's
+     own functions. */
+  return !replaced ||
+         error_set(error,
+                   "the application or a PRAGMA has replaced SQLite's function %s(), so a question "
+                   "would give something else than this SELECT (use a connection without it)",
+                   replaced);
+}
+
+/*
 ** Checks that the unit columns of all tables have the same affinity and collation. dp_protect() has
 ** checked the same, but the schema may have changed since.
 */
@@ -149,19 +169,19 @@ static int find_streams(struct question *question, struct error *error) {
 }
 
 /*
-** Returns whether the question is one loop over one protected table, so that all units can be
-** evaluated at once.
+** Returns whether each result of the question comes from one row of one protected table, so that
+** all units can be evaluated at once.
 */
-static int is_one_loop(struct question *question) {
+static int reads_rows(struct question *question) {
   return question->loop.count == 1 && !question->loop.takes_one &&
-         evaluator_can_stream(question->evaluator, &question->facts);
+         evaluator_reads_rows(question->evaluator, &question->text);
 }
 
 static int cannot_count(const char *after, struct error *error) {
   /* Advice: better-sqlite3 is such a build. Ask other questions in another host. */
   return error_set(error,
-                   "this SQLite was built without progress callbacks, so only a question that is "
-                   "one loop over one table can be evaluated (such as SELECT x FROM visit)%s",
+                   "this SQLite was built without progress callbacks, so only a question row by "
+                   "row can be evaluated (such as SELECT x FROM visit WHERE y > 3)%s",
                    after);
 }
 
@@ -188,8 +208,7 @@ static int prepare_streams(struct question *question, struct error *error) {
     going = safe_columns_check(question->collector->db, &table->route, table->used, error);
   }
   for (int i = 0; i < question->loop.count && going; i++)
-    going = unit_loop_prepare_stream(&question->loop, &question->loop.streams[i], UNIT_ORDER_UNITS,
-                                     error);
+    going = unit_loop_prepare_stream(&question->loop, &question->loop.streams[i], error);
   return going;
 }
 
@@ -319,11 +338,13 @@ int question_open(struct question **out, struct collector *collector, struct led
     going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
                            question->loop.columns, ignores, names, has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
+  if (going) going = check_functions(question, question->evaluator, error);
+  if (going && question->publics) going = check_functions(question, question->publics, error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
-  if (going && !evaluator_counts_steps(question->evaluator) && !is_one_loop(question))
+  if (going && !evaluator_counts_steps(question->evaluator) && !reads_rows(question))
     going = cannot_count("", error);
   if (going) leave_out_long_values(question, question_limits_of(request).bytes);
   if (going) going = prepare_streams(question, error);
@@ -388,7 +409,7 @@ static int load_publics(struct question *question, struct evaluator *evaluator,
     struct evaluator_table *table = evaluator_table(evaluator, i);
     struct unit_stream stream = {.table = table};
     if (table->declaration->role != POLICY_PUBLIC) continue;
-    going = unit_loop_prepare_stream(loop, &stream, UNIT_ORDER_UNITS, error) &&
+    going = unit_loop_prepare_stream(loop, &stream, error) &&
             unit_loop_advance(loop, &stream, error);
     while (going && stream.has_row)
       going = unit_loop_take(loop, &stream, error) && unit_loop_advance(loop, &stream, error);
@@ -410,30 +431,6 @@ static int must_stop(void *context) {
 
 /* ---- all units at once ----------------------------------------------------------------------- */
 
-/* The context of next_row() and give_row(). */
-struct streaming {
-  struct unit_loop *loop;
-  struct unit_stream *stream;
-  struct error *error;
-};
-
-static int next_row(void *context) {
-  struct streaming *streaming = context;
-  struct unit_loop *loop = streaming->loop;
-  struct unit_stream *stream = streaming->stream;
-  if (!unit_loop_advance(loop, stream, streaming->error)) return -1;
-  if (!stream->has_row) return 0;
-  unit_rows_clear(&stream->table->rows);
-  loop->number++;
-  if (!unit_loop_take(loop, stream, streaming->error)) return -1;
-  return loop->by_row || unit_loop_choose(loop, stream, streaming->error) ? 1 : -1;
-}
-
-static int give_row(void *context, sqlite3_value **row) {
-  struct streaming *streaming = context;
-  return unit_loop_give(streaming->loop, streaming->error) && rows_add(streaming->loop->rows, row);
-}
-
 /* Returns an upper bound on the rows in a join of one protected row with all public tables. */
 static double rows_joined(const struct question *question) {
   double product = 1;
@@ -444,42 +441,24 @@ static double rows_joined(const struct question *question) {
   return product;
 }
 
-static int run_stream(struct question *question, int *done, struct error *error) {
-  struct unit_loop *loop = &question->loop;
-  struct unit_stream stream = {.table = loop->streams[0].table};
-  struct streaming streaming = {loop, &stream, error};
-  struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
-  if (!unit_loop_prepare_stream(loop, &stream, UNIT_ORDER_NONE, error)) return 0;
-  enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated);
-  sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
-  unit_rows_clear(&stream.table->rows);
-  loop->number = 0;
-  *done = end != EVALUATION_DROPPED;
-  return end != EVALUATION_FAILED || unit_loop_evaluation_failed(loop, error);
-}
-
 /*
 ** Evaluates the question for all units at once, on the host's connection and the connections of
-** further threads, or on the evaluator's connection. Sets *done to 0 if the units must be evaluated
-** one by one after all. On the host's connection, common table expressions stand for the tables
-** (direct_loop.h), and these have no rowid. A question that reads a rowid therefore runs on the
-** evaluator's connection.
+** further threads. Sets *done to 0 if the units must be evaluated one by one after all.
 */
 static int run_at_once(struct question *question, const struct rows_opener *opener,
                        struct rows *rows, int *done, struct error *error) {
-  struct direct_loop loop = {0};
+  struct direct_loop loop;
   struct readers *readers = opener->may_repeat ? question->readers : 0;
-  const struct evaluator_table *table = question->loop.streams[0].table;
-  int is_direct = !question->facts.reads_rowids &&
-                  direct_loop_open(&loop, question->collector, question->evaluator, table,
-                                   &question->policy, readers != 0);
   enum evaluation end = EVALUATION_DROPPED;
-  if (is_direct) end = direct_loop_run(&loop, readers, opener, rows, error);
-  *done = end == EVALUATION_DONE;
+  if (direct_loop_open(&loop, question->collector, question->evaluator,
+                       question->loop.streams[0].table, &question->text, question->loop.columns,
+                       readers != 0)) {
+    end = direct_loop_run(&loop, readers, opener, rows, error);
+    readers_close(question->readers); /* the readers are used only once */
+    question->readers = 0;
+  }
   direct_loop_close(&loop);
-  if (!is_direct) return run_stream(question, done, error);
-  readers_close(question->readers); /* the readers are used only once */
-  question->readers = 0;
+  *done = end == EVALUATION_DONE;
   return end != EVALUATION_FAILED;
 }
 
@@ -515,8 +494,9 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
   ** no unit can reach the limit of steps. A SQLite that cannot count steps has no such limit.
   */
   int counts = evaluator_counts_steps(question->evaluator);
-  if (is_one_loop(question) && (!counts || question->facts.length * rows_joined(question) * 2 <=
-                                               question->loop.limits.steps)) {
+  if (reads_rows(question) &&
+      (!counts || evaluator_instructions(question->evaluator) * rows_joined(question) <=
+                      question->loop.limits.steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);

@@ -30,7 +30,7 @@ static int prepare(void *context, const struct reader *reader) {
   struct range_reader *own = &reading->list[reader->number];
   sqlite3 *db = reader->collector->db;
   own->collection = (struct collection){.rows = reader->rows, .columns = query->columns};
-  int prepared = (reader->number == 0 || query->is_proved(query->context, db)) &&
+  int prepared = (reader->number == 0 || query->is_same(query->context, db)) &&
                  sqlite3_prepare_v2(db, query->text, -1, &own->statement, 0) == SQLITE_OK;
   if (!prepared) interrupt_pass_on(db);
   return prepared;

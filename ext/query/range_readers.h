@@ -6,13 +6,11 @@
 ** and run a statement that reads only the rows of the range.
 **
 ** Requirements:
-**   S1  Every row of the query comes from exactly one range. The caller proves this
-**       (direct_loop.h).
-**   S3  A row gives the same result on every connection. The caller proves that the programs are
-**       equal and use no function and no collation that the host may have replaced. The readers
-**       copy the host's settings that affect values. That the host has not replaced the collation
-**       BINARY is not proved.
-**   S4  If S1, S2 or S3 cannot be proved, the query runs on the host's connection alone. The
+**   S1  Every row of the query comes from exactly one range (direct_loop.h).
+**   S3  A row gives the same result on every connection. The caller checks that the functions and
+**       collations of each connection are SQLite's own. The readers copy the host's settings that
+**       affect values.
+**   S4  If S1, S2 or S3 cannot be shown, the query runs on the host's connection alone. The
 **       published values are the same in both cases, because sums are exact integers in any order.
 */
 #ifndef DIFFUSE_QUERY_RANGE_READERS_H
@@ -29,7 +27,7 @@ struct range_query {
   int columns;       /* the number of columns that the statement passes to dp_collect() */
   void *context;     /* the first argument of the functions below */
   /* Returns whether a row gives the same result on the further connection `db` (S3). */
-  int (*is_proved)(void *context, sqlite3 *db);
+  int (*is_same)(void *context, sqlite3 *db);
   /*
   ** Opens the rows of a further connection, with the secret of the host's. Runs on the thread of
   ** this connection. If a map finds the units of the rows, it may be `map`. Returns 1, or 0 with

@@ -46,6 +46,18 @@ static int has_moved(sqlite3 *db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
+/* Returns whether the host reads what others have not committed, which no other connection sees. */
+static int reads_uncommitted(sqlite3 *db) {
+  sqlite3_stmt *row = 0;
+  int reads = 1;
+  if (sqlite3_prepare_v2(db, "PRAGMA read_uncommitted", -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    reads = sqlite3_column_int(row, 0);
+  sqlite3_finalize(row);
+  if (reads) interrupt_pass_on(db);
+  return reads;
+}
+
 /* Returns whether the host reads a file that another connection can read in the same way. */
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
@@ -121,7 +133,9 @@ void readers_close(struct readers *readers) {
 
 struct readers *readers_open(struct collector *collector) {
   int others = sqlite3_limit(collector->db, SQLITE_LIMIT_WORKER_THREADS, -1);
-  if (others < 1 || !sqlite3_threadsafe() || !is_shared(collector->db)) return 0;
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(collector->db) ||
+      reads_uncommitted(collector->db))
+    return 0;
   struct readers *readers = calloc(1, sizeof *readers);
   if (readers) readers->list = calloc((size_t)others + 1, sizeof *readers->list);
   if (!readers || !readers->list) {

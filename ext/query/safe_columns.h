@@ -1,6 +1,6 @@
 /*
-** safe_columns.h: checks that the host's connection can read the columns of a table. This means
-** that no row can cause an error and that no authorizer replaces the values with NULL.
+** safe_columns.h: checks that a connection can read the columns of a table. This means that no row
+** can cause an error and that no authorizer replaces the values with NULL.
 */
 #ifndef DIFFUSE_QUERY_SAFE_COLUMNS_H
 #define DIFFUSE_QUERY_SAFE_COLUMNS_H
@@ -15,5 +15,12 @@
 */
 int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,
                        struct error *error);
+
+/*
+** Returns whether a SELECT of one column gives the column. An authorizer may have replaced the
+** column with NULL: SQLite then compiles the SELECT as it compiles `nothing`, the same SELECT of a
+** NULL. Returns 0 also if one of the statements does not compile.
+*/
+int column_is_shown(sqlite3 *db, const char *select, const char *nothing);
 
 #endif

@@ -40,9 +40,8 @@ void unit_loop_close(struct unit_loop *loop) {
 }
 
 /* Returns whether the statement on a table reads no value that is too long. */
-static int is_cut(const struct unit_loop *loop, const struct evaluator_table *table,
-                  enum unit_order order) {
-  return loop->longest && is_protected(table) && order == UNIT_ORDER_UNITS;
+static int is_cut(const struct unit_loop *loop, const struct evaluator_table *table) {
+  return loop->longest && is_protected(table);
 }
 
 /*
@@ -68,8 +67,7 @@ static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts
 ** Returns the statement that reads a table, or null when out of memory. The caller frees the text
 ** with sqlite3_free().
 */
-static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table,
-                     enum unit_order order) {
+static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table) {
   const struct route *route = &table->route;
   const struct table_facts *facts = &route->tables[0];
   int has_unit = is_protected(table) && !loop->by_row;
@@ -80,29 +78,27 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   } else {
     sqlite3_str_appendall(sql, "NULL");
   }
-  int is_without_long = is_cut(loop, table, order);
+  int is_without_long = is_cut(loop, table);
   sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
                       facts->rowid ? facts->rowid : "NULL");
   if (is_without_long) append_cut_columns(sql, facts, table->used, loop->longest);
   for (int i = 0; i < facts->count && !is_without_long; i++)
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
   route_append_from(sql, route);
-  if (order != UNIT_ORDER_NONE) {
-    sqlite3_str_appendall(sql, " ORDER BY ");
-    if (has_unit) {
-      route_append_unit(sql, route);
-      sqlite3_str_appendf(sql, " COLLATE %s", collation_name(loop->collation));
-    } else {
-      sqlite3_str_appendall(sql, "1");
-    }
-    /*
-    ** The last terms are the rowid or the primary key. A key may be unique under a finer collation
-    ** than that of its column. Other units could then decide how rows with equal terms are ordered.
-    */
-    if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
-    for (int i = 0; !facts->rowid && i < facts->key_count; i++)
-      sqlite3_str_appendf(sql, ", t0.\"%w\" COLLATE BINARY", facts->columns[facts->key[i]].name);
+  sqlite3_str_appendall(sql, " ORDER BY ");
+  if (has_unit) {
+    route_append_unit(sql, route);
+    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(loop->collation));
+  } else {
+    sqlite3_str_appendall(sql, "1");
   }
+  /*
+  ** The last terms are the rowid or the primary key. A key may be unique under a finer collation
+  ** than that of its column. Other units could then decide how rows with equal terms are ordered.
+  */
+  if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
+  for (int i = 0; !facts->rowid && i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, ", t0.\"%w\" COLLATE BINARY", facts->columns[facts->key[i]].name);
   return sqlite3_str_finish(sql);
 }
 
@@ -116,15 +112,15 @@ int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, const char *aft
 }
 
 int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
-                             enum unit_order order, struct error *error) {
+                             struct error *error) {
   struct evaluator_table *table = stream->table;
   int columns = 0; /* that the question reads: each has a place in the statement */
   for (int i = 0; i < table->route.tables[0].count; i++)
     table->places[i] = table->used[i] ? columns++ : -1;
-  char *sql = text_of(loop, stream->table, order);
+  char *sql = text_of(loop, stream->table);
   sqlite3_finalize(stream->row); /* a statement of before, which has not run */
   stream->row = 0;
-  stream->is_cut = is_cut(loop, stream->table, order);
+  stream->is_cut = is_cut(loop, stream->table);
   int going = unit_loop_prepare(loop->db, sql, columns + 2 + stream->is_cut, loop->after,
                                 &stream->row, error);
   sqlite3_free(sql);
@@ -178,7 +174,7 @@ int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *strea
 }
 
 /* An integer is not copied, which saves an allocation for each unit. */
-int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream,
+static int choose(struct unit_loop *loop, const struct unit_stream *stream,
                      struct error *error) {
   sqlite3_value_free(loop->unit);
   loop->unit = 0;
@@ -230,7 +226,7 @@ static int find_unit(struct unit_loop *loop, int *found, struct error *error) {
     int order = -1;
     if (!stream->has_row) continue;
     if (*found) going = compare(loop, stream, &order, error);
-    if (going && order < 0) going = unit_loop_choose(loop, stream, error);
+    if (going && order < 0) going = choose(loop, stream, error);
     *found = 1;
   }
   return going;
@@ -272,7 +268,7 @@ static int gather(struct unit_loop *loop, double *count, int *is_full, struct er
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-int unit_loop_give(const struct unit_loop *loop, struct error *error) {
+static int give(const struct unit_loop *loop, struct error *error) {
   if (loop->unit)
     return rows_give_unit(loop->rows, loop->unit, loop->collation) || out_of_memory(loop, error);
   rows_give_number(loop->rows, loop->by_row ? loop->number : loop->integer);
@@ -291,11 +287,11 @@ static int deliver(const struct unit_loop *loop, struct error *error) {
   sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
   size_t count = evaluator_count(loop->evaluator);
   if (loop->takes_one)
-    return unit_loop_give(loop, error) &&
+    return give(loop, error) &&
            add(loop, count ? evaluator_row(loop->evaluator, 0) : nothing, error);
   if (!count) return 1;
   if (!loop->columns) count = 1; /* a question without columns counts a unit once */
-  int added = unit_loop_give(loop, error);
+  int added = give(loop, error);
   for (size_t i = 0; i < count && added; i++)
     added = add(loop, loop->columns ? evaluator_row(loop->evaluator, i) : 0, error);
   return added;
@@ -303,7 +299,7 @@ static int deliver(const struct unit_loop *loop, struct error *error) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-int unit_loop_evaluation_failed(const struct unit_loop *loop, struct error *error) {
+static int evaluation_failed(const struct unit_loop *loop, struct error *error) {
   return error_set(error, "the query failed: %s%s", evaluator_error(loop->evaluator), loop->after);
 }
 
@@ -317,7 +313,7 @@ static int evaluate(const struct unit_loop *loop, double count, int is_full, str
     evaluator_skip(loop->evaluator);
   } else if (evaluator_run(loop->evaluator, loop->limits.steps * (1 + count), loop->columns > 0) ==
              EVALUATION_FAILED) {
-    return unit_loop_evaluation_failed(loop, error);
+    return evaluation_failed(loop, error);
   }
   return deliver(loop, error);
 }

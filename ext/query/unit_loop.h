@@ -50,42 +50,28 @@ int unit_loop_open(struct unit_loop *loop);
 void unit_loop_close(struct unit_loop *loop);
 
 /*
-** The order in which a statement reads all rows of a table. The rows of a public table, and all
-** rows if each row is a unit, come in the order of the rowid or of the primary key, unless the
-** order is UNIT_ORDER_NONE.
-*/
-enum unit_order {
-  UNIT_ORDER_NONE, /* in any order */
-  UNIT_ORDER_UNITS /* the rows of each unit come together */
-};
-
-/*
 ** unit_loop_prepare() compiles one of the question's own statements, which must give `columns`
 ** columns. An error message ends with `after`. unit_loop_prepare_stream() compiles the statement
-** that reads the table of a stream. Both return 1, or 0 with the error set.
+** that reads the table of a stream: the rows of each unit come together. The rows of a public
+** table, and all rows if each row is a unit, come in the order of the rowid or of the primary key.
+** Both return 1, or 0 with the error set.
 */
 int unit_loop_prepare(sqlite3 *db, const char *sql, int columns, const char *after,
                       sqlite3_stmt **statement, struct error *error);
 int unit_loop_prepare_stream(const struct unit_loop *loop, struct unit_stream *stream,
-                             enum unit_order order, struct error *error);
+                             struct error *error);
 
 /* Compiles the statements that the loop needs in addition to its streams. */
 int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error);
 
 /*
 ** unit_loop_advance() steps to the next row of a stream. unit_loop_take() adds this row to the
-** stream's table. unit_loop_choose() makes its unit the current unit. unit_loop_give() sets the
-** current unit as the unit of the next rows. All return 1, or 0 with the error set.
+** stream's table. Both return 1, or 0 with the error set.
 */
 int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,
                       struct error *error);
 int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *stream,
                    struct error *error);
-int unit_loop_choose(struct unit_loop *loop, const struct unit_stream *stream, struct error *error);
-int unit_loop_give(const struct unit_loop *loop, struct error *error);
-
-/* Sets the error for an evaluation that failed. Returns 0. */
-int unit_loop_evaluation_failed(const struct unit_loop *loop, struct error *error);
 
 /*
 ** Evaluates the question for all units of the streams and adds the results to loop->rows. Returns

@@ -59,23 +59,6 @@ def test_an_answer_is_right_or_refused(path, form, hidden):
         assert charges == 0
 
 
-def test_an_authorizer_that_changes_its_mind(path):
-    """The authorizer allows dp_collect() in the proof, and returns SQLITE_IGNORE for dp_collect() in the statement itself. The
-    evaluator then evaluates the question."""
-    db, asked = create(path, tiers=EXACT), []
-
-    def authorize(code, first, second, *_):
-        if code == sqlite3.SQLITE_FUNCTION and second == "dp_collect":
-            asked.append(second)
-            return sqlite3.SQLITE_OK if len(asked) == 1 else sqlite3.SQLITE_IGNORE
-        return sqlite3.SQLITE_OK
-
-    db.set_authorizer(authorize)
-    assert abs(one(db, COUNT) - 50) < 1
-    db.set_authorizer(None)
-    assert len(asked) >= 2 and one(db, "SELECT state FROM dp_release") == "released"
-
-
 @pytest.mark.parametrize("action", ["SQLITE_TRANSACTION", "SQLITE_CREATE_TABLE", "SQLITE_INSERT", "SQLITE_SELECT", "SQLITE_READ"])
 def test_dp_init_leaves_a_marker_or_nothing(path, action):
     db = connect(path)

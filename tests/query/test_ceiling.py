@@ -1,12 +1,9 @@
-"""Tests the ceiling of the proofs (ext/query/program.h): with a version of SQLite that is newer than the newest tested one, a
-question is evaluated for one unit after the other, and aggregates in a SELECT are refused. For the build `ceiling`, every version
-is too new."""
+"""Tests the ceiling of the proofs (ext/query/program.h): with a version of SQLite that is newer than the newest tested one,
+aggregates in a SELECT are refused. For the build `ceiling`, every version is too new."""
 
 import pathlib
 import re
 import sqlite3
-
-import pytest
 
 from conftest import one, refused
 from noise_helpers import BUILD
@@ -20,8 +17,6 @@ WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2999) I
 INSERT INTO w VALUES (0, 5), (1, 7);
 """
 POLICY = ["dp_init()", "dp_protect('t', 'unit')", "dp_public('w')", "dp_tier('a', 1e6, 1e15, 1e-6)"]
-QUESTIONS = {"SELECT x FROM t": "SELECT x, unit FROM t", "SELECT x FROM t WHERE k = 2": "SELECT x, unit FROM t WHERE k = 2",
-             "SELECT y FROM t JOIN w USING (k)": "SELECT y, unit FROM t JOIN w USING (k)"}
 
 
 def opened(extension, path):
@@ -32,20 +27,6 @@ def opened(extension, path):
     for call in POLICY:
         one(db, "SELECT " + call)
     return db
-
-
-@pytest.mark.parametrize("is_new", [True, False])
-@pytest.mark.parametrize("sql", QUESTIONS)
-def test_questions_are_evaluated_unit_by_unit(tmp_path, sql, is_new):
-    db, statements = opened("ceiling/diffuse" if is_new else "diffuse", tmp_path / "data.db"), []
-    db.execute("PRAGMA threads = 2").fetchall()
-    db.set_trace_callback(statements.append)
-    found = one(db, "SELECT dp_release('a', 'sum', ?, '{\"clip\":200}')", sql)
-    db.set_trace_callback(None)
-    wanted = one(db, f"SELECT sum(min(200, s)) FROM (SELECT sum(x) AS s FROM (SELECT * FROM ({QUESTIONS[sql].replace(' y,', ' y AS x,')})) GROUP BY unit)")
-    assert abs(found - wanted) < 5
-    assert any("dp_collect(" in statement for statement in statements) != is_new  # dp_collect() reads the rows of all units at once
-    assert any("ORDER BY" in statement and "t0" in statement for statement in statements) >= is_new
 
 
 def test_aggregates_are_refused_before_any_charge(tmp_path):

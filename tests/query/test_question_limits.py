@@ -152,7 +152,7 @@ print(db.execute("SELECT count(*) FROM dp_charge").fetchone()[0] - spent[0])
     loop, join, rowid, charges, first, second, after = run.stdout.splitlines()
     assert abs(float(loop) - 50) < 1 and abs(float(join) - 6) < 1 and abs(float(rowid) - 100) < 1 and charges == after == "3"
     for message in (first, second):
-        assert message.startswith("dp_release: this SQLite was built without progress callbacks, so only a question that is one loop")
+        assert message.startswith("dp_release: this SQLite was built without progress callbacks, so only a question row by row")
 
 
 def test_a_misspelt_column_in_double_quotes_is_an_error():

@@ -70,7 +70,7 @@ def test_a_program_of_more_than_a_hundred_thousand_instructions_is_refused():
 def test_results_of_more_than_half_of_bytes_drop_their_unit():
     db = clinic(rows=[(1, 200, ""), (2, 3, "")])
     many = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT n FROM visit)) SELECT zeroblob(900000) FROM n")
-    assert abs(one(db, "SELECT dp_release('t', 'count', ?, '{\"clip\":50,\"bytes\":128000000}')", many) - 3) < 0.45
+    assert abs(one(db, "SELECT dp_release('t', 'count', ?, '{\"clip\":50,\"bytes\":256000000}')", many) - 3) < 0.45
 
 
 @pytest.mark.parametrize("query", ["SELECT 1 FROM n CROSS JOIN visit ORDER BY hex(zeroblob(500)) || i",
