@@ -68,9 +68,9 @@ static int fail_load(char **message, int rc, const char *format, const char *det
 
 static int register_all(sqlite3 *db, struct host *host) {
   static const struct scalar *const scalars[] = {
-      tier_functions,      policy_functions,  guard_functions,  batch_functions,
-      plan_functions,      release_functions, append_functions, partial_functions,
-      reporting_functions, clipping_functions};
+      tier_functions,      policy_functions,   guard_functions,  batch_functions,
+      plan_functions,      release_functions,  append_functions, partial_functions,
+      reporting_functions, clipping_functions, answer_functions};
   static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
                                                    &span_table, &policy_plan_table};
   int rc = planning_register(db);

@@ -30,9 +30,8 @@ CREATE TABLE dp_policy(
   created_at  TEXT NOT NULL
 );
 
--- One row per tier (audience). Only dropped_at can change later. Inner tiers have larger rates than outer
--- tiers. dp_drop_tier() deletes the tier's rows of dp_budget and dp_order. It keeps the row here, so that the
--- name is never used again.
+-- One row per tier (audience), which cannot change later. Inner tiers have larger rates than outer tiers.
+-- dp_drop_tier() deletes a tier that was never charged.
 CREATE TABLE dp_tier(
   name         TEXT NOT NULL PRIMARY KEY,
   rate         REAL NOT NULL,        -- largest rate of one release of weight 1 at this tier
@@ -47,10 +46,9 @@ CREATE TABLE dp_tier(
   slack_limit  REAL NOT NULL,        -- gdp: the lattice slack (total variation) that is set aside
   period       TEXT CHECK (period IN ('day', 'week', 'month', 'quarter', 'year')),
                                      -- the tier has a new budget in each period; NULL: one budget for ever
-  created_at   TEXT NOT NULL,
-  dropped_at   TEXT                  -- NULL for a tier that is in use
+  created_at   TEXT NOT NULL
 );
-CREATE UNIQUE INDEX dp_tier_rate ON dp_tier(rate) WHERE dropped_at IS NULL;
+CREATE UNIQUE INDEX dp_tier_rate ON dp_tier(rate);
 
 -- One row per release: one noisy vector, drawn once from the data.
 CREATE TABLE dp_release(

@@ -58,6 +58,12 @@ static int has_zero_byte(const char *text) {
   return 0;
 }
 
+/* Returns whether a name or text after the first bracket is in single quotes, as Python writes. */
+static int has_single_quotes(const char *text) {
+  text += strspn(text, " \t\r\n");
+  return *text && text[1 + strspn(text + 1, " \t\r\n")] == '\'';
+}
+
 /*
 ** Checks that the text is JSON of the wanted type. Without this check, json_each() would report an
 ** error that helps the caller less.
@@ -74,6 +80,11 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
   if (rc != SQLITE_ROW && rc != SQLITE_ERROR) cannot_read(json);
   sqlite3_finalize(row); /* its error is that the text is malformed, or is recorded */
   /* Advice: Newer SQLite shells show the place: `SELECT json_error_position('…')`. */
+  if (is_malformed && has_single_quotes(text))
+    return error_set(json->error,
+                     "malformed JSON %s (names and texts are in double quotes: '{\"clip\":5}'; in "
+                     "Python, json.dumps() writes it)",
+                     wanted);
   if (is_malformed)
     return error_set(json->error, "malformed JSON %s (check its quotes, commas and brackets)",
                      wanted);

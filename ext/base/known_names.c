@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/sql_text.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* Returns whether two letters are the same, or differ only in case. */
@@ -70,11 +72,17 @@ const char *known_names_nearest(struct known_names *known) {
   return *known->nearest ? known->nearest : 0;
 }
 
+const char *known_names_asked(const struct known_names *known, const struct error *error) {
+  const char *asked = known->asked;
+  if (!asked || !*asked || strlen(asked) > KNOWN_NAME_MOST) return 0;
+  return (known->shows && is_word(asked)) || sql_is_typed(error->caller, asked) ? asked : 0;
+}
+
 int known_names_fail(struct known_names *known, struct error *error, const char *format) {
-  int shows = known->shows && known->asked && is_word(known->asked);
-  char name[KNOWN_NAME_MOST] = "", question[KNOWN_NAME_MOST + 30] = "";
+  char name[KNOWN_NAME_MOST + 4] = "", question[KNOWN_NAME_MOST + 30] = "";
   const char *list = known->list ? sqlite3_str_value(known->list) : 0;
-  if (shows) sqlite3_snprintf(sizeof name, name, " '%s'", known->asked);
+  const char *asked = known_names_asked(known, error);
+  if (asked) sqlite3_snprintf(sizeof name, name, " '%s'", asked);
   if (*known->nearest)
     sqlite3_snprintf(sizeof question, question, "did you mean '%s'? ", known->nearest);
   error_set(error, format, name, question, list ? list : "");

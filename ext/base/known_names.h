@@ -16,13 +16,16 @@ struct known_names {
   /*
   ** The unknown name stands where only a program writes, such as the name of an option. The error
   ** shows it if it has the form of a name. Every other unknown name may be the value of a row, and
-  ** no error shows it (SECURITY.md).
+  ** an error shows it only if it was typed: if the statement's text has it in quotes (SECURITY.md).
   */
   int shows;
   int distance; /* from `asked` to `nearest` */
   char nearest[KNOWN_NAME_MOST + 1];
   sqlite3_str *list;
 };
+
+/* Returns the unknown name if an error may show it, or null. */
+const char *known_names_asked(const struct known_names *known, const struct error *error);
 
 /* Offers a name that is known. known_names_fail() or known_names_nearest() must follow. */
 void known_names_add(struct known_names *known, const char *name);

@@ -33,6 +33,7 @@ struct module {
 struct vtab {
   sqlite3_vtab base;
   const struct module *module;
+  sqlite3 *db;
 };
 
 struct cursor {
@@ -117,7 +118,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   if (rc == SQLITE_OK && module->table.option) rc = sqlite3_vtab_config(db, module->table.option);
   struct vtab *made = rc == SQLITE_OK ? sqlite3_malloc(sizeof *made) : 0;
   if (!made) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
-  *made = (struct vtab){{0}, module};
+  *made = (struct vtab){{0}, module, db};
   *vtab = &made->base;
   return SQLITE_OK;
 }
@@ -207,7 +208,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int a
   (void)text;
   struct cursor *cursor = (struct cursor *)base;
   const struct module *module = ((struct vtab *)base->pVtab)->module;
-  struct error error = {0};
+  struct error error = {.caller = ((struct vtab *)base->pVtab)->db};
   forget(cursor);
   cursor->rows = (struct row_list){.columns = module->table.count, .error = &error};
   for (int i = 0, used = 0; used < argc; i++) {

@@ -314,3 +314,14 @@ int statement_is_executing(sqlite3_stmt *statement) {
   return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
          sqlite3_sql(statement);
 }
+
+int sql_is_typed(sqlite3 *db, const char *word) {
+  size_t length = strlen(word);
+  for (sqlite3_stmt *s = db ? sqlite3_next_stmt(db, 0) : 0; s; s = sqlite3_next_stmt(db, s)) {
+    if (!statement_is_executing(s)) continue;
+    const char *sql = sqlite3_sql(s);
+    for (const char *at = sql; (at = strstr(at, word)) != 0; at++)
+      if (at > sql && (at[-1] == '\'' || at[-1] == '"') && at[length] == at[-1]) return 1;
+  }
+  return 0;
+}

@@ -89,6 +89,12 @@ int sql_next_source(const char **sql, char **name);
 int has_word(const char *name, const char *sql);
 
 /*
+** Returns whether the text of a running statement of a connection has this word in single or double
+** quotes. Bound values and values of rows are no part of the text. `db` may be null.
+*/
+int sql_is_typed(sqlite3 *db, const char *word);
+
+/*
 ** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
 ** a row of data. A blob handle is a statement without a text, and always waits. Since SQLite 3.41 a
 ** statement keeps its row while its next step executes, so the answer is 0 from its second step on.

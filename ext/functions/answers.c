@@ -67,6 +67,18 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   return value_table_leave(host, done, error);
 }
 
+/* Says what to write to a caller who takes the table for a function. */
+static void called(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc, (void)argv;
+  function_error(context, "it is a table, whose rows are the answers (write 'SELECT key, display "
+                          "FROM dp_answer(tier, kind, sql, options)')");
+}
+
+const struct scalar answer_functions[] = {
+    {ANSWER, 1, 4, PRIVATE_FUNCTION, called},
+    {0},
+};
+
 const struct row_table answer_table = {
     .name = ANSWER,
     .columns = SHOWN_COLUMNS ", figure TEXT, release TEXT, tier TEXT,"

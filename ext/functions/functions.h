@@ -32,7 +32,8 @@ void result_answer(sqlite3_context *context, const struct answer *answer);
 /* The scalars and tables of the files. A scalar without a name ends a list. */
 extern const struct scalar tier_functions[], policy_functions[], guard_functions[],
     batch_functions[], plan_functions[], release_functions[], append_functions[],
-    partial_functions[], reporting_functions[], clipping_functions[], version_function;
+    partial_functions[], reporting_functions[], clipping_functions[], answer_functions[],
+    version_function;
 extern const struct row_table answer_table, column_table, cross_table_table, span_table,
     policy_plan_table;
 

@@ -31,6 +31,7 @@ struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db)) {
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
   *host = (struct host){.references = 1, .collector = {db, 0}, .register_others = register_others};
+  host->session.error.caller = db;
   host->session.ledger = ledger_new(db, &kinds, &host->session.error);
   if (!host->session.ledger) {
     sqlite3_free(host);

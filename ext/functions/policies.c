@@ -89,8 +89,9 @@ static int check_table(sqlite3 *db, const char *table, struct error *error) {
 static int no_column(const struct table_facts *facts, const char *column, struct error *error) {
   struct known_names known = {.asked = column};
   for (int i = 0; i < facts->count; i++) known_names_add(&known, facts->columns[i].name);
-  const char *nearest = known_names_nearest(&known);
-  return error_set(error, "table '%s' has no such column%s%s%s", facts->name,
+  const char *nearest = known_names_nearest(&known), *asked = known_names_asked(&known, error);
+  return error_set(error, "table '%s' has no %scolumn%s%s%s%s%s%s", facts->name,
+                   asked ? "" : "such ", asked ? " '" : "", asked ? asked : "", asked ? "'" : "",
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
 

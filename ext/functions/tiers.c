@@ -180,7 +180,7 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   sqlite3_free(terms.tier.period);
 }
 
-/* dp_drop_tier(name) -> the name, which cannot be used again */
+/* dp_drop_tier(name) -> the name */
 static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");

@@ -50,7 +50,7 @@ SQLITE_EXTENSION_INIT3
 */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
-  "   AND own.dropped_at IS NULL AND t.rate <= own.rate WHERE t.dropped_at IS NULL)," \
+  "   AND t.rate <= own.rate)," \
   " seen AS (SELECT r.id, r.name, r.state = 'discarded' AS discarded," \
   "   min(p.published_at) AS seen_at," \
   "   r.model IS NOT NULL AND EXISTS (SELECT 1 FROM dp_publication q WHERE q.release_id = r.id" \

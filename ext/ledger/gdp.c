@@ -100,7 +100,8 @@ const struct accountant accountant_gdp = {
     .has_delta = 1,
     .covers_rates = 1,
     .refusal = "has exact Gaussian accounting, and the release is not Gaussian (tiers with the "
-               "accountant 'rdp' admit it; nothing was charged or read)",
+               "accountant 'rdp' admit it; instead of 'choice', ask 'group_count' with the "
+               "candidates as \"keys\"; nothing was charged or read)",
     .reserve_slack = reserve_slack,
     .draws_left = draws_left,
     .set_limit = set_limit,

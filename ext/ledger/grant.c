@@ -75,7 +75,7 @@ static const struct statement find_unfit_grant = {
         " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
         " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
         " (SELECT name FROM dp_grant) OR tier NOT IN"
-        " (SELECT name FROM dp_tier WHERE dropped_at IS NULL)"
+        " (SELECT name FROM dp_tier)"
         " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
         " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1"};
 

@@ -48,7 +48,7 @@ static const struct statement find_period_over = {
         "SELECT name, started FROM (SELECT name, rate, period_start,"
         " " PERIOD_START(
             "period", "'now'") " AS started FROM dp_tier JOIN dp_budget"
-                               " ON tier = name WHERE dropped_at IS NULL)"
+                               " ON tier = name)"
                                " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1"};
 static const struct statement enter_period = {
     .sql = "UPDATE dp_budget SET period_start = ?2,"

@@ -183,8 +183,8 @@ int ledger_policy_undeclare(struct ledger *ledger, const char *table) {
   if (going && !stored) {
     struct known_names known = {.asked = table};
     for (int i = 0; i < policy.count; i++) known_names_add(&known, policy.list[i].table);
-    going = known_names_fail(&known, ledger->error,
-                             "no such table is declared%s (%sdp_policy lists them)");
+    going =
+        known_names_fail(&known, ledger->error, "no table%s is declared (%sdp_policy lists them)");
   }
   if (going && statement_integer(ledger, statement_bind(ledger, &find_charge, "")))
     going = ledger_fail(ledger,

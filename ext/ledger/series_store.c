@@ -33,7 +33,7 @@ static const struct statement select_today = {.sql = "SELECT date('now')"};
 /* dp_budget.period_end is the first day after the period. */
 static const struct statement find_budget_end = {
     .sql = "SELECT name, date(period_end, '-1 day') FROM dp_tier JOIN dp_budget ON tier = name"
-           " WHERE dropped_at IS NULL AND rate >= ?1 AND period_end <= ifnull(?2, '9999')"
+           " WHERE rate >= ?1 AND period_end <= ifnull(?2, '9999')"
            " ORDER BY period_end, name LIMIT 1"};
 static const struct statement select_display = {
     .sql = "SELECT display(kind, lo, hi, clip, size, grid, centre, theta, radius, 0,"

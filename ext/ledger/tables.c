@@ -121,7 +121,7 @@ static const struct shown_column reserve_columns[] = {
     {"charges", "INTEGER", 0},     {0, 0, 0}};
 
 const struct ledger_table ledger_tables[] = {
-    {"dp_tier", tier_columns, "dropped_at IS NULL", "rate DESC", 0}, /* the innermost tier first */
+    {"dp_tier", tier_columns, 0, "rate DESC", 0}, /* the innermost tier first */
     {"dp_release", release_columns, 0, "rowid", 0},
     {"dp_publication", publication_columns, LIVE, "rowid", 0},
     {"dp_value", value_columns, LIVE, "rowid", 0},

@@ -17,17 +17,14 @@ static const struct statement insert_tier = {
            " rate_limit, pure_limit, slack_limit, period, created_at)"
            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_TERMS};
-static const struct statement find_dropped_tier = {
-    .sql = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL"};
 static const struct statement find_use_of_tier = {
     .sql = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
            " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
            " SELECT release FROM dp_point WHERE tier = ?1 LIMIT 1"};
 static const struct statement find_reserve_at_tier = {
     .sql = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1"};
-static const struct statement mark_dropped = {
-    .sql = "UPDATE dp_tier SET dropped_at = " STATEMENT_NOW " WHERE name = ?",
-    .changes = CHANGES_TERMS};
+static const struct statement delete_tier = {.sql = "DELETE FROM dp_tier WHERE name = ?",
+                                             .changes = CHANGES_TERMS};
 static const struct statement insert_budget = {
     .sql =
         "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL)",
@@ -79,12 +76,7 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                          "another)",
                          tiers[i].name, tier->rate);
   }
-  sqlite3_stmt *row = statement_bind(ledger, &find_dropped_tier, "s", tier->name);
-  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
-  return ledger_fail(ledger,
-                     "tier '%s' was dropped (the name of a tier is never used again: choose "
-                     "another)",
-                     tier->name);
+  return !error_is_set(ledger->error);
 }
 
 /*
@@ -111,9 +103,9 @@ int ledger_tier_drop(struct ledger *ledger, const char *name) {
   if (!ledger_begin(ledger)) return 0;
   if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
       ledger_tier_find(ledger, tiers, count, name) >= 0 && tier_is_unused(ledger, name) &&
-      statement_run(ledger, &mark_dropped, "s", name) &&
       statement_run(ledger, &delete_orders, "s", name) &&
-      statement_run(ledger, &delete_budget, "s", name))
+      statement_run(ledger, &delete_budget, "s", name) &&
+      statement_run(ledger, &delete_tier, "s", name))
     all_budgets_left(ledger);
   ledger_tiers_free(tiers, count);
   return ledger_commit(ledger);

@@ -13,8 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 static const struct statement select_tiers = {
     .sql = "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order, rate_limit,"
-           " pure_limit, slack_limit, period FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate "
-           "DESC"};
+           " pure_limit, slack_limit, period FROM dp_tier ORDER BY rate DESC"};
 
 void ledger_tiers_free(struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {

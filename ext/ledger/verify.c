@@ -56,7 +56,7 @@ static const struct statement select_charges = {
         "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name,"
         " hash, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
 static const struct statement find_missing_budget = {
-    .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE dropped_at IS NULL AND"
+    .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE"
            " name NOT IN (SELECT tier FROM dp_budget) LIMIT 1"};
 static const struct statement select_stored_budget = {
     .sql = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate, spent_curve,"
@@ -88,8 +88,7 @@ static const struct statement select_publications_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
            " p.rate, p.delta, p.curve, r.weight * own.rate, ifnull(r.key_share, 0) * own.delta_keys"
            " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
-           " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-           " AND t.dropped_at IS NULL"};
+           " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"};
 
 /* The budget of one tier in one period, recomputed from its charges. */
 struct recount {

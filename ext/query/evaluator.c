@@ -448,9 +448,11 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   if (admits_more ? evaluator->columns < columns : evaluator->columns != columns)
     return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit%s",
                      columns, columns > 1 ? "s" : "", names, evaluator->columns,
-                     strncmp(names, "key", 3) == 0 && evaluator->columns > columns
-                         ? ", and a key of several columns is json_array(a, b)"
-                         : "");
+                     strncmp(names, "key", 3) != 0 || evaluator->columns < columns ? ""
+                     : columns == 1 && has_word("count", evaluator->sql)
+                         ? ", and the kind counts the rows itself (write 'SELECT key FROM ...', "
+                           "without count(*) and GROUP BY)"
+                         : ", and a key of several columns is json_array(a, b)");
   return 1;
 }
 

@@ -13,6 +13,7 @@
 
 #include <sqlite3ext.h>
 #include "base/known_names.h"
+#include "base/sql_text.h"
 #include "mechanism/families.h"
 #include "mechanism/leaf_draw.h"
 #include "sums/layout.h"
@@ -300,14 +301,62 @@ static const struct statistic_row *refused_kind(const char *kind, const char **r
   return 0;
 }
 
+/* Other words for a statistic. The statistics themselves are found by their spelling. */
+static const char *const synonyms[][2] = {
+    {"mean", "avg"},
+    {"min", "quantile"},
+    {"max", "quantile"},
+    {"minimum", "quantile"},
+    {"maximum", "quantile"},
+    {"percentile", "quantile"},
+    {"total", "sum"},
+    {"std", "stddev"},
+    {"sd", "stddev"},
+    {"stdev", "stddev"},
+    {"number", "count"},
+    {"distinct", "count_distinct"},
+    {"unique", "count_distinct"},
+    {"nunique", "count_distinct"},
+    {"mode", "choice"},
+    {"percentiles", "quantile"},
+    {"range", "bounds"},
+};
+
+/*
+** Writes the kind that a kind with another word for its statistic means: group_avg for group_mean.
+** Returns null if there is none.
+*/
+static const char *synonym_of(const char *kind, char meant[LONGEST]) {
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
+    size_t prefix = strlen(kind) - strlen(synonyms[i][0]);
+    if (strlen(kind) < strlen(synonyms[i][0]) || prefix + strlen(synonyms[i][1]) >= LONGEST ||
+        sqlite3_stricmp(kind + prefix, synonyms[i][0]) != 0)
+      continue;
+    snprintf(meant, LONGEST, "%.*s%s", (int)prefix, kind, synonyms[i][1]);
+    if (aggregate_find(meant)) return meant;
+  }
+  return 0;
+}
+
+static int is_query(const char *text) {
+  char word[8];
+  first_word(text, word);
+  return strcmp(word, "SELECT") == 0 || strcmp(word, "WITH") == 0 || strcmp(word, "VALUES") == 0;
+}
+
 int unknown_kind(const char *kind, struct error *error) {
   const char *reason;
+  char meant[LONGEST];
+  if (kind && is_query(kind))
+    return error_set(error, "kind is the text of a query (the kind comes before sql: 'public', "
+                            "'count', 'SELECT 1 FROM ...')");
   const struct statistic_row *row = kind ? refused_kind(kind, &reason) : 0;
   if (row)
     return error_set(error, "there is no kind '%s', because %s (take '%s')", kind, reason,
                      row->name);
   struct known_names known = {.asked = kind};
   for (int i = 0; i < kind_count; i++) known_names_add(&known, kinds[i].kind.kind);
+  if (kind && synonym_of(kind, meant)) memcpy(known.nearest, meant, strlen(meant) + 1);
   return known_names_fail(&known, error, "unknown kind%s (%sknown kinds: %s)");
 }
 

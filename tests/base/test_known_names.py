@@ -107,7 +107,7 @@ def test_tiers(rental):
             message = refused(rental, "SELECT dp_sum(?, minutes, 9, member) FROM rental", asked)
             check(message, asked, ["district", "public", "staff", "P-029978"])
             assert asked not in message.replace(tier, "")
-    assert refused(rental, "SELECT dp_diffuse('r', 'village')") == ("dp_diffuse: unknown tier (known tiers: district, public, staff, P-029978)")
+    assert refused(rental, "SELECT dp_diffuse('r', 'village')") == ("dp_diffuse: unknown tier 'village' (known tiers: district, public, staff, P-029978)")
 
 
 @pytest.mark.parametrize("call", ["dp_diffuse(?, 'public')", "dp_discard(?)", "dp_interval(?, 'public', NULL, 0.9)", "dp_exposure('public', ?)"])
@@ -146,3 +146,55 @@ def test_batches(rental):
 def test_long_names_take_no_time(rental):
     for asked in ("minutes" * 100000, "\u00e9" * 60, "a" * 60, "a" * 61):
         assert "did you mean" not in refused(rental, "SELECT dp_release(?, 'sum', 'SELECT 1 FROM rental')", asked)
+
+
+TYPED = [("dp_release('publik', 'count', 'SELECT 1 FROM rental', '{\"clip\":1}')", "unknown tier 'publik' (did you mean 'public'?"),
+         ("dp_release('public', 'countt', 'SELECT 1 FROM rental', '{\"clip\":1}')", "unknown kind 'countt' (did you mean 'count'?"),
+         ("dp_plan('public', 'countt', 1)", "unknown kind 'countt' (did you mean 'count'?"), ("dp_discard('rr')", "unknown release 'rr' ("),
+         ("dp_protect('rentl', 'member')", "main has no such table 'rentl' (did you mean 'rental'?"),
+         ("dp_protect('rental', 'membr')", "table 'rental' has no column 'membr' (did you mean 'member'?)"),
+         ("dp_batch('[{\"tier\":\"publik\",\"kind\":\"count\",\"sql\":\"SELECT 1 FROM rental\",\"options\":{\"name\":\"n\",\"clip\":1}}]')", "unknown tier 'publik' (")]
+
+
+@pytest.mark.parametrize("call, said", TYPED)
+def test_an_error_repeats_what_was_typed(call, said):
+    """A word in quotes in the text of the statement. The same word as a bound value, or from a row, is not repeated."""
+    db = shop()
+    assert said in refused(db, f"SELECT {call}")
+    word = re.search("(?:tier|kind|release|table|column) '([a-z]+)' \\(", said)[1]
+    db.execute("CREATE TABLE typed AS SELECT ? AS word", (word,))
+    for place in ("?", "(SELECT word FROM typed)"):
+        if f"'{word}'" in call:
+            assert f"'{word}'" not in refused(db, f"SELECT {call}".replace(f"'{word}'", place), *((word,) if place == "?" else ()))
+
+
+@pytest.mark.parametrize("asked, meant", [
+    ("mean", "avg"), ("min", "quantile"), ("max", "quantile"), ("percentile", "quantile"), ("total", "sum"), ("std", "stddev"), ("sd", "stddev"), ("mode", "choice"),
+    ("group_mean", "group_avg"), ("ou_mean", "ou_avg"), ("ou_group_mean", "ou_group_avg"), ("group_max", "group_quantile"), ("Mean", "avg"), ("unique", "count_distinct")])
+def test_another_word_for_a_statistic(rental, asked, meant):
+    assert f"unknown kind '{asked}' (did you mean '{meant}'?" in refused(rental, f"SELECT dp_release('public', '{asked}', 'SELECT 1 FROM rental', '{{}}')")
+
+
+def test_kind_and_sql_swapped(rental):
+    for sql in ("SELECT 1 FROM rental", " with a AS (SELECT 1) SELECT * FROM a", "VALUES (1)"):
+        for call in ("dp_release('public', ?, 'count', '{\"clip\":1}')", "dp_plan('public', ?, 1)"):
+            assert "kind is the text of a query (the kind comes before sql: " in refused(rental, f"SELECT {call}", sql)
+
+
+def test_an_answer_is_a_table(rental):
+    for arguments in ("'public'", "'public', 'count', 'SELECT 1 FROM rental', '{}'"):
+        assert "write 'SELECT key, display FROM dp_answer(tier, kind, sql, options)'" in refused(rental, f"SELECT dp_answer({arguments})")
+
+
+def test_group_count_counts_itself(rental):
+    said = refused(rental, "SELECT dp_release('public', 'group_count', 'SELECT station_name, count(*) FROM rental GROUP BY 1', '{\"clip\":1}')")
+    assert "sql must give 1 column (key), not 2" in said and "without count(*) and GROUP BY" in said
+    said = refused(rental, "SELECT dp_release('public', 'group_count', 'SELECT station_name, minutes FROM rental', '{\"clip\":1}')")
+    assert "json_array(a, b)" in said
+
+
+def test_choice_at_a_gaussian_tier():
+    db = shop()
+    one(db, "SELECT dp_tier('exact', 0.3, 8, 1e-6, 'gdp')")
+    assert "ask 'group_count' with the candidates as \"keys\"" in refused(
+        db, "SELECT dp_release('exact', 'choice', 'SELECT station_name FROM rental', '{\"name\":\"c\",\"candidates\":[\"a\",\"b\"]}')")

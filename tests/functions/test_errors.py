@@ -139,7 +139,8 @@ OPTIONS = [
     (SUM, '{', "malformed JSON object (check its quotes, commas and brackets)"),
     (SUM, '{"a":1,}', "malformed JSON object (check its quotes, commas and brackets)"),
     (SUM, '{"a":1}x', "malformed JSON object (check its quotes, commas and brackets)"),
-    (SUM, "{'a':1}", "malformed JSON object (check its quotes, commas and brackets)"),
+    (SUM, "{'a':1}", "malformed JSON object (names and texts are in double quotes: '{\"clip\":5}'; in Python, json.dumps() writes it)"),
+    (SUM, " { 'a': 1}", "malformed JSON object (names and texts are in double quotes: '{\"clip\":5}'; in Python, json.dumps() writes it)"),
     (SUM, '{"weight":NaN}', "malformed JSON object (check its quotes, commas and brackets)"),
     (SUM, '{"weight":Infinity}', "malformed JSON object (check its quotes, commas and brackets)"),
     (SUM, '{"name":"x","name":"y"}', "an option is given twice"),
@@ -186,15 +187,15 @@ def test_options(units, sql, options, message):
 
 CALLS = [
     # tiers
-    ("dp_sum('nope', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_sum('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
     ("dp_sum('', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
-    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier (did you mean 'clinic'? {KNOWN_TIERS[1:]}"),
-    ("dp_sum('%s%n%d', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
-    ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier 'Clinic' (did you mean 'clinic'? {KNOWN_TIERS[1:]}"),
+    ("dp_sum('%s%n%d', x, 1, unit) FROM t", f"unknown tier '%s%n%d' {KNOWN_TIERS}"),
+    ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
     ("dp_sum(NULL, x, 1, unit) FROM t", "tier must be the name of a tier, not NULL"),
     ("dp_sum(5, x, 1, unit) FROM t", "tier must be the name of a tier, not a number"),
-    ("dp_release('nope', 'count', 'SELECT x FROM t', '{\"clip\":1}')", f"unknown tier {KNOWN_TIERS}"),
-    ("dp_diffuse('r', 'nope')", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_release('nope', 'count', 'SELECT x FROM t', '{\"clip\":1}')", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_diffuse('r', 'nope')", f"unknown tier 'nope' {KNOWN_TIERS}"),
     ("dp_exposure('nope')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_exposure('clinic, nope')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_exposure(',')", f"unknown tier {KNOWN_TIERS}"),
@@ -220,12 +221,12 @@ CALLS = [
        " \"refine\":true, to pay the difference)")
       for call in ["dp_sum('clinic', x, 2.0, unit, 'r') FROM t", "dp_diffuse('r', 'clinic')"]],
     # releases that exist
-    ("dp_diffuse('nope', 'public')", "unknown release (dp_release lists them)"),
-    ("dp_diffuse('%s%n', 'public')", "unknown release (dp_release lists them)"),
+    ("dp_diffuse('nope', 'public')", "unknown release 'nope' (dp_release lists them)"),
+    ("dp_diffuse('%s%n', 'public')", "unknown release '%s%n' (dp_release lists them)"),
     ("dp_diffuse(NULL, 'public')", "name" + NOT_EMPTY + ", not NULL"),
     ("dp_diffuse(1, 'public')", "name" + NOT_EMPTY + ", not a number"),
     ("dp_diffuse('r', NULL)", "tier" + NOT_EMPTY + ", not NULL"),
-    ("dp_discard('nope')", "unknown release (dp_release lists them)"),
+    ("dp_discard('nope')", "unknown release 'nope' (dp_release lists them)"),
     ("dp_discard(NULL)", "name" + NOT_EMPTY + ", not NULL"),
     ("dp_discard(3)", "name" + NOT_EMPTY + ", not a number"),
     # dp_tier

@@ -238,7 +238,7 @@ def test_the_pure_epsilon_that_reaches_the_half_width():
 
 def test_half_width_at_a_tier_that_is_not_there_names_those_that_are():
     message = refused(memory(), """SELECT dp_plan('nowhere', 'sum', 10, '{"half_width":100}')""")
-    assert message == "dp_plan: unknown tier (known tiers: clinic, region, public)"
+    assert message == "dp_plan: unknown tier 'nowhere' (known tiers: clinic, region, public)"
 
 
 @pytest.mark.parametrize("options,word", [
@@ -336,7 +336,7 @@ GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
      "plan 1 of the array: unknown tier (known tiers: clinic, region, public)"),
     ('[{"tier":1,"kind":"count"}]', "plan 0 of the array: tier must be the name of a tier, not a number"),
     ('[{"tier":"clinic","kind":"mean"}]',
-     f"plan 0 of the array: unknown kind (known kinds: {KNOWN_KINDS})"),
+     f"plan 0 of the array: unknown kind (did you mean 'avg'? known kinds: {KNOWN_KINDS})"),
     ('[{"tier":"clinic","kind":"count","kind":"sum"}]', "plan 0 of the array: an option is given twice"),
     ('[{"tier":"clinic","kind":"count","clip":1,"half_width":90,"weight":0.5}]',
      "plan 0 of the array: half_width asks for a weight: give one of them, not both"),

@@ -88,11 +88,11 @@ SELECT tier, epsilon, spent_rate > 0, releases_left > 0 FROM dp_budget;
 
 -- A mistake gives an ordinary error of one sentence, and costs nothing.
 SELECT dp_sum('village', minutes, 14, patient, 'village') FROM visits;
--- error: dp_sum: unknown tier (known tiers: clinic, region, public)
+-- error: dp_sum: unknown tier 'village' (known tiers: clinic, region, public)
 SELECT dp_sum('clinic', minutes, -1, patient, 'less') FROM visits;
 -- error: dp_sum: clip must be a number in [1e-150, 1e+150]
 SELECT dp_diffuse('niemand', 'public');
--- error: dp_diffuse: unknown release (dp_release lists them)
+-- error: dp_diffuse: unknown release 'niemand' (dp_release lists them)
 SELECT dp_tier('clinic', 0.005, 8.0, 1e-6);
 -- error: dp_tier: tier 'clinic' exists
 

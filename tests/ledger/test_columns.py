@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPUTED = {"dp_value": [("display", "TEXT"), ("figure", "TEXT")]}  # columns that only the host's tables have; they follow the others
 # Whoever adds a column decides whether the host sees it: this list and the host's tables together have every column.
 HIDDEN = {
-    "dp_tier": "slack_limit dropped_at",
+    "dp_tier": "slack_limit",
     "dp_release": "centre radius theta rho lo hi grid diagnose key_share size max_groups quantiles appended secret unit_type shift "
                   "fingerprint",
     "dp_publication": "curve delta",

@@ -1067,7 +1067,7 @@ def test_discarding_frees_the_name_and_keeps_the_charge(db):
     for name in "ab":
         assert one(db, f"SELECT dp_discard('{name}')") == name
         assert charges(db) == 2
-        assert f"unknown release (dp_release lists them)" in refused(db, f"SELECT dp_diffuse('{name}', 'public')")
+        assert f"unknown release '{name}' (dp_release lists them)" in refused(db, f"SELECT dp_diffuse('{name}', 'public')")
     assert [one(db, SUM, name) for name in "ab"] != values
     assert charges(db) == 4
     assert db.execute("SELECT state FROM dp_release ORDER BY id").fetchall() == [("discarded",)] * 2 + [("released",)] * 2

@@ -66,7 +66,7 @@ def test_a_declaration_only_becomes_stricter(clinic):
 @pytest.mark.parametrize("call, reason", [
     ("dp_protect('busy', 'patient')", "is a view"),
     ("dp_protect('nowhere', 'patient')", "main has no such table"),
-    ("dp_protect('visit', 'rowid')", "table 'visit' has no such column"),
+    ("dp_protect('visit', 'rowid')", "table 'visit' has no column 'rowid'"),
     ("dp_protect('visit', 'twice')", "generated when it is read"),
     ("dp_protect('visit')", "protects units: name the column"),
     ("dp_protect('visit', NULL)", "column must be a text"),
@@ -79,7 +79,7 @@ def test_a_declaration_only_becomes_stricter(clinic):
     ("dp_public('sqlite_master')", "main has no such table"),
     ("dp_public()", "names of 1 to 100 tables"),
     ("dp_public('ward', 'nowhere')", "main has no such table"),
-    ("dp_protect('passing', 'patient')", "main has no such table (if a declared table was renamed, declare it under its new name;"
+    ("dp_protect('passing', 'patient')", "main has no such table 'passing' (if a declared table was renamed, declare it under its new name;"
      " temporary and attached tables cannot be declared)"),
 ])
 def test_what_cannot_be_declared(clinic, call, reason):

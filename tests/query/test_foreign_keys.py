@@ -214,7 +214,7 @@ def test_the_plan_points_at_a_column_with_the_name_of_the_key(people, visit, col
 
 def test_the_plan_names_what_is_wrong():
     db = bikes()
-    assert "main has no such table (did you mean 'member'? if" in refused(db, "SELECT * FROM dp_policy_plan('membr')")
+    assert "main has no such table 'membr' (did you mean 'member'? if" in refused(db, "SELECT * FROM dp_policy_plan('membr')")
     assert "table 'message' has no key of one column" in refused(db, "SELECT * FROM dp_policy_plan('message')")
     assert "table must be a text that is not empty" in refused(db, "SELECT * FROM dp_policy_plan(7)")
     db.execute("CREATE VIEW v AS SELECT * FROM member")
@@ -231,7 +231,7 @@ def test_a_declaration_can_be_taken_back_until_the_first_charge():
     db = bikes()
     declare(db, RENTAL, TICKET, "public('station')")
     assert "table 'rental' is the parent of 'ticket' (first dp_undeclare('ticket'))" in refused(db, "SELECT dp_undeclare('rental')")
-    assert "no such table is declared (did you mean 'ticket'? dp_policy lists them)" in refused(db, "SELECT dp_undeclare('tickets')")
+    assert "no table 'tickets' is declared (did you mean 'ticket'? dp_policy lists them)" in refused(db, "SELECT dp_undeclare('tickets')")
     assert [one(db, "SELECT dp_undeclare(?)", table) for table in ("TICKET", "rental", "station")] == ["TICKET", "rental", "station"]
     assert one(db, "SELECT count(*) FROM dp_policy") == 0 and one(db, "SELECT dp_verify()") == "ok"
     declare(db, RENTAL)
@@ -248,6 +248,6 @@ def test_a_declaration_can_be_taken_back_until_the_first_charge():
 
 def test_near_names_of_tables_and_columns():
     db = bikes()
-    assert "main has no such table (did you mean 'rental'? if a declared" in refused(db, "SELECT dp_protect('rentals', 'member_id')")
-    assert "table 'rental' has no such column (did you mean 'member_id'?)" in refused(db, "SELECT dp_protect('rental', 'memberid')")
-    assert refused(db, "SELECT dp_protect('rental', 'zzzzz')").endswith("table 'rental' has no such column")
+    assert "main has no such table 'rentals' (did you mean 'rental'? if a declared" in refused(db, "SELECT dp_protect('rentals', 'member_id')")
+    assert "table 'rental' has no column 'memberid' (did you mean 'member_id'?)" in refused(db, "SELECT dp_protect('rental', 'memberid')")
+    assert refused(db, "SELECT dp_protect('rental', 'zzzzz')").endswith("table 'rental' has no column 'zzzzz'")
