@@ -30,7 +30,7 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(addprefix $(B
 SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind check-questions check-versions check-newest coverage injector fixed faults replays fuzz fuzzers bench \
+        check-valgrind check-questions check-versions check-newest check-settings check-defaults coverage injector fixed faults replays fuzz fuzzers bench \
         bench-coverage bench-growth \
         bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards bench-tables deps-shards bench-utility \
         deps-utility figures deps-figures deps-lint deps-report report-pictures errors lint clean format
@@ -224,6 +224,20 @@ check-versions: all unit static injector fixed replays bench-libraries $(BUILD)/
 check-newest:
 	$(MAKE) check-versions SQLITES=latest
 
+# Runs the tests of `make test` while each setting of the extension's connections is turned the other way
+# (tests/helpers/other_settings.py), and the story of the hosts on a SQLite that is built with other defaults (needs go).
+check-settings: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
+	OTHER_SETTINGS=1 BUILD=$(BUILD) $(PYTEST) -m 'not slow and not own' tests
+
+OTHER_DEFAULTS = -DSQLITE_DEFAULT_FOREIGN_KEYS=1 -DSQLITE_DEFAULT_RECURSIVE_TRIGGERS=1 -DSQLITE_DQS=0 -DSQLITE_TRUSTED_SCHEMA=0 \
+                 -DSQLITE_DEFAULT_AUTOVACUUM=1 -DSQLITE_DEFAULT_AUTOMATIC_INDEX=0 -DSQLITE_DEFAULT_SYNCHRONOUS=0 \
+                 -DSQLITE_DEFAULT_PAGE_SIZE=65536 -DSQLITE_DEFAULT_MMAP_SIZE=268435456 -DSQLITE_SECURE_DELETE -DSQLITE_TEMP_STORE=2 \
+                 -DSQLITE_DEFAULT_FILE_FORMAT=1 -DSQLITE_DEFAULT_WORKER_THREADS=4 -DSQLITE_DEFAULT_JOURNAL_SIZE_LIMIT=0 \
+                 -DSQLITE_DEFAULT_CACHE_SIZE=10 -DSQLITE_ENABLE_QPSG -DSQLITE_DEFAULT_DEFENSIVE=1 -DSQLITE_CASE_SENSITIVE_LIKE
+$(HOSTS)/sqlite/defaults/libsqlite3.so.0: private SQLITE_OPTIONS += $(OTHER_DEFAULTS)
+check-defaults: all fixed $(HOSTS)/sqlite/defaults/libsqlite3.so.0
+	BUILD=$(BUILD) LD_LIBRARY_PATH=$(abspath $(HOSTS))/sqlite/defaults $(PYTEST) tests/base/test_settings.py tests/functions tests/ledger
+
 # The system's shell refuses to run with another library than its own.
 $(HOSTS)/sqlite/bin/sqlite3:
 	@mkdir -p $(@D)
@@ -232,7 +246,7 @@ $(HOSTS)/sqlite/bin/sqlite3:
 $(HOSTS)/sqlite/%/libsqlite3.so.0:
 	@mkdir -p $(@D) && cd $(@D) && rm -f go.mod go.sum && set -x && export GOFLAGS='-mod=mod -modcacherw' \
 	  GOMODCACHE=$(abspath $(HOSTS))/go/mod GOCACHE=$(abspath $(HOSTS))/go/cache && \
-	  go mod init sqlite && go get github.com/mattn/go-sqlite3@$* && \
+	  go mod init sqlite && go get github.com/mattn/go-sqlite3@$(subst defaults,latest,$*) && \
 	  $(CC) -w -O2 -shared -fPIC -Wl,-soname,$(@F) $(SQLITE_OPTIONS) -o $(@F) \
 	    $$(go list -m -f '{{.Dir}}' github.com/mattn/go-sqlite3)/sqlite3-binding.c -lm -lpthread -ldl
 

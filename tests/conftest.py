@@ -23,6 +23,11 @@ if "pytest" in sys.modules:
 
 import sqlite3  # noqa: E402
 
+if "OTHER_SETTINGS" in os.environ:  # make check-settings
+    sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
+    import other_settings
+    other_settings.change_all()
+
 pytest_plugins = ["plugin"]
 
 HELPERS = pathlib.Path(__file__).parent / "helpers"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/own_connection.h"
 #include "base/sql_text.h"
 #include "os/locale.h"
 
@@ -12,10 +13,8 @@ SQLITE_EXTENSION_INIT3
 
 static int parser_open(struct json *json) {
   if (json->db) return 1;
-  if (sqlite3_open_v2(":memory:", &json->db,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX,
-                      0) == SQLITE_OK)
-    return 1;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (own_connection_open(&json->db, ":memory:", flags, 0) == SQLITE_OK) return 1;
   json_close(json);
   return error_set_memory(json->error);
 }

@@ -7,6 +7,7 @@
 */
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "base/row_table.h"
 #include "functions/functions.h"
 #include "functions/host.h"
@@ -39,7 +40,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
   *table = (struct vtab){.name = aux};
   *vtab = &table->base;
-  rc = sqlite3_open_v2(":memory:", &table->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
+  rc = own_connection_open(&table->db, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0);
   if (rc == SQLITE_OK) return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
   sqlite3_close_v2(table->db);
   sqlite3_free(table);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "functions/public_plans.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
@@ -592,7 +593,7 @@ static unsigned char *make_image(struct public_tables *all, sqlite3_int64 *size,
   sqlite3 *db = 0;
   unsigned char *image = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  int going = (sqlite3_open_v2(":memory:", &db, flags, 0) == SQLITE_OK &&
+  int going = (own_connection_open(&db, ":memory:", flags, 0) == SQLITE_OK &&
                sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, &module, all, 0) == SQLITE_OK) ||
               error_set_memory(error);
   for (int i = 0; i < all->count && going; i++)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "ledger/display.h"
 #include "ledger/interrupt.h"
 #include "ledger/lock.h"
@@ -179,7 +180,7 @@ int connection_open(struct ledger *ledger) {
                        "this SQLite has no VFS '%s', with which ledgers are locked (use another "
                        "build of SQLite)",
                        vfs);
-  if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
+  if (own_connection_open(&ledger->db, ledger->path, flags, vfs) != SQLITE_OK) {
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s (check its permissions)",
                 ledger->path, ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     connection_close(ledger);
@@ -192,11 +193,16 @@ int connection_open(struct ledger *ledger) {
 int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
   ledger->unsynced = 0;
+  /*
+  ** On macOS, fsync() alone leaves the data in the cache of the disk (fullfsync). The exact sums of
+  ** a series and its book of allowances leave no bytes behind (secure_delete). Pages that SQLite
+  ** has mapped would hide from it that somebody has overwritten the file (mmap_size).
+  */
+  static const char pragmas[] =
+      "PRAGMA auto_vacuum = NONE; PRAGMA max_page_count = 2147483646; PRAGMA mmap_size = 0;"
+      "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON; PRAGMA fullfsync = ON;"
+      "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON";
   /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
-  /* On macOS, fsync() alone leaves the data in the cache of the disk. */
-  /* The exact sums of a series and its book of allowances leave no bytes behind. */
-  const char *pragmas =
-      "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON";
   return sqlite3_exec(ledger->db, pragmas, 0, 0, 0) == SQLITE_OK ? statements_prepare(ledger)
                                                                  : ledger_fail_sqlite(ledger);
 }

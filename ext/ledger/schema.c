@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "ledger/connection.h"
 #include "ledger/statements.h"
 #include "ledger_sql.h"
@@ -102,7 +103,7 @@ int ledger_verify_schema(struct ledger *ledger) {
   sqlite3_stmt *wanted = 0, *found = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   if (error_is_set(ledger->error)) return 0;
-  if (sqlite3_open_v2(MEMORY_PATH, &fresh, flags, 0) != SQLITE_OK ||
+  if (own_connection_open(&fresh, MEMORY_PATH, flags, 0) != SQLITE_OK ||
       sqlite3_exec(fresh, ledger_sql, 0, 0, 0) != SQLITE_OK ||
       sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0) != SQLITE_OK) {
     ledger_fail(ledger, "out of memory");

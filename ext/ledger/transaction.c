@@ -9,6 +9,7 @@
 #include <fenv.h>
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "ledger/connection.h"
 #include "ledger/display.h"
 #include "ledger/interrupt.h"
@@ -136,7 +137,7 @@ int ledger_begin_copy(struct ledger *ledger) {
   sqlite3 *copy = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   if (!ledger_begin_reading(ledger)) return 0;
-  if (sqlite3_open_v2(MEMORY_PATH, &copy, flags, 0) != SQLITE_OK)
+  if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
     ledger_fail(ledger, "out of memory");
   if (!error_is_set(ledger->error) && display_register(ledger, copy)) {
     sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");

@@ -208,12 +208,11 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   if (!going) return 0;
   set_limits(db);
   /*
-  ** A name in double quotes is the name of a column, never a text: SQLite would take a misspelt
-  ** column for a text. The number of digits in the text of a real is the host's.
+  ** A name in double quotes is the name of a column, never a text (own_connection_open()): SQLite
+  ** would take a misspelt column for a text. The number of digits in the text of a real is the
+  ** host's.
   */
   int digits = 0;
-  sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
-  sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
   if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
   sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA main.cache_size = -2000", 0, 0, 0);

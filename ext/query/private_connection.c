@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/own_connection.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* Appends a text in which only letters, digits and a few signs stand for themselves. */
@@ -47,11 +49,15 @@ int private_connection_open(sqlite3 **opened, sqlite3 *db, int flags, struct err
   char *uri = uri_of(path);
   if (!uri) return error_set_memory(error);
   flags |= SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_URI;
-  if (sqlite3_open_v2(uri, opened, flags, vfs->zName) != SQLITE_OK) {
+  if (own_connection_open(opened, uri, flags, vfs->zName) != SQLITE_OK) {
     error_set(error, "cannot open the database again: %s",
               *opened ? sqlite3_errmsg(*opened) : "out of memory");
     sqlite3_close_v2(*opened);
     *opened = 0;
+  } else {
+    int trusts = 0;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, -1, &trusts);
+    sqlite3_db_config(*opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, trusts, (int *)0);
   }
   sqlite3_free(uri);
   return *opened != 0;

@@ -11,7 +11,7 @@
 ** Opens the file of `main` once more, with the same VFS and URI parameters. `flags` are those of
 ** sqlite3_open_v2() for access and mutexes. Sets *opened to the connection. Returns 1, or 0 with
 ** the error set and *opened null. The limits of the connection are those of SQLite, not those of
-** `db`.
+** `db`, and it trusts the schema if `db` does.
 */
 int private_connection_open(sqlite3 **opened, sqlite3 *db, int flags, struct error *error);
 

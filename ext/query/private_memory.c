@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/own_connection.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* Opens the files without a name, which SQLite deletes when it closes them. */
@@ -92,7 +94,7 @@ int private_memory_open(struct private_memory *memory, sqlite3 **db, struct erro
   sqlite3_snprintf(sizeof memory->name, memory->name, "diffuse-%p", (void *)memory);
   int rc = sqlite3_vfs_register(&memory->vfs, 0);
   if (rc == SQLITE_OK) {
-    rc = sqlite3_open_v2(":memory:", db, flags, memory->name);
+    rc = own_connection_open(db, ":memory:", flags, memory->name);
     sqlite3_vfs_unregister(&memory->vfs); /* the open connection keeps the VFS */
   }
   return rc == SQLITE_OK || error_set(error, "cannot open a connection in memory");

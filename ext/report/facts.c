@@ -1,6 +1,7 @@
 /* facts.c: see facts.h. Tests: tests/report/test_report.py */
 #include "report/facts.h"
 
+#include "base/own_connection.h"
 #include "ledger/ledger.h"
 #include "os/file.h"
 
@@ -140,7 +141,7 @@ sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error
   sqlite3 *facts = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   const char *vfs = sqlite3_vfs_find(FILE_VFS) ? FILE_VFS : 0; /* the VFS for attached files */
-  if (sqlite3_open_v2(":memory:", &facts, flags, vfs) != SQLITE_OK) {
+  if (own_connection_open(&facts, ":memory:", flags, vfs) != SQLITE_OK) {
     fail(facts, error);
   } else if (fill(facts, ledger, certificate, error)) {
     return facts;
