@@ -3,8 +3,10 @@
 
 import ast
 import collections
+import itertools
 import os
 import pathlib
+import random
 import re
 import shutil
 import sqlite3
@@ -15,9 +17,13 @@ import pytest
 
 import lint
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "ext/packages"))
+
+import needed  # noqa: E402
+
 pytestmark = pytest.mark.own
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 EXTENSION = BUILD / "diffuse.so"
 
@@ -277,6 +283,36 @@ def test_operating_system_stays_in_one_room():
     assert [line for name, line in found if name != "diffuse.c"] == [], found
 
 
+def texts(*arguments):
+    """Returns the string literals of C files after the preprocessor, adjacent ones joined, except those of pragmas and assertions."""
+    code = run("cc", "-std=c11", "-DNDEBUG", "-E", "-P", *arguments, env=plain_environment())
+    literals = re.findall(r'"((?:\\.|[^"\\])*)"|\'(?:\\.|[^\'\\])*\'|[^\s"\']+', re.sub(r"^#.*", "", code, flags=re.M))
+    return {"".join(group) for kind, group in itertools.groupby(literals, bool) if kind}
+
+
+def test_packages_take_the_files_that_a_linker_takes(tmp_path):
+    """needed.py derives the files of a library from a program's text. Random libraries, and the linker as the truth: the members of
+    an archive that it takes."""
+    chance = random.Random(1)
+    for library in range(4):
+        folder = tmp_path / str(library)
+        folder.mkdir()
+        uses = {i: chance.sample(range(30), chance.choice([0, 0, 1, 2])) for i in range(30)}
+        for i, others in uses.items():
+            calls = " + ".join(["1", *(f"call_{j}(n - 1)" for j in others if j != i)])
+            declarations = "".join(f"int call_{j}(int);" for j in others)
+            (folder / f"f{i}.c").write_text(f"{declarations}\nstatic int call_x; int call_{i}(int n) {{ return n < 0 ? call_x : {calls}; }}\n")
+        text = "int call_3(int), call_7(int); int main(void) { return call_3(2) + call_7(2) < 0; }\n"
+        (folder / "main.c").write_text(text)
+        members = [f"f{i}.c" for i in uses]
+        run("cc", "-c", *members, cwd=folder, env=plain_environment())
+        run("ar", "rcs", "all.a", *(name[:-2] + ".o" for name in members), cwd=folder, env=plain_environment())
+        run("cc", "main.c", "all.a", "-Wl,-Map=map", "-o", "main", cwd=folder, env=plain_environment())
+        truth = {str(folder / f"{name}.c") for name in re.findall(r"all\.a\((f\d+)\.o\)", (folder / "map").read_text())}
+        found = needed.symbols([(folder / name, None, []) for name in members], folder, tmp_path)
+        assert needed.closure(found, text) == truth and 2 <= len(truth) < 30
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["syntax", "whole"])
 def test_amalgamation_is_one_file_with_one_symbol(whole, tmp_path):
@@ -289,6 +325,9 @@ def test_amalgamation_is_one_file_with_one_symbol(whole, tmp_path):
     flags = ["-O0", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPIC", "-shared"]
     if not whole:
         run("cc", *flags, "-fsyntax-only", str(tmp_path / "diffuse.c"), env=plain_environment())
+        sources = [str(path) for path in sorted((root / "ext").rglob("*.c"))]
+        ours = texts(f"-I{root}/ext", f"-I{BUILD}", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", *sources)
+        assert texts(str(tmp_path / "diffuse.c")) == ours and len(ours) > 2000
         return
     run("cc", *flags, "-o", str(shared), str(tmp_path / "diffuse.c"), "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
         "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
@@ -313,7 +352,9 @@ def test_install_puts_files_in_their_places(tmp_path):
     top = tmp_path / "opt/d"
     assert sorted(str(p.relative_to(top)) for p in top.rglob("*") if p.is_file()) == [
         "include/diffuse.h", "lib/diffuse.so", "lib/libdiffuse.a", "lib/pkgconfig/diffuse.pc", "share/man/man7/diffuse.7"]
-    assert (top / "lib/diffuse.so").read_bytes() == EXTENSION.read_bytes()
+    for name in ("diffuse.so", "libdiffuse.a"):
+        assert ".debug" not in run("readelf", "-SW", str(top / "lib" / name)), "stripped"
+    assert run("sqlite3", ":memory:", f".load {top}/lib/diffuse", "SELECT dp_version()", env=plain_environment()).strip() == (root / "VERSION").read_text().strip()
     symbols = re.findall(r" [A-Z] (\S+)", run("nm", "--defined-only", str(top / "lib/libdiffuse.a")))
     assert [s for s in symbols if not s.startswith("diffuse_")] == ["sqlite3_diffuse_init"]  # compiled with SQLITE_CORE
     fields = dict(line.split(": ", 1) for line in (top / "lib/pkgconfig/diffuse.pc").read_text().splitlines() if ": " in line)

@@ -35,9 +35,7 @@ static long read_some(unsigned char *bytes, size_t count) {
 ** Linux has had the system call getrandom() since version 3.17, but old C libraries have no
 ** function for it.
 */
-static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
-  return syscall(SYS_getrandom, bytes, count, flags);
-}
+#define getrandom(bytes, count, flags) syscall(SYS_getrandom, bytes, count, flags)
 
 #else
 #include <sys/random.h>

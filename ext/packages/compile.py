@@ -7,25 +7,21 @@ libsodium). The files do not depend on the folder or the time of the compilation
 import concurrent.futures
 import os
 import pathlib
-import shutil
+import re
 import subprocess
 import sys
 import tomllib
 from platform import machine
+
+import needed
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = tomllib.loads((HERE / "platforms.toml").read_text())
 PUBLISHED = [name for name in PLATFORMS if "wheel" in PLATFORMS[name]]
 SUFFIX = {"linux": "so", "linux_musl": "so", "macos": "dylib", "windows": "dll"}
 
-# The files of GSL that the extension uses: Brent's root finder, the QNG integrator, one quantile, error messages.
-GSL = """cdf/gaussinv err/error err/stream err/strerror integration/qng roots/brent roots/convergence roots/fsolver sys/fdiv
-         sys/infnan version""".split()
-# The folders of libsodium that the extension uses: ChaCha20, SHA-256, and the algorithms that sodium_init() prepares.
-SODIUM = """crypto_core/ed25519/ref10 crypto_core/salsa crypto_generichash/blake2b crypto_hash/sha256 crypto_onetimeauth/poly1305
-            crypto_pwhash/argon2 crypto_scalarmult/curve25519 crypto_stream/chacha20 crypto_stream/salsa20 crypto_verify randombytes
-            sodium""".split()
-GSL_CONFIG = """#define GSL_RANGE_CHECK 0
+GSL_CONFIG = """#define GSL_COERCE_DBL(x) (x)
+#define GSL_RANGE_CHECK 0
 #define HAVE_DECL_FINITE 0
 #define HAVE_DECL_ISFINITE 1
 #define HAVE_DECL_ISINF 1
@@ -59,7 +55,7 @@ class Compiler:
         self.work, self.platform = work, platform
         self.target = PLATFORMS[platform]["zig"]
         self.folder = work / platform
-        self.cc, self.ar = [os.environ["ZIG"], "cc", "-target", self.target], [os.environ["ZIG"], "ar"]
+        self.cc, self.ar = [os.environ.get("ZIG", "zig"), "cc", "-target", self.target], [os.environ.get("ZIG", "zig"), "ar"]
         self.environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(work / "zig-cache"), "ZIG_LOCAL_CACHE_DIR": str(work / "zig-cache"),
                             "ZERO_AR_DATE": "1"}
 
@@ -87,13 +83,15 @@ class Compiler:
         output.unlink(missing_ok=True)
         self.run(self.ar, "rcsD", output, *objects)
 
-    def dependencies(self):
+    def library_files(self):
         """Yields (source, object, flags) for each file of GSL and libsodium."""
         gsl, sodium = pathlib.Path("sources/gsl"), pathlib.Path("sources/libsodium/src/libsodium")
-        for name in GSL:
-            source = self.work / gsl / (name + ".c")
-            if source.exists():
-                yield source, self.folder / "gsl" / (name.replace("/", "-") + ".o"), ["-Iinclude", "-Igsl-config", f"-I{gsl}", "-DHAVE_CONFIG_H"]
+        flags = ["-Iinclude", "-Igsl-config", f"-I{gsl}", "-DHAVE_CONFIG_H"]
+        for listing in sorted([self.work / gsl / "Makefile.am", *(self.work / gsl).glob("*/Makefile.am")]):
+            room = listing.parent.relative_to(self.work / gsl)
+            for names in re.findall(r"^\w+_la_SOURCES\s*=((?:.*\\\n)*.*)", listing.read_text(), re.M):
+                for name in sorted(set(re.findall(r"\S+\.c\b", names))):
+                    yield listing.parent / name, self.folder / "gsl" / ("-".join([*room.parts, name])[:-2] + ".o"), flags
         flags = ["-DSODIUM_STATIC", "-DCONFIGURED=1", "-DNDEBUG", f"-I{sodium}/include", f"-I{sodium}/include/sodium", "-Iinclude",
                  "-Iinclude/sodium", "-Wno-everything", "-D_GNU_SOURCE"]
         machine, system = self.target.split("-")[:2]
@@ -108,8 +106,6 @@ class Compiler:
                       "WMMINTRIN_H CPUID".split()]
         for source in sorted((self.work / sodium).rglob("*.c")):
             name = source.relative_to(self.work / sodium)
-            if not any(str(name).startswith(folder + "/") for folder in SODIUM):
-                continue
             own = []
             if machine == "x86_64":
                 text = str(name)
@@ -117,11 +113,18 @@ class Compiler:
                        else ["-mssse3"] if "ssse3" in text else [])
             yield source, self.folder / "sodium" / (str(name).replace("/", "-")[:-2] + ".o"), [*flags, *own]
 
+    def dependencies(self, *texts):
+        """Returns (source, object, flags) for each file of GSL and libsodium that these C files need."""
+        own = Compiler(self.work, f"linux-{machine()}")
+        found = needed.index(list(own.library_files()), self.work)
+        wanted = needed.closure(found, "\n".join(path.read_text() for path in texts))
+        return [job for job in self.library_files() if str(job[0]) in wanted]
+
     def build(self, pool):
         self.folder.mkdir(parents=True, exist_ok=True)
-        jobs = list(self.dependencies())
         include = ["-Iinclude", "-DSODIUM_STATIC"]
         diffuse = self.work / "amalgamation" / "diffuse.c"
+        jobs = self.dependencies(diffuse)
         ours = [(diffuse, self.folder / "loadable.o", include), (diffuse, self.folder / "diffuse.o", [*include, "-DSQLITE_CORE"])]
         list(pool.map(lambda job: self.compile(job[0], job[1], *job[2]), ours + jobs))
         self.archive(self.folder / "libdiffuse-deps.a", [job[1] for job in jobs])

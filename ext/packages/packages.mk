@@ -2,7 +2,7 @@
 #
 #   make deps-packages packages        everything, to build/packages/
 #   make deps-test-packages test-packages    installs each package into an empty environment and makes a first release
-#   make install PREFIX=... DESTDIR=...
+#   make install PREFIX=... DESTDIR=...      without debugging symbols (STRIP=: keeps them)
 #   make deps-wasm wasm                one page that runs in a browser, build/wasm/diffuse.html
 #   make deps-report test-wasm         tests the page in Chromium, and runs the unit tests on wasm32
 
@@ -32,6 +32,8 @@ $(WORK)/sources/.done:
 	/bin/sh ext/packages/debian.sh source $(@D) gsl libsodium
 	touch $@
 
+CROSS = ZIG=$(abspath $(TOOLS))/python/ziglang/zig JOBS=$${JOBS:-$$(nproc)}
+
 amalgamation: $(BUILD)/amalgamation/diffuse.c
 $(BUILD)/amalgamation/diffuse.c: ext/packages/amalgamate.py ext/packages/diffuse.h.in $(SOURCES) $(wildcard ext/*/*.h) $(GENERATED)
 	$(PYTHON) ext/packages/amalgamate.py $(BUILD) $(@D)
@@ -44,7 +46,7 @@ packages: amalgamation
 	@test -e $(TOOLS)/python/.done && test -e $(WORK)/sources/.done || \
 	  { echo 'packages need a cross compiler and sources (make deps-packages)' >&2; exit 1; }
 	$(COPY_AMALGAMATION)
-	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK)
+	$(CROSS) $(PYTHON) ext/packages/compile.py $(WORK)
 	rm -rf build/packages
 	$(EPOCH) $(PYTHON) ext/packages/packages.py $(WORK) build/packages
 	$(MAKE) debian-package
@@ -105,6 +107,7 @@ test-wasm: $(WORK)/wasm/libtests.a
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 INSTALL ?= install
+STRIP   ?= strip
 VERSION_NUMBER = $(shell cat VERSION)
 FILL = sed -e 's|@VERSION@|$(VERSION_NUMBER)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g'
 
@@ -112,6 +115,8 @@ INSTALLED = $(BUILD)/install
 install: all $(INSTALLED)/libdiffuse.a
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man7
 	$(INSTALL) -m 644 $(BUILD)/diffuse.so $(INSTALLED)/libdiffuse.a $(DESTDIR)$(LIBDIR)
+	$(STRIP) -S -x $(DESTDIR)$(LIBDIR)/diffuse.so
+	$(STRIP) -S $(DESTDIR)$(LIBDIR)/libdiffuse.a
 	$(INSTALL) -m 644 $(BUILD)/amalgamation/diffuse.h $(DESTDIR)$(PREFIX)/include
 	$(FILL) ext/packages/diffuse.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/diffuse.pc
 	$(FILL) ext/packages/diffuse.7.in >$(DESTDIR)$(PREFIX)/share/man/man7/diffuse.7
@@ -151,5 +156,5 @@ $(TOOLS)/node/.done:
 	touch $@
 
 test-packages: all check-packages
-	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK) linux-s390x
-	$(PYTHON) -m pytest -q -p no:cacheprovider tests/packages
+	$(CROSS) $(PYTHON) ext/packages/compile.py $(WORK) linux-s390x
+	$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) tests/packages

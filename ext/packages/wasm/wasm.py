@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+TESTS = HERE.parents[2] / "tests"
 sys.path.insert(0, str(HERE.parent))
 
 from compile import Compiler, prepare  # noqa: E402
@@ -23,9 +24,6 @@ LINK = ["-O2", "-sSINGLE_FILE=1", "-sENVIRONMENT=web", "-sDYNAMIC_EXECUTION=0", 
         "-sMAXIMUM_MEMORY=1GB", "-sTOTAL_STACK=1MB", "-sSTACK_OVERFLOW_CHECK=1",
         "-sEXPORTED_RUNTIME_METHODS=UTF8ToString,stringToUTF8,lengthBytesUTF8,getValue",
         "-sEXPORTED_FUNCTIONS=_malloc,_free," + ",".join("_sqlite3_" + name for name in CALLED)]
-# The files of GSL that the unit tests use beside those of compile.py: the chi-square and the normal distribution.
-TESTS = """cdf/chisq cdf/gamma cdf/gauss complex/math specfunc/elementary specfunc/erfc specfunc/exp specfunc/expint specfunc/gamma
-           specfunc/gamma_inc specfunc/log specfunc/psi specfunc/trig specfunc/zeta""".split()
 
 
 class Emscripten(Compiler):
@@ -51,14 +49,13 @@ class Emscripten(Compiler):
     def page(self, output):
         jobs = [(self.work / "sqlite/sqlite3.c", self.folder / "sqlite3.o", SQLITE),
                 (self.work / "amalgamation/diffuse.c", self.folder / "diffuse.o", ["-Isqlite", "-Iinclude", "-DSODIUM_STATIC", "-DSQLITE_CORE"]),
-                *self.dependencies()]
+                *self.dependencies(self.work / "amalgamation/diffuse.c")]
         objects = self.compile_all(jobs)
         self.run(self.cc, *LINK, "--shell-file", self.shell(), "-o", output, *objects)
 
     def libraries(self, output):
-        flags = ["-Iinclude", "-Igsl-config", "-Isources/gsl", "-DHAVE_CONFIG_H", "-w"]
-        more = [(self.work / f"sources/gsl/{name}.c", self.folder / "gsl" / (name.replace("/", "-") + ".o"), flags) for name in TESTS]
-        self.archive(output, self.compile_all([*self.dependencies(), *more]))
+        tests = [*TESTS.glob("*/test_*.c"), *TESTS.glob("helpers/*.h")]
+        self.archive(output, self.compile_all(self.dependencies(self.work / "amalgamation/diffuse.c", *tests)))
 
 
 if __name__ == "__main__":
