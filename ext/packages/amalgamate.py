@@ -7,7 +7,7 @@ compiled there, never another meaning.
 Every function except the entry point becomes static, so a program that compiles the file gets one symbol (with SQLITE_CORE). The
 script puts the name of its C file before each name of the file's own, and `diffuse_` before each name of one word that a header
 declares, because the systems' headers are full of such names. It leaves alone the words of macros in headers: some of them become
-texts. The macros of a C file are undefined at its end.
+texts. The macros of a C file are undefined at its start and its end.
 """
 import pathlib
 import re
@@ -225,7 +225,9 @@ def write(build, output):
 #define WIN32_LEAN_AND_MEAN
 """]
     out += dict.fromkeys(group for p in [*headers, *sources] for group in system_includes(p.read_text()))
-    out.append("""#include "sqlite3ext.h"
+    out.append("""#undef far /* macros of windows.h for compilers of 16 bits */
+#undef near
+#include "sqlite3ext.h"
 #ifndef SQLITE_CORE
 static const sqlite3_api_routines *sqlite3_api;
 #endif
@@ -250,8 +252,9 @@ static const sqlite3_api_routines *sqlite3_api;
         text = re.sub(r"^SQLITE_EXTENSION_INIT[13]\n", "", text, flags=re.M)
         macros = list(dict.fromkeys(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))) if path.suffix == ".c" else []
         text = re.sub(r"^extern ", "extern DIFFUSE_HIDDEN ", expand(text), flags=re.M)
-        out.append(f"\n/* ==== {path.relative_to(ROOT)} ==== */\n" + static_text(text, functions | {"diffuse_" + name for name in public}))
-        out.append("".join(f"#undef {name}\n" for name in macros))
+        undefine = "".join(f"#undef {name}\n" for name in macros)
+        out.append(f"\n/* ==== {path.relative_to(ROOT)} ==== */\n{undefine}" + static_text(text, functions | {"diffuse_" + name for name in public}))
+        out.append(undefine)
     output = pathlib.Path(output)
     output.mkdir(parents=True, exist_ok=True)
     (output / "diffuse.c").write_text("".join(out))
