@@ -120,6 +120,17 @@ enum creation file_create(const char *path, const char *model) {
   return FILE_CREATED;
 }
 
+enum creation file_publish(const char *part, const char *path) {
+  wchar_t *from = windows_path(part), *to = windows_path(path);
+  int moved = from && to && MoveFileExW(from, to, MOVEFILE_WRITE_THROUGH);
+  DWORD error = GetLastError();
+  free(from);
+  free(to);
+  return moved ? FILE_CREATED
+         : error == ERROR_FILE_EXISTS || error == ERROR_ALREADY_EXISTS ? FILE_EXISTS
+                                                                       : FILE_REFUSED;
+}
+
 void file_delete(const char *path) {
   wchar_t *wide = windows_path(path);
   if (wide) DeleteFileW(wide);
@@ -303,6 +314,33 @@ enum creation file_create(const char *path, const char *model_path) {
       (there.st_mode & PERMISSIONS & ~allowed) != 0 && chmod(path, there.st_mode & allowed) != 0)
     return FILE_REFUSED;
   return FILE_EXISTS;
+}
+
+/* Syncs the folder of a file. Not every file system can: EINVAL is no failure. */
+static int sync_folder(const char *path) {
+  char folder[4096];
+  size_t length = (size_t)(path_name(path) - path);
+  if (length >= sizeof folder) return 0;
+  memcpy(folder, length ? path : ".", length ? length : 1);
+  folder[length ? length : 1] = 0;
+  int file = open(folder, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  int done = fsync(file) == 0 || errno == EINVAL;
+  close(file); /* a folder has no locks */
+  return done;
+}
+
+/* A link takes no name that exists. Where a file system has no links, rename() takes the name. */
+enum creation file_publish(const char *part, const char *path) {
+  struct stat there;
+  if (link(part, path) == 0) {
+    unlink(part);
+  } else if (errno == EEXIST || lstat(path, &there) == 0) {
+    return FILE_EXISTS;
+  } else if (rename(part, path) != 0) {
+    return FILE_REFUSED;
+  }
+  return sync_folder(path) ? FILE_CREATED : FILE_REFUSED;
 }
 
 void file_delete(const char *path) {

@@ -52,6 +52,13 @@ enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
 */
 enum creation file_create(const char *path, const char *model);
 
+/*
+** Gives the finished file `part` the name `path` in the same folder, and syncs the folder. The name
+** `part` is then gone. Returns FILE_EXISTS if anything has the name `path` already, also a dangling
+** link, and then changes nothing.
+*/
+enum creation file_publish(const char *part, const char *path);
+
 void file_delete(const char *path);
 
 /* ---- locks between processes ----------------------------------------------------------------- */

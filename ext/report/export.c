@@ -4,6 +4,8 @@
 */
 #include "report/export.h"
 
+#include <stdint.h>
+
 #include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
@@ -58,36 +60,62 @@ static const char tables_sql[] =
     "COMMIT;"
     "DETACH handover";
 
+/* Writes the tables to an empty file and syncs it. */
+static int write_tables(sqlite3 *facts, const char *part, struct error *error) {
+  static const char settings[] =
+      "PRAGMA handover.journal_mode = MEMORY; PRAGMA handover.synchronous = FULL";
+  char *attach = sqlite3_mprintf("ATTACH %Q AS handover", part);
+  int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
+  sqlite3_free(attach);
+  if (rc == SQLITE_OK) rc = sqlite3_exec(facts, settings, 0, 0, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_exec(facts, tables_sql, 0, 0, 0);
+  if (rc == SQLITE_NOMEM) error_set_memory(error);
+  if (rc != SQLITE_OK) {
+    error_set(error, "cannot write file: %s", sqlite3_errmsg(facts));
+    sqlite3_exec(facts, "ROLLBACK", 0, 0, 0);
+    sqlite3_exec(facts, "DETACH handover", 0, 0, 0);
+  }
+  return rc == SQLITE_OK;
+}
+
+static int fail_creation(enum creation creation, struct error *error) {
+  if (creation == FILE_EXISTS)
+    return error_set(error, "file exists already (choose the name of a new file)");
+  return error_set(error, "cannot create file (is its folder there, and may it be written?)");
+}
+
+/* Writes the file beside its name, and gives it the name when it is complete. */
+static int write_file(sqlite3 *facts, const char *path, const char *model, struct error *error) {
+  uint64_t number;
+  sqlite3_randomness(sizeof number, &number);
+  char *part = sqlite3_mprintf("%.*sdp_export-%016llx.part", (int)(path_name(path) - path), path,
+                               (sqlite3_uint64)number);
+  if (!part) return error_set_memory(error);
+  enum creation creation = file_create(part, model);
+  int written = 0;
+  if (creation != FILE_CREATED) {
+    fail_creation(FILE_REFUSED, error); /* nobody else has a file of this name */
+  } else if (write_tables(facts, part, error)) {
+    creation = file_publish(part, path);
+    written = creation == FILE_CREATED || fail_creation(creation, error);
+  }
+  if (!written) file_delete(part);
+  sqlite3_free(part);
+  return written;
+}
+
 int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
                  struct error *error) {
   /* The "./" keeps SQLite from reading a name as a URI, or ":memory:" as a database in memory. */
   char *path = sqlite3_mprintf("%s%s", path_is_absolute(file) ? "" : "./", file);
-  if (!path) return error_set_memory(error);
-  if (!file_exists(path) && ledger_has_file(ledger, path)) {
-    sqlite3_free(path);
-    return error_set(error, "file is one of the database or of its ledger (choose another name)");
-  }
-  /* First look for the file: file_create() may change the permissions of a file that exists. */
-  enum creation creation =
-      file_exists(path) ? FILE_EXISTS : file_create(path, ledger_database(ledger));
   int written = 0;
-  if (creation == FILE_CREATED) {
-    char *attach = sqlite3_mprintf("ATTACH %Q AS handover", path);
-    int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
-    sqlite3_free(attach);
-    if (rc == SQLITE_OK) rc = sqlite3_exec(facts, tables_sql, 0, 0, 0);
-    if (rc == SQLITE_NOMEM) error_set_memory(error);
-    if (rc != SQLITE_OK) error_set(error, "cannot write file: %s", sqlite3_errmsg(facts));
-    written = rc == SQLITE_OK;
-    if (!written) {
-      sqlite3_exec(facts, "ROLLBACK", 0, 0, 0);
-      sqlite3_exec(facts, "DETACH handover", 0, 0, 0);
-      file_delete(path);
-    }
-  } else if (creation == FILE_EXISTS || creation == FILE_DANGLES) {
-    error_set(error, "file exists already (choose the name of a new file)");
+  if (!path) return error_set_memory(error);
+  if (file_exists(path)) {
+    fail_creation(FILE_EXISTS, error);
+  } else if (ledger_has_file(ledger, path)) {
+    error_set(error, "file is one of the database or of its ledger (choose another name)");
   } else {
-    error_set(error, "cannot create file (is its folder there, and may it be written?)");
+    written = write_file(facts, path, ledger_database(ledger), error);
   }
   sqlite3_free(path);
   return written;

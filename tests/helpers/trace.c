@@ -6,6 +6,7 @@
 **     write PATH OFFSET HEX  bytes were written
 **     cut PATH SIZE          the file was truncated
 **     remove PATH
+**     link PATH NAME         the file got a further name
 **     sync PATH              of a file, or of a folder
 **     mark NAME              trace_mark() was called
 */
@@ -72,6 +73,13 @@ int unlink(const char *path) {
   *(void **)&next = NEXT("unlink");
   if (trace() && strstr(path, "-ledger")) fprintf(trace(), "remove %s\n", path);
   return next(path);
+}
+
+int link(const char *path, const char *name) {
+  int (*next)(const char *, const char *);
+  *(void **)&next = NEXT("link");
+  if (trace() && strstr(path, "-ledger")) fprintf(trace(), "link %s %s\n", path, name);
+  return next(path, name);
 }
 
 int open64(const char *path, int flags, ...) {

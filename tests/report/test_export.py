@@ -8,10 +8,11 @@ import re
 import sqlite3
 import struct
 import subprocess
+import sys
 
 import pytest
 
-from conftest import connect, create, EXTENSION, INIT, interrupted, ledger_of, make_ledger, one, refused, run, strict_json
+from conftest import connect, create, EXTENSION, INIT, interrupted, KilledAtWrite, ledger_of, library, make_ledger, one, refused, run, strict_json
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "sql" / "export.sql"
 SHELL = os.environ.get("SQLITE3", "sqlite3")
@@ -390,6 +391,64 @@ def test_a_failure_leaves_no_file(path, tmp_path):
     """, path, tmp_path / "x")
     assert "dp_export: cannot write file" in out
     assert not [name for name in os.listdir(tmp_path) if name.startswith("x")]
+
+
+def test_a_file_has_its_name_only_when_it_is_complete(path, tmp_path):
+    """The process is killed at each of its calls that change files. The next export does not mind what is left."""
+    book = create(path)
+    one(book, "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visits', '{\"name\":\"total\",\"clip\":10}')")
+    one(book, "SELECT dp_export('public', ?)", str(tmp_path / "right"))
+    right, kills, names = list(sqlite3.connect(tmp_path / "right").iterdump()), 0, set()
+    for at in range(1, 100):
+        folder = tmp_path / f"killed {at}"
+        folder.mkdir()
+        child = os.fork()
+        if not child:
+            db = connect(path)
+            KilledAtWrite(at)
+            one(db, "SELECT dp_export('public', ?)", str(folder / "x.db"))
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.wait()[1]) == 0:
+            break
+        kills += 1
+        left = {re.sub("[0-9a-f]{16}", "N", name) for name in os.listdir(folder)}
+        assert left <= {"x.db", "dp_export-N.part"}
+        names |= left
+        if "x.db" not in left:
+            one(book, "SELECT dp_export('public', ?)", str(folder / "x.db"))
+        assert list(sqlite3.connect(folder / "x.db").iterdump()) == right
+    assert kills > 3 and names >= {"dp_export-N.part"} and os.listdir(folder) == ["x.db"]
+
+
+@pytest.mark.plain  # a sanitizer must be the first library that is loaded
+@pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded by LD_PRELOAD")
+def test_what_is_synced_when(path, tmp_path, monkeypatch):
+    create(path).close()
+    folder = tmp_path / "out-ledger"  # the library looks at such names
+    folder.mkdir()
+    monkeypatch.setenv("LD_PRELOAD", library(tmp_path, "trace.c"))
+    monkeypatch.setenv("TRACE", str(tmp_path / "trace"))
+    run("one(connect(sys.argv[1]), \"SELECT dp_export('public', ?)\", sys.argv[2])", path, folder / "x.db")
+    events = [line.split()[:3] for line in (tmp_path / "trace").read_text().splitlines() if "out-ledger" in line]
+    (part,) = {event[1] for event in events if event[0] == "write"}
+    last = max(i for i, event in enumerate(events) if event[:2] == ["write", part])
+    assert part.endswith(".part")
+    assert events[last + 1:] == [["sync", part], ["link", part, str(folder / "x.db")], ["remove", part], ["sync", str(folder)]]
+
+
+def test_where_a_file_system_has_no_links(path, tmp_path, monkeypatch):
+    create(path).close()
+    source = tmp_path / "nolinks.c"
+    source.write_text("#include <errno.h>\nint link(const char *a, const char *b) { (void)a; (void)b; errno = EPERM; return -1; }\n")
+    monkeypatch.setenv("LD_PRELOAD", library(tmp_path, source))
+    for name, message in (("x.db", None), ("dangling", "file exists already")):
+        if message:
+            (tmp_path / name).symlink_to("nowhere")
+        said = run("db = connect(sys.argv[1])\ntry:\n    one(db, \"SELECT dp_export('public', ?)\", sys.argv[2])\nexcept sqlite3.Error as e:\n"
+                   "    print(e)", path, tmp_path / name)
+        assert message in said if message else not said
+    assert sqlite3.connect(tmp_path / "x.db").execute("SELECT count(*) FROM tier").fetchone() == (1,)
+    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("spoil", ["PRAGMA query_only = ON", "SELECT dp_guard('public')"])
