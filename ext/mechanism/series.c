@@ -7,70 +7,113 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FACTOR_BITS    60
 #define COUNT_SPREAD   1.4142135623730952 /* sqrt(2), rounded up */
 #define DIAGNOSE_SHARE 40
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
-/* The sum of the squares is below 2^122, because the squares of f_0 ... f_4095 add up to 3.7. */
+/* The sum of the squares is below 2^62, because the squares of f_0 ... f_4095 add up to 3.7. */
 int series_make(struct series *series, int periods, const struct noise_law *noise) {
   *series = (struct series){.periods = periods};
   if (noise->in_sum_norm) return 1;
   series->factor = malloc(sizeof *series->factor * (size_t)periods);
-  series->root = malloc(sizeof *series->root * (size_t)periods);
-  if (!series->factor || !series->root) return 0;
-  uint128 factor = (uint128)1 << FACTOR_BITS, squares = 0;
+  series->scale = malloc(sizeof *series->scale * (size_t)periods);
+  if (!series->factor || !series->scale) return 0;
+  uint128 exact = (uint128)1 << (2 * SERIES_UNIT_BITS), squares = 0;
   for (int k = 0; k < periods; k++) {
-    if (k > 0) factor = factor * (unsigned)(2 * k - 1) / (unsigned)(2 * k);
-    squares += factor * factor;
-    series->factor[k] = (int64_t)factor;
-    series->root[k] = lattice_root(squares) + 1;
+    if (k > 0) exact = exact * (unsigned)(2 * k - 1) / (unsigned)(2 * k);
+    int64_t factor = (int64_t)(exact >> SERIES_UNIT_BITS);
+    squares += (uint128)factor * (uint128)factor;
+    series->factor[k] = factor;
+    series->scale[periods - 1 - k] =
+        ((int64_t)1 << (2 * SERIES_UNIT_BITS)) / (int64_t)(lattice_root(squares) + 1);
   }
   return 1;
 }
 
 void series_free(struct series *series) {
   free(series->factor);
-  free(series->root);
+  free(series->scale);
   *series = (struct series){0};
 }
 
 int64_t series_multiplier(const struct series *series, int t, int s) {
   if (s > t) return 0;
-  if (!series->factor) return (int64_t)(s == t) << SERIES_UNIT_BITS;
-  uint128 factor = (uint128)series->factor[t - s] << SERIES_UNIT_BITS;
-  return (int64_t)(factor / series->root[series->periods - s - 1]);
-}
-
-/* The multipliers of a point add up to less than 2^37, so the total is below 2^125. */
-int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
-                          int shift) {
-  int128 total = 0;
-  for (int s = 0; s <= t; s++) {
-    int128 sum = lattice_clamp(sums[(size_t)s * stride], -SERIES_SUM, SERIES_SUM);
-    total += series_multiplier(series, t, s) * sum;
-  }
-  return lattice_round(total, shift + SERIES_UNIT_BITS);
+  if (!series->factor) return (int64_t)(s == t) << (2 * SERIES_UNIT_BITS);
+  return series->factor[t - s] * series->scale[s];
 }
 
 /*
-** r C is the indicator of first..last. C is lower triangular, so column t of this equation gives
-** r_t from the later numbers, beginning at the end: r_t = 0 for t > last.
+** The total, in units of 2^-60, does not fit into 128 bits, so that its upper part (in units of
+** 2^-30) and the rest are added up apart. L_0, L_1, ... add up to less than 2^37, so the upper part
+** stays below 2^125 and the rest below 2^67. To lattice_round(), a total that is cut towards 0
+** counts as the total itself: the halves from which it rounds away are whole numbers here.
 */
-int series_reading(const struct series *series, int first, int last, double *weights,
-                   double *variance) {
-  double *row = weights ? weights : malloc(sizeof *row * ((size_t)last + 1));
-  if (!row) return 0;
-  *variance = 0;
-  for (int s = last; s >= 0; s--) {
-    double rest = s >= first ? ldexp(1, SERIES_UNIT_BITS) : 0;
-    for (int t = last; t > s; t--) rest -= (double)series_multiplier(series, t, s) * row[t];
-    row[s] = rest / (double)series_multiplier(series, s, s);
-    *variance += row[s] * row[s];
+int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
+                          int shift) {
+  const uint128 below = ((uint128)1 << SERIES_UNIT_BITS) - 1;
+  int128 upper = 0;
+  uint128 rest = 0;
+  if (!series->factor)
+    return lattice_round(lattice_clamp(sums[(size_t)t * stride], -SERIES_SUM, SERIES_SUM), shift);
+  for (int s = 0; s <= t; s++) {
+    int128 sum = lattice_clamp(sums[(size_t)s * stride], -SERIES_SUM, SERIES_SUM);
+    int128 scaled = series->scale[s] * sum;
+    upper += series->factor[t - s] * (scaled >> SERIES_UNIT_BITS);
+    rest += (uint128)series->factor[t - s] * ((uint128)scaled & below);
   }
-  if (!weights) free(row);
+  upper += (int128)(rest >> SERIES_UNIT_BITS);
+  if (upper < 0 && rest & below) upper++;
+  return lattice_round(upper, shift + SERIES_UNIT_BITS);
+}
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+/*
+** With C = L D, the row of one period t is row t of the inverse of L, divided by d_t: its numbers
+** are g_t, ..., g_1, g_0, where g is the first column of this inverse. The row of a span is the sum
+** of the rows of its periods.
+*/
+int window_open(struct window *window, const struct series *series, int periods) {
+  *window = (struct window){.series = series, .first = 0, .last = -1};
+  window->weights = calloc((size_t)periods + 1, sizeof *window->weights);
+  if (!series->factor) return window->weights != 0;
+  double *inverse = window->inverse = malloc(sizeof *inverse * ((size_t)periods + 1));
+  if (!window->weights || !inverse) return 0;
+  for (int k = 0; k < periods; k++) {
+    double rest = 0;
+    for (int j = 1; j <= k; j++) rest -= (double)series->factor[j] * inverse[k - j];
+    inverse[k] = k ? ldexp(rest, -SERIES_UNIT_BITS) : 1;
+  }
   return 1;
+}
+
+void window_close(struct window *window) {
+  free(window->weights);
+  free(window->inverse);
+  *window = (struct window){0};
+}
+
+/* Adds the row of a period, or subtracts it. */
+static void add_period(struct window *window, int t, int sign) {
+  if (!window->inverse) {
+    window->weights[t] = sign > 0;
+    return;
+  }
+  double scale = ldexp(sign, SERIES_UNIT_BITS) / (double)window->series->scale[t];
+  for (int s = 0; s <= t; s++) window->weights[s] += scale * window->inverse[t - s];
+}
+
+void window_move(struct window *window, int first, int last) {
+  if (first < window->first || last < window->last || first > window->last) {
+    for (int s = 0; s <= window->last; s++) window->weights[s] = 0;
+    window->first = first;
+    window->last = first - 1;
+  }
+  while (window->last < last) add_period(window, ++window->last, 1);
+  while (window->first < first) add_period(window, window->first++, -1);
+  window->variance = 0;
+  for (int s = 0; s <= last; s++) window->variance += window->weights[s] * window->weights[s];
 }
 
 /* ---- the layout ------------------------------------------------------------------------------ */

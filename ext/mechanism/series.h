@@ -9,10 +9,14 @@
 ** change them. A running total has 1.5 to 3.5 times the noise of one release of all periods.
 **
 ** All that touches data is computed in integers. With f_k = binom(2k, k)/4^k and s, t from 0:
-**   C_ts = m_ts / 2^30,  m_ts = floor(F_(t-s) 2^30 / root_(T-s))
-**   F_0 = 2^60,  F_k = floor(F_(k-1) (2k-1)/(2k)),  root_n = isqrt(sum of F_k^2 for k < n) + 1
-** The root is rounded up and the rest is rounded down, so no column is longer than 1. Noise in the
-** sum norm (Laplace) has C = 1: there every other matrix would cost more than it gains.
+**   C_ts = L_(t-s) d_s / 2^60
+**   F_0 = 2^60,  F_k = floor(F_(k-1) (2k-1)/(2k)),  L_k = floor(F_k / 2^30)
+**   d_s = floor(2^60 / (isqrt(sum of L_k^2 for k < T - s) + 1))
+** The root is rounded up and the rest is rounded down, so no column is longer than 1. L is a
+** Toeplitz matrix, and so is its inverse. One row r therefore leads to the next one in time in
+** proportion to T, and all figures of a series take time in proportion to T^2 (struct window).
+** Noise in the sum norm (Laplace) has C = 1: there every other matrix would cost more than it
+** gains.
 **
 ** math/README.md ("Running totals") has the proofs.
 */
@@ -27,13 +31,13 @@
 #include "sums/layout.h"
 
 #define SERIES_MAX_PERIODS 4096
-#define SERIES_UNIT_BITS   30                /* m_ts = 2^30 stands for 1 */
+#define SERIES_UNIT_BITS   30                /* L_k = 2^30 and d_s = 2^30 stand for 1 */
 #define SERIES_SUM         ((int128)1 << 88) /* the sum of a period saturates at +-2^88 */
 
 struct series {
   int periods;
-  int64_t *factor; /* F_0, F_1, ...; null: C = 1 */
-  uint64_t *root;  /* root_1, root_2, ... */
+  int64_t *factor; /* L_0, L_1, ...; null: C = 1 */
+  int64_t *scale;  /* d_0, d_1, ... */
 };
 
 /*
@@ -43,25 +47,42 @@ struct series {
 int series_make(struct series *series, int periods, const struct noise_law *noise);
 void series_free(struct series *series);
 
-/* Returns m_ts, the multiplier of the sum of period s in point t. 0 <= s, t < periods. */
+/* Returns C_ts 2^60, the multiplier of the sum of period s in point t. 0 <= s, t < periods. */
 int64_t series_multiplier(const struct series *series, int t, int s);
 
 /*
-** Returns one coordinate of point t without noise: (sum of m_ts x_s for s <= t) / 2^(shift + 30),
-** rounded and saturated like lattice_round(). x_s = sums[s * stride], the exact sum of period s in
-** fine steps; it saturates at +-2^88. 0 <= shift <= 70.
+** Returns one coordinate of point t without noise: (sum of C_ts x_s for s <= t) / 2^shift, rounded
+** and saturated like lattice_round(). x_s = sums[s * stride], the exact sum of period s in fine
+** steps; it saturates at +-2^88. 0 <= shift <= 70.
 */
 int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
                           int shift);
 
 /*
-** Computes the row r with which the points 0..last are weighted to get the figure of the periods
-** first..last. Stores r in `weights` (last + 1 numbers), unless `weights` is null, and the sum of
-** the squares of r in *variance: the variance of the figure, relative to that of a point. Takes
-** time in proportion to last^2. Returns 1, or 0 if memory runs out.
+** The row r with which the points 0..last are weighted to get the figure of the periods first..last
+** (`weights`, last + 1 numbers), and the sum of the squares of r (`variance`): the variance of the
+** figure, relative to that of a point.
 */
-int series_reading(const struct series *series, int first, int last, double *weights,
-                   double *variance);
+struct window {
+  const struct series *series;
+  int first, last;
+  double *weights, variance;
+  double *inverse; /* the first column of the inverse of L; null: C = 1 */
+};
+
+/*
+** Opens a window on the first `periods` periods of a series, in time in proportion to the square of
+** `periods`. Returns 1, or 0 if memory runs out. Call window_close() in both cases.
+*/
+int window_open(struct window *window, const struct series *series, int periods);
+void window_close(struct window *window);
+
+/*
+** Moves the window to the periods first..last. Takes time in proportion to `last` for each period
+** that enters or leaves the window. A window that goes back, or to periods of which it has none,
+** begins anew.
+*/
+void window_move(struct window *window, int first, int last);
 
 /*
 ** Turns the layout of one release (layout_make() by unit, with public keys) into that of a series

@@ -99,7 +99,8 @@ struct figures {
   const struct publication *publication;
   struct reading reading;
   const int64_t *values;
-  double *weights, *sums; /* of the points; of the coordinates of one period */
+  struct window window; /* weights the points */
+  double *sums;         /* of the coordinates of one period */
   struct named *named;
   struct estimate *estimates; /* of one span */
   int count;
@@ -107,7 +108,7 @@ struct figures {
 
 static void figures_close(struct figures *figures) {
   for (int i = 0; i < figures->count; i++) sqlite3_free(figures->named[i].key);
-  sqlite3_free(figures->weights);
+  window_close(&figures->window);
   sqlite3_free(figures->sums);
   sqlite3_free(figures->named);
   sqlite3_free(figures->estimates);
@@ -126,41 +127,39 @@ static int figures_open(struct figures *figures, const struct publication *publi
   size_t room = (size_t)reading->cells * (size_t)(spans + 1);
   size_t coordinates =
       (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
-  figures->weights = sqlite3_malloc64(sizeof(double) * (size_t)definition->series.periods);
   figures->sums = sqlite3_malloc64(sizeof(double) * coordinates);
   figures->named = sqlite3_malloc64(sizeof *figures->named * room);
   figures->estimates = sqlite3_malloc64(sizeof *figures->estimates * (coordinates + 1));
-  return figures->weights && figures->sums && figures->named && figures->estimates;
+  return figures->sums && figures->named && figures->estimates &&
+         window_open(&figures->window, &definition->series, publication->grid.cells);
 }
 
 /*
 ** Sets figures->sums to the figures of all coordinates of a span, and returns the standard
-** deviation of their noise in units of that of a point. Returns NaN when out of memory.
+** deviation of their noise in units of that of a point.
 */
-static double weigh(const struct figures *figures, struct span span) {
+static double weigh(struct figures *figures, struct span span) {
   const struct definition *definition = &figures->publication->definition;
   size_t coordinates =
       (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
-  double variance;
-  if (!series_reading(&definition->series, span.first, span.last, figures->weights, &variance))
-    return (double)NAN;
+  window_move(&figures->window, span.first, span.last);
   for (size_t i = 0; i < coordinates; i++) figures->sums[i] = 0;
   for (int t = 0; t <= span.last; t++) {
     const int64_t *point = &figures->values[(size_t)t * coordinates];
-    double weight = ldexp(figures->weights[t], figures->reading.view.granularity);
+    double weight = ldexp(figures->window.weights[t], figures->reading.view.granularity);
     for (size_t i = 0; i < coordinates && weight != 0; i++)
       figures->sums[i] += weight * (double)point[i];
   }
-  return sqrt(variance);
+  return sqrt(figures->window.variance);
 }
 
-/* Adds the figures of a span. Returns 0 when out of memory. */
+/* Adds the figures of a span. Returns 0 when out of memory or interrupted. */
 static int add_span(struct figures *figures, struct span span, int total) {
   const struct definition *definition = &figures->publication->definition;
   struct reading reading = figures->reading;
   reading.view.part = weigh(figures, span);
   reading.numbers = figures->sums;
-  if (isnan(reading.view.part)) return 0;
+  if (!ledger_goes_on(figures->publication->session->ledger)) return 0;
   int used = estimate_point(&reading, figures->values, figures->estimates);
   for (int i = 0; i < used; i++) {
     const char *group = definition->groups ? definition->groups[figures->estimates[i].cell] : 0;
@@ -179,13 +178,21 @@ static int give_figures(struct figures *figures, struct numbers *numbers) {
   return 1;
 }
 
-int numbers_span(const struct publication *publication, struct span span, int total,
-                 double confidence, const int64_t *values, struct numbers *numbers) {
+/* Adds the figures of `count` spans, each a period after the one before. */
+static int add_spans(struct figures *figures, struct span span, int count, int total) {
+  int going = 1;
+  for (int i = 0; i < count && going; i++)
+    going = add_span(figures, (struct span){span.first + i, span.last + i}, total);
+  return going;
+}
+
+int numbers_spans(const struct publication *publication, struct span span, int count, int total,
+                  double confidence, const int64_t *values, struct numbers *numbers) {
   struct quantiles quantiles;
   struct figures figures;
   *numbers = (struct numbers){.confidence = confidence};
-  int done = figures_open(&figures, publication, confidence, values, 1, &quantiles) &&
-             add_span(&figures, span, total) && give_figures(&figures, numbers);
+  int done = figures_open(&figures, publication, confidence, values, count, &quantiles) &&
+             add_spans(&figures, span, count, total) && give_figures(&figures, numbers);
   figures_close(&figures);
   return done || error_set_memory(&publication->session->error);
 }
@@ -201,9 +208,10 @@ static int read_series(const struct publication *publication, double confidence,
   int appended = publication->grid.cells, since = publication->missing.first;
   *numbers = (struct numbers){.confidence = confidence};
   int done =
-      figures_open(&figures, publication, confidence, values, 2 * (appended - since), &quantiles);
+      figures_open(&figures, publication, confidence, values, 2 * (appended - since), &quantiles) &&
+      add_spans(&figures, (struct span){since, since}, appended - since, 0);
   for (int t = since; t < appended && done; t++)
-    done = add_span(&figures, (struct span){t, t}, 0) && add_span(&figures, (struct span){0, t}, 1);
+    done = add_span(&figures, (struct span){0, t}, 1);
   if (done) qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
   done = done && give_figures(&figures, numbers);
   figures_close(&figures);
@@ -235,7 +243,7 @@ static struct ledger_clipping series_clipping(const struct publication *publicat
   double stddev = sqrt(estimate_variance(&figures.reading.view)) * part * GOLDEN_RATIO;
   clipping.stddev = published_up(stddev / unit);
   figures_close(&figures);
-  return open && !isnan(part) ? clipping : NO_CLIPPING;
+  return open ? clipping : NO_CLIPPING;
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -342,24 +350,21 @@ static struct part_width span_width(const struct publication *publication, doubl
                                                                   : 1 / variance};
 }
 
-/*
-** The variance of a single period rises with the first periods and then falls, so the search for
-** the largest one ends at the first that is not larger.
-*/
 int numbers_series(const struct publication *publication, double rows, struct part_width *period,
                    struct part_width *total) {
   const struct series *series = &publication->definition.series;
-  double largest = 0, variance = 0, whole = 1;
-  int read = 1;
-  for (int t = 0; t < series->periods && variance >= largest && read; t++) {
-    largest = variance;
-    read = series_reading(series, t, t, 0, &variance);
-    if (series->factor == 0 && t == 0) break; /* all periods have the same noise */
+  double largest = 0;
+  struct window window;
+  int opened = window_open(&window, series, series->periods);
+  for (int t = 0; t < series->periods && opened; t++) {
+    window_move(&window, t, t);
+    largest = fmax(largest, window.variance);
   }
-  if (read && total) read = series_reading(series, 0, series->periods - 1, 0, &whole);
-  *period = span_width(publication, fmax(largest, variance), rows / series->periods);
-  if (total) *total = span_width(publication, whole, rows);
-  return read;
+  if (opened && total) window_move(&window, 0, series->periods - 1);
+  *period = span_width(publication, largest, rows / series->periods);
+  if (total) *total = span_width(publication, window.variance, rows);
+  window_close(&window);
+  return opened;
 }
 
 /*

@@ -28,12 +28,13 @@ int numbers_read(const struct publication *publication, double delta, double con
                  const int64_t *values, struct numbers *numbers);
 
 /*
-** Computes the figures of a span of a series. `values` are the points of its first `appended`
-** periods, as publication->grid has them; `total` is that of periods_key(). The groups have their
-** order; the components of a group are those of a release of one period.
+** Computes the figures of `count` spans of a series: the given one, and each next one a period
+** later. `values` are the points of its first `appended` periods, as publication->grid has them;
+** `total` is that of periods_key(). The groups have their order; the components of a group are
+** those of a release of one period.
 */
-int numbers_span(const struct publication *publication, struct span span, int total,
-                 double confidence, const int64_t *values, struct numbers *numbers);
+int numbers_spans(const struct publication *publication, struct span span, int count, int total,
+                  double confidence, const int64_t *values, struct numbers *numbers);
 
 /*
 ** Returns the noisy numbers of units that were clipped and that were not, from the last coordinates
