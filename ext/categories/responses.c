@@ -279,7 +279,7 @@ int responses_draw(struct publication *publication, const int64_t *counts) {
     error_set_memory(error);
   }
   if (done) {
-    *drawn = (struct drawn){publication->position.at, 0, reports};
+    *drawn = (struct drawn){publication->position.at, 0, 0, reports};
     publication->drawn = drawn;
     publication->drawn_count = 1;
   } else {

@@ -119,74 +119,88 @@ static int period_of(const struct publication *publication, sqlite3_value *value
   return period;
 }
 
-/* Adds the rows of one span. */
-static int add_span(struct row_list *rows, const struct publication *publication, struct span span,
-                    const int64_t *values) {
+/* What dp_span() computes with, after it has read the ledger. */
+struct spans {
+  struct publication publication;
+  int64_t *values; /* the points of the tier; owned */
+  struct span first;
+  int count; /* of spans, each a period after the one before */
+};
+
+/* Adds the rows of all spans. */
+static int add_spans(struct row_list *rows, const struct spans *spans) {
+  const struct publication *publication = &spans->publication;
   struct ledger *ledger = publication->session->ledger;
   struct numbers numbers = {0};
-  int going = numbers_span(publication, span, 0, NUMBERS_CONFIDENCE, values, &numbers);
-  for (int i = 0; i < numbers.count && going; i++) {
+  int going = !spans->count || numbers_spans(publication, spans->first, spans->count, 0,
+                                             NUMBERS_CONFIDENCE, spans->values, &numbers);
+  for (int i = 0; i < numbers.count && going && ledger_goes_on(ledger); i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    char *display = ledger_display(ledger, publication->definition.release.id, &value);
     double numbers_of[] = {value.value, value.stddev, value.low, value.high};
-    going = value_row(rows, value.key, -1, numbers_of, display);
+    char *display;
+    going = ledger_display(ledger, &publication->definition.release, &value, &display) &&
+            value_row(rows, value.key, -1, numbers_of, display);
     sqlite3_free(display);
   }
   numbers_clear(&numbers);
   return going && !error_is_set(ledger_error(ledger));
 }
 
-/* Adds the rows of the spans that the arguments name. */
-static int add_spans(struct row_list *rows, const struct publication *publication,
-                     sqlite3_value *const *arguments, const int64_t *values) {
+/* Reads which spans the arguments name. */
+static int read_spans(struct spans *spans, sqlite3_value *const *arguments) {
+  const struct publication *publication = &spans->publication;
   struct error *error = &publication->session->error;
   if (arguments[LAST]) {
     struct span span = {period_of(publication, arguments[FIRST]), 0};
     if (span.first < 0 || (span.last = period_of(publication, arguments[LAST])) < 0) return 0;
-    return span.first <= span.last ? add_span(rows, publication, span, values)
-                                   : error_set(error, "the last period is before the first");
+    spans->first = span;
+    spans->count = 1;
+    return span.first <= span.last || error_set(error, "the last period is before the first");
   }
-  int64_t length;
+  int64_t length, appended = publication->grid.cells;
   if (!whole_number(arguments[FIRST], &length) || length < 1)
     return error_set(error, "give the first and the last period, or a whole number of periods");
-  int going = 1;
-  for (int64_t last = length - 1; last < publication->grid.cells && going; last++)
-    going = add_span(rows, publication, (struct span){(int)(last - length + 1), (int)last}, values);
-  return going;
+  if (length <= appended) {
+    spans->first = (struct span){0, (int)length - 1};
+    spans->count = (int)(appended - length) + 1;
+  }
+  return 1;
 }
 
-static int fill_inside(struct row_list *rows, struct host *host, struct publication *publication,
-                       sqlite3_value *const *arguments) {
+static int read_ledger(struct spans *spans, struct host *host, sqlite3_value *const *arguments) {
   struct ledger *ledger = host->session.ledger;
-  struct error *error = &host->session.error;
+  struct publication *publication = &spans->publication;
   struct position *position = &publication->position;
   struct ledger_release *release = &publication->definition.release;
   struct ledger_clipping clipping = NO_CLIPPING;
   if (!published_find(ledger, arguments[RELEASE], arguments[TIER], release, &clipping)) return 0;
   if (!release->periods)
-    return error_set(error, "release '%s' is not a series (read dp_value)", release->name);
-  int64_t *values = 0;
-  int going = ledger_tiers(ledger, &position->tiers, &position->count);
-  if (going)
-    position->at =
-        ledger_tier_find(ledger, position->tiers, position->count, plain_text(arguments[TIER]));
-  going = going && position->at >= 0 && series_points(publication, &values) &&
-          add_spans(rows, publication, arguments, values);
-  sqlite3_free(values);
-  return going;
+    return error_set(&host->session.error, "release '%s' is not a series (read dp_value)",
+                     release->name);
+  if (!ledger_tiers(ledger, &position->tiers, &position->count)) return 0;
+  position->at =
+      ledger_tier_find(ledger, position->tiers, position->count, plain_text(arguments[TIER]));
+  return position->at >= 0 && series_points(publication, &spans->values) &&
+         read_spans(spans, arguments);
 }
 
-/* dp_span(release, tier, first, last) and dp_span(release, tier, n). Read what is published. */
+/*
+** dp_span(release, tier, first, last) and dp_span(release, tier, n). Read what is published. The
+** ledger is not locked while the figures are computed.
+*/
 static int fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                 struct error *error) {
   struct host *host = context;
   struct ledger *ledger = host->session.ledger;
-  struct publication publication = {.session = &host->session};
+  struct spans spans = {.publication = {.session = &host->session}};
   if (!value_table_enter(host, SPAN, error)) return 0;
-  int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
-               fill_inside(rows, host, &publication, arguments);
+  int filled = ledger_ready(ledger) && ledger_begin_reading(ledger) &&
+               read_ledger(&spans, host, arguments);
   ledger_rollback(ledger);
-  publish_clear(&publication);
+  filled = filled && ledger_begin_computing(ledger) && add_spans(rows, &spans);
+  ledger_rollback(ledger);
+  sqlite3_free(spans.values);
+  publish_clear(&spans.publication);
   return value_table_leave(host, filled, error);
 }
 

@@ -41,70 +41,102 @@ static double number_or_nan(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
 }
 
+/* A value, its release, and what numbers of the kind of the release can be. */
+struct shown {
+  const struct ledger_release *release;
+  const struct ledger_value *value;
+  struct kind_display kind;
+};
+
 /* Returns the text of a number with its interval. The caller calls sqlite3_free(). */
-static char *display_interval(sqlite3_value **argv, const struct kind_display *display) {
-  double lo = number_or_nan(argv[LO]), size = sqlite3_value_double(argv[SIZE]);
-  struct figure_terms terms = {.least = display->least, .most = display->most};
-  if (is_finite(argv[GRID])) {
-    terms.origin = lo;
-    terms.step = sqlite3_value_double(argv[GRID]);
-  } else if (display->has_leaves && size > 0) {
-    terms.leaf = (sqlite3_value_double(argv[HI]) / 2 - lo / 2) / size * 2;
+static char *display_interval(const struct shown *shown) {
+  const struct ledger_release *release = shown->release;
+  const struct ledger_value *value = shown->value;
+  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
+  if (isfinite(release->grid)) {
+    terms.origin = release->lo;
+    terms.step = release->grid;
+  } else if (shown->kind.has_leaves && release->size > 0) {
+    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
   }
-  return figure_with_interval(sqlite3_value_double(argv[VALUE]), sqlite3_value_double(argv[LOW]),
-                              sqlite3_value_double(argv[HIGH]), &terms);
+  return figure_with_interval(value->value, value->low, value->high, &terms);
 }
 
 /*
 ** Returns the text of a number that was drawn from the leaves of a range, without noise around it.
 ** The number is the middle of a leaf, or a value of the grid. The caller calls sqlite3_free().
 */
-static char *display_drawn(sqlite3_value **argv, const struct kind_display *display) {
-  double value = sqlite3_value_double(argv[VALUE]), size = sqlite3_value_double(argv[SIZE]);
-  struct figure_terms terms = {.least = display->least, .most = display->most};
-  if (!is_finite(argv[GRID]) && size > 0) {
-    double leaf = (display->most / 2 - display->least / 2) / size * 2;
+static char *display_drawn(const struct shown *shown) {
+  double value = shown->value->value;
+  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
+  if (!isfinite(shown->release->grid) && shown->release->size > 0) {
+    double leaf = (terms.most / 2 - terms.least / 2) / shown->release->size * 2;
     double unit = pow(10, floor(log10(leaf)));
     if (unit > 0) value = rint(value / unit) * unit;
   }
   return figure_with_interval(value, value, value, &terms);
 }
 
+static struct kind_display kind_of(const struct ledger *ledger,
+                                   const struct ledger_release *release) {
+  return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
+}
+
+/* Returns the text of a finite number with noise. The caller calls sqlite3_free(). */
+static char *display_noisy(const struct ledger *ledger, const struct shown *shown, int is_mixed) {
+  int has_interval = isfinite(shown->value->low) && isfinite(shown->value->high);
+  char *number = has_interval ? display_interval(shown) : figure_alone(shown->value->value);
+  if (!number) return 0;
+  sqlite3_str *words = sqlite3_str_new(0);
+  sqlite3_str_appendall(words, number);
+  ledger->kinds->move(words, shown->release, is_mixed);
+  sqlite3_free(number);
+  return sqlite3_str_finish(words);
+}
+
+int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
+                   const struct ledger_value *value, char **display) {
+  struct shown shown = {release, value, kind_of(ledger, release)};
+  *display = isfinite(value->value) ? display_noisy(ledger, &shown, 0) : 0;
+  return *display || !isfinite(value->value) || error_set_memory(ledger->error);
+}
+
+static double finite_or_nan(sqlite3_value *value) {
+  return is_finite(value) ? sqlite3_value_double(value) : (double)NAN;
+}
+
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
-  const char *kind = (const char *)sqlite3_value_text(argv[KIND]);
-  double value = sqlite3_value_double(argv[VALUE]);
-  struct kind_display known = {0};
-  if (kind)
-    known = ledger->kinds->displayed(kind, number_or_nan(argv[LO]), number_or_nan(argv[HI]),
-                                     number_or_nan(argv[CLIP]));
-  if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
-    /* a quantile that was drawn, an end of bounds, or a symbol */
-    char *end = known.has_leaves && is_finite(argv[VALUE]) ? display_drawn(argv, &known)
-                : kind && strcmp(kind, "bounds") == 0      ? sqlite3_mprintf("%.15g", value)
-                                                           : 0;
-    if (end) {
-      sqlite3_result_text(context, end, -1, sqlite3_free);
-    } else {
-      sqlite3_result_value(context, argv[KEY]);
-    }
-    return;
-  }
-  if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
-  char *number = is_finite(argv[LOW]) && is_finite(argv[HIGH]) ? display_interval(argv, &known)
-                                                               : figure_alone(value);
-  struct ledger_release release = {.kind = (char *)kind,
+  struct ledger_release release = {.kind = (char *)sqlite3_value_text(argv[KIND]),
+                                   .lo = number_or_nan(argv[LO]),
+                                   .hi = number_or_nan(argv[HI]),
+                                   .clip = number_or_nan(argv[CLIP]),
+                                   .size = sqlite3_value_int(argv[SIZE]),
+                                   .grid = finite_or_nan(argv[GRID]),
                                    .centre = number_or_nan(argv[CENTRE]),
                                    .theta = number_or_nan(argv[THETA]),
                                    .radius = number_or_nan(argv[RADIUS])};
-  sqlite3_str *words = sqlite3_str_new(0);
-  if (number) {
-    sqlite3_str_appendall(words, number);
-    ledger->kinds->move(words, &release, sqlite3_value_int(argv[MIXED]));
+  struct ledger_value value = {.value = finite_or_nan(argv[VALUE]),
+                               .low = finite_or_nan(argv[LOW]),
+                               .high = finite_or_nan(argv[HIGH])};
+  struct shown shown = {.release = &release, .value = &value};
+  char *text;
+  if (release.kind) shown.kind = kind_of(ledger, &release);
+  if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
+    /* a quantile that was drawn, an end of bounds, or a symbol */
+    int is_end = release.kind && strcmp(release.kind, "bounds") == 0;
+    text = shown.kind.has_leaves && isfinite(value.value) ? display_drawn(&shown)
+           : is_end ? sqlite3_mprintf("%.15g", sqlite3_value_double(argv[VALUE]))
+                    : 0;
+    if (!text) {
+      sqlite3_result_value(context, argv[KEY]);
+      return;
+    }
+  } else {
+    if (!release.kind || !isfinite(value.value)) return; /* the result is NULL */
+    text = display_noisy(ledger, &shown, sqlite3_value_int(argv[MIXED]));
   }
-  sqlite3_free(number);
-  char *text = sqlite3_str_finish(words);
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {

@@ -403,6 +403,13 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *release)
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
 /*
+** These functions return the id of the last seal, of a release or of all. Every commit that changes
+** the release, or anything, appends a seal. They return 0 on failure.
+*/
+int64_t ledger_release_seal(struct ledger *ledger, int64_t id);
+int64_t ledger_last_seal(struct ledger *ledger);
+
+/*
 ** Moves a release from the state `from` to the state `to`. Fails if the release is in another
 ** state.
 */
@@ -525,16 +532,20 @@ char *ledger_today(struct ledger *ledger);
 int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
                        char **end);
 
-/* Returns the column `display` of a value that is not stored. The caller calls sqlite3_free(). */
-struct ledger_value;
-char *ledger_display(struct ledger *ledger, int64_t release_id, const struct ledger_value *value);
-
 /* A published value. */
 struct ledger_value {
   const char *key; /* '' without keys */
   int component;
   double value, stddev, low, high;
 };
+
+/*
+** Sets *display to the column `display` of a value with noise that is not stored (null: the value
+** is not a number). Needs no transaction. The caller calls sqlite3_free(). Returns 1, or 0 after
+** setting the ledger's error.
+*/
+int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
+                   const struct ledger_value *value, char **display);
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value);
 

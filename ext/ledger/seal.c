@@ -54,6 +54,9 @@ static const struct statement select_last_seal = {
         "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " STATEMENT_NOW " FROM (SELECT 0)"
         " LEFT JOIN dp_seal s ON s.id = (SELECT max(id) FROM dp_seal)"
         " LEFT JOIN dp_charge c ON c.id = (SELECT max(id) FROM dp_charge)"};
+static const struct statement find_release_seal = {
+    .sql = "SELECT max(id) FROM dp_seal WHERE release_id = ?"};
+static const struct statement find_last_seal = {.sql = "SELECT max(id) FROM dp_seal"};
 static const struct statement insert_seal = {
     .sql = "INSERT INTO dp_seal(id, release_id, digest, books, charge_id, at, hash)"
            " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -188,6 +191,14 @@ int ledger_trust_release(struct ledger *ledger, int64_t id) {
       "the privacy ledger '%s' is damaged: the rows of release %lld are not what its "
       "last seal says (run dp_verify(), and restore the ledger from a backup)",
       ledger->path, (long long)id);
+}
+
+int64_t ledger_release_seal(struct ledger *ledger, int64_t id) {
+  return statement_integer(ledger, statement_bind(ledger, &find_release_seal, "i", id));
+}
+
+int64_t ledger_last_seal(struct ledger *ledger) {
+  return statement_integer(ledger, statement_bind(ledger, &find_last_seal, ""));
 }
 
 int seal_trust_books(struct ledger *ledger) {

@@ -35,9 +35,6 @@ static const struct statement find_budget_end = {
     .sql = "SELECT name, date(period_end, '-1 day') FROM dp_tier JOIN dp_budget ON tier = name"
            " WHERE rate >= ?1 AND period_end <= ifnull(?2, '9999')"
            " ORDER BY period_end, name LIMIT 1"};
-static const struct statement select_display = {
-    .sql = "SELECT display(kind, lo, hi, clip, size, grid, centre, theta, radius, 0,"
-           " ?2, ?3, ?4, ?5, ?6) FROM dp_release WHERE id = ?1"};
 
 int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended) {
   return statement_run(ledger, &update_appended, "ii", release_id, (int64_t)appended);
@@ -93,7 +90,7 @@ int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part,
                        (struct bytes){units, size});
 }
 
-/* ---- days and displays ----------------------------------------------------------------------- */
+/* ---- days ------------------------------------------------------------------------------------ */
 
 char *ledger_today(struct ledger *ledger) {
   return statement_text(ledger, statement_bind(ledger, &select_today, ""));
@@ -106,10 +103,4 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
   *tier = column_copy(ledger, row, 0);
   *end = column_copy(ledger, row, 1);
   return 1;
-}
-
-char *ledger_display(struct ledger *ledger, int64_t release_id, const struct ledger_value *value) {
-  return statement_text(ledger,
-                        statement_bind(ledger, &select_display, "isdddd", release_id, value->key,
-                                       value->stddev, value->value, value->low, value->high));
 }

@@ -60,8 +60,11 @@ int interval_read_span(struct publication *publication, const char *key, double 
       series_points(publication, &values) &&
       periods_read_key(definition->periods, ledger_json(ledger), key, definition->groups != 0,
                        &span, &group) &&
-      span.last < publication->grid.cells)
-    numbers_spans(publication, span, 1, 0, confidence, values, &numbers);
+      span.last < publication->grid.cells) {
+    ledger_rollback(ledger);
+    if (ledger_begin_computing(ledger))
+      numbers_spans(publication, span, 1, 0, confidence, values, &numbers);
+  }
   for (int i = 0; i < numbers.count && !found; i++) {
     found = !definition->groups || strcmp(definition->groups[i], group) == 0;
     *low = numbers.estimates[i].low;

@@ -14,6 +14,7 @@ int interval_read(struct publication *publication, const char *key, int componen
 
 /*
 ** Does the same for a series, whose key may name any span of its published periods (periods.h).
+** Ends the transaction of the caller before it computes, so that the ledger is not locked.
 */
 int interval_read_span(struct publication *publication, const char *key, double confidence,
                        double *low, double *high);

@@ -198,6 +198,30 @@ int numbers_spans(const struct publication *publication, struct span span, int c
 }
 
 /*
+** A series counts each unit once that was counted, and once that was clipped, so that the number of
+** all units has the noise of one coordinate, and the number of the others has that of two. With the
+** standard deviation multiplied by the golden ratio, the interval of clipping_share() is at least
+** as wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
+*/
+#define GOLDEN_RATIO 1.6180339887498950
+
+static struct ledger_clipping series_clipping(struct figures *figures) {
+  const struct layout *shape = &figures->publication->definition.layout;
+  int appended = figures->publication->grid.cells;
+  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent), part = 1;
+  struct ledger_clipping clipping = {0, 0, 0};
+  if (!shape->diagnoses) return NO_CLIPPING;
+  if (appended) {
+    part = weigh(figures, (struct span){0, appended - 1});
+    clipping.clipped = figures->sums[shape->coordinates] / unit;
+    clipping.unclipped = figures->sums[shape->coordinates + 1] / unit - clipping.clipped;
+  }
+  double stddev = sqrt(estimate_variance(&figures->reading.view)) * part * GOLDEN_RATIO;
+  clipping.stddev = published_up(stddev / unit);
+  return clipping;
+}
+
+/*
 ** Computes the figures of the periods from publication->missing.first on, and the running totals
 ** that end with them, in the order of their keys.
 */
@@ -212,41 +236,27 @@ static int read_series(const struct publication *publication, double confidence,
       add_spans(&figures, (struct span){since, since}, appended - since, 0);
   for (int t = since; t < appended && done; t++)
     done = add_span(&figures, (struct span){0, t}, 1);
-  if (done) qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
+  if (done) {
+    numbers->clipping = series_clipping(&figures);
+    qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
+  }
   done = done && give_figures(&figures, numbers);
   figures_close(&figures);
   return done || error_set_memory(&publication->session->error);
 }
 
-/*
-** A series counts each unit once that was counted, and once that was clipped, so that the number of
-** all units has the noise of one coordinate, and the number of the others has that of two. With the
-** standard deviation multiplied by the golden ratio, the interval of clipping_share() is at least
-** as wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
-*/
-#define GOLDEN_RATIO 1.6180339887498950
-
-static struct ledger_clipping series_clipping(const struct publication *publication,
-                                              const int64_t *values) {
-  struct quantiles quantiles;
-  struct figures figures;
-  const struct layout *shape = &publication->definition.layout;
-  int appended = publication->grid.cells;
-  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent), part = 1;
-  struct ledger_clipping clipping = {0, 0, 0};
-  int open = figures_open(&figures, publication, NUMBERS_CONFIDENCE, values, 0, &quantiles);
-  if (open && appended) {
-    part = weigh(&figures, (struct span){0, appended - 1});
-    clipping.clipped = figures.sums[shape->coordinates] / unit;
-    clipping.unclipped = figures.sums[shape->coordinates + 1] / unit - clipping.clipped;
-  }
-  double stddev = sqrt(estimate_variance(&figures.reading.view)) * part * GOLDEN_RATIO;
-  clipping.stddev = published_up(stddev / unit);
-  figures_close(&figures);
-  return open ? clipping : NO_CLIPPING;
-}
-
 /* ---- points ---------------------------------------------------------------------------------- */
+
+static struct ledger_clipping clipping_of(const struct publication *publication,
+                                          const struct view *view, const int64_t *values) {
+  const struct layout *shape = &publication->definition.layout;
+  if (!shape->diagnoses) return NO_CLIPPING;
+  const int64_t *counts = &values[grid_size(&publication->grid) - DIAGNOSES];
+  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent);
+  return (struct ledger_clipping){ldexp((double)counts[0], view->granularity) / unit,
+                                  ldexp((double)counts[1], view->granularity) / unit,
+                                  published_up(sqrt(estimate_variance(view)) / unit)};
+}
 
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers) {
@@ -254,30 +264,16 @@ int numbers_read(const struct publication *publication, double delta, double con
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, delta, confidence, &quantiles);
   size_t room = (size_t)estimate_room(&reading) + 1;
-  numbers->sent = numbers->made = 0;
-  numbers->made_count = 0;
+  *numbers = (struct numbers){.confidence = confidence,
+                              .clipping = clipping_of(publication, &reading.view, values)};
   numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
   numbers->count = numbers->estimates ? estimate_point(&reading, values, numbers->estimates) : -1;
   numbers->shrink = reading.shrink;
   numbers->keys = publication->grid.keys;
-  numbers->confidence = confidence;
   if (numbers->count >= 0 && publication->definition.programme &&
       !name_cells(numbers, publication->definition.programme, reading.shape->ways))
     numbers->count = -1;
   return numbers->count >= 0 || error_set_memory(&publication->session->error);
-}
-
-struct ledger_clipping numbers_clipping(const struct publication *publication,
-                                        const int64_t *values) {
-  const struct layout *shape = &publication->definition.layout;
-  struct view view = definition_view(publication);
-  if (!shape->diagnoses) return NO_CLIPPING;
-  if (publication->definition.periods) return series_clipping(publication, values);
-  const int64_t *counts = &values[grid_size(&publication->grid) - DIAGNOSES];
-  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent);
-  return (struct ledger_clipping){ldexp((double)counts[0], view.granularity) / unit,
-                                  ldexp((double)counts[1], view.granularity) / unit,
-                                  published_up(sqrt(estimate_variance(&view)) / unit)};
 }
 
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate) {

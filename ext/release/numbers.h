@@ -12,6 +12,7 @@ struct numbers {
   struct estimate *estimates;
   int count;
   double shrink, confidence;
+  struct ledger_clipping clipping; /* NaN without the option diagnose */
   char *const *keys; /* the keys of the cells; null if there are no keys */
   char **made;       /* the keys of cross tables or a series, `made_count` texts; owned */
   int made_count;
@@ -22,7 +23,9 @@ void numbers_clear(struct numbers *numbers);
 
 /*
 ** Computes the published numbers of a point, with intervals of this confidence. The selection of
-** private keys uses `delta`. Returns 1, or 0 after setting the ledger's error.
+** private keys uses `delta`. The caller clears the numbers in both cases. Of a series, these are
+** the figures of the periods from publication->missing.first on. Returns 1, or 0 after setting the
+** ledger's error.
 */
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers);
@@ -35,13 +38,6 @@ int numbers_read(const struct publication *publication, double delta, double con
 */
 int numbers_spans(const struct publication *publication, struct span span, int count, int total,
                   double confidence, const int64_t *values, struct numbers *numbers);
-
-/*
-** Returns the noisy numbers of units that were clipped and that were not, from the last coordinates
-** of a point. The numbers are NaN without the option diagnose.
-*/
-struct ledger_clipping numbers_clipping(const struct publication *publication,
-                                        const int64_t *values);
 
 /* Converts one of the numbers to the form that the ledger stores. */
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate);

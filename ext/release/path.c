@@ -151,8 +151,8 @@ static int store_point(struct publication *publication, int tier, uint64_t clock
                             &publication->grid, &point);
 }
 
-/* Adds a drawn point to the publication; path_keep() stores the point later. */
-static int note_point(struct publication *publication, int tier, uint64_t clock,
+/* Adds a point to the publication. path_keep() stores the point later, unless it is stored. */
+static int note_point(struct publication *publication, int tier, int is_stored, uint64_t clock,
                       const int64_t *values) {
   size_t dimension = grid_size(&publication->grid);
   int count = publication->drawn_count;
@@ -163,7 +163,7 @@ static int note_point(struct publication *publication, int tier, uint64_t clock,
   int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
   if (!copy) return error_set_memory(&publication->session->error);
   if (dimension) memcpy(copy, values, sizeof *copy * dimension);
-  grown[publication->drawn_count++] = (struct drawn){tier, clock, copy};
+  grown[publication->drawn_count++] = (struct drawn){tier, is_stored, clock, copy};
   return 1;
 }
 
@@ -237,9 +237,8 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
-    going = going && store_point(publication, from + i, clocks[i], values);
+    going = going && note_point(publication, from + i, 0, clocks[i], values);
   }
-  going = going && store_values(publication, clocks[steps], values);
   sqlite3_free(clocks);
   sqlite3_free(values);
   return going;
@@ -322,8 +321,7 @@ static int fill_between(struct publication *publication, const struct ledger_poi
   if (going &&
       !noise->between(&gap, inner->values, outer->values, values, grid_size(&publication->grid)))
     going = error_set(ledger_error(ledger), "the system gave no random bytes");
-  going = going && store_point(publication, at, gap.clock, values) &&
-          store_values(publication, gap.clock, values);
+  going = going && note_point(publication, at, 0, gap.clock, values);
   sqlite3_free(values);
   return going;
 }
@@ -407,7 +405,7 @@ static int walk_inward(struct publication *publication, const int64_t *totals) {
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     outer = steps[i].clock;
-    going = going && note_point(publication, from - 1 - i, outer, values);
+    going = going && note_point(publication, from - 1 - i, 0, outer, values);
   }
   ledger_path_free(&path);
   sqlite3_free(steps);
@@ -417,7 +415,9 @@ static int walk_inward(struct publication *publication, const int64_t *totals) {
 
 /* ---- an existing release --------------------------------------------------------------------- */
 
-int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
+/* Charges for the publication, and draws its point unless the path has it. */
+static int draw_existing(struct publication *publication, const struct ledger_path *path,
+                         int may_refine) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication_tier(publication)->name;
   const char *name = publication->definition.release.name;
@@ -430,7 +430,7 @@ int path_publish(struct publication *publication, const struct ledger_path *path
     const struct ledger_point *here = &path->points[i];
     if (strcmp(here->tier, tier) == 0)
       return charge(publication, here->clock) &&
-             store_values(publication, here->clock, here->values);
+             note_point(publication, publication->position.at, 1, here->clock, here->values);
     inside += tier_index(publication, here->tier) < publication->position.at;
   }
   if (publication->position.at > last) return walk_outward(publication, outermost, last);
@@ -461,6 +461,17 @@ int path_publish(struct publication *publication, const struct ledger_path *path
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with the "
                    "same rows and the option \"refine\":true, to pay the difference)",
                    name, tier);
+}
+
+int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
+  return draw_existing(publication, path, may_refine) &&
+         (publication->position.refining || publication->draws_only || path_keep(publication));
+}
+
+int path_publish_drawn(struct publication *publication) {
+  const struct ledger_release *release = &publication->definition.release;
+  return ledger_release_slack(publication->session->ledger, release->id, release->slack) &&
+         charge(publication, publication->position.clock) && path_keep(publication);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
@@ -515,7 +526,7 @@ int path_draw(struct publication *publication, const int64_t *totals) {
       release_draw(mechanism->noise, totals, grid_size(&publication->grid), clock, values) ||
       error_set(&publication->session->error, "the system gave no random bytes");
   drawn = drawn &&
-          note_point(publication, publication->position.at, publication->position.clock, values);
+          note_point(publication, publication->position.at, 0, publication->position.clock, values);
   sqlite3_free(values);
   return drawn;
 }
@@ -524,7 +535,8 @@ int path_keep(struct publication *publication) {
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];
-    kept = store_point(publication, point->tier, point->clock, point->values) &&
+    kept = (point->is_stored ||
+            store_point(publication, point->tier, point->clock, point->values)) &&
            (i + 1 < publication->drawn_count ||
             store_values(publication, point->clock, point->values));
   }

@@ -19,8 +19,13 @@ int path_keep(struct publication *publication);
 ** there is one. Otherwise diffuses the outermost point, draws a point between two others, or begins
 ** to refine the innermost point if `may_refine` is 1. The publication must already have the grid of
 ** the path. Returns 1, or 0 after setting the ledger's error.
+**
+** With publication->draws_only, path_publish() charges and draws, and the caller rolls the
+** transaction back. If the ledger has not changed in the meantime, path_publish_drawn() later does
+** the whole work, with the points that were drawn. Nobody has seen them before its commit.
 */
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine);
+int path_publish_drawn(struct publication *publication);
 
 /*
 ** Stores a new series at its tier: its point, which has no coordinate yet, and its publication. The

@@ -30,9 +30,9 @@ struct mixing {
   const char *json; /* the kernel, as the ledger stores it */
 };
 
-/* A point that has been drawn but not stored yet. */
+/* A point that has been drawn, or that the ledger has already. */
 struct drawn {
-  int tier;
+  int tier, is_stored;
   uint64_t clock;
   int64_t *values;
 };
@@ -86,8 +86,10 @@ struct publication {
   int replayed;               /* the answer was stored before, and no data are read */
   int answered;               /* the answer is set, so the caller collects no rows */
   struct answer answer;
-  struct drawn *drawn; /* the drawn points, the outermost first */
+  struct drawn *drawn; /* the drawn points; the last one is that of the publication's tier */
   int drawn_count;
+  int draws_only;          /* path_publish() stores nothing (series_publish()) */
+  struct numbers *figures; /* a series: the numbers of the last of these points; owned, or null */
   size_t chosen; /* the index of the drawn category */
 };
 

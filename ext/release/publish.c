@@ -282,9 +282,10 @@ static int publish_resume(struct publication *publication, struct request *reque
 
 /* Publishes a release at an outer tier. */
 static int enter_outward(struct publication *publication, struct session *session, const char *name,
-                         const char *tier) {
+                         const char *tier, int draws_only) {
   publication_open(publication, session);
   if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
+  publication->draws_only = draws_only && publication->definition.release.periods;
   return is_usable(publication) &&
          publish_existing(publication, definition_keys(&publication->definition.release), 0);
 }
@@ -297,7 +298,7 @@ static int spread(struct publication *publication) {
   for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
     struct publication outer;
     done = enter_outward(&outer, publication->session, publication->definition.release.name,
-                         publication->outward[i]);
+                         publication->outward[i], 0);
     publish_clear(&outer);
   }
   return done;
@@ -575,14 +576,17 @@ int publish_sent(struct publication *publication, const struct mixing *mixing) {
   return publish_existing(publication, definition_keys(&publication->definition.release), 0);
 }
 
-/* Does the work of publish_diffuse() in one transaction. */
+/*
+** Does the work of publish_diffuse() in one transaction. With draws_only, this transaction is the
+** first of two for a series (series_publish()).
+*/
 static void diffuse_once(struct publication *publication, struct session *session, const char *name,
-                         const char *tier, const struct mixing *mixing) {
+                         const char *tier, const struct mixing *mixing, int draws_only) {
   struct ledger *ledger = session->ledger;
   publication_open(publication, session);
   if (!ledger_begin(ledger)) return;
   if (!mixing) {
-    enter_outward(publication, session, name, tier);
+    enter_outward(publication, session, name, tier, draws_only);
   } else if (!load(publication, tier, name)) {
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
@@ -591,22 +595,32 @@ static void diffuse_once(struct publication *publication, struct session *sessio
              definition_describe(publication, definition_keys(&publication->definition.release))) {
     mixing->mix(publication, mixing);
   }
-  ledger_commit(ledger);
+  if (publication->draws_only && !publication->answered && !error_is_set(&session->error)) {
+    int64_t seal = ledger_last_seal(ledger);
+    ledger_rollback(ledger);
+    if (!error_is_set(&session->error)) series_publish(publication, seal);
+  } else {
+    ledger_commit(ledger);
+  }
 }
 
 /*
-** If the transaction needs what takes long to compute, it fails. The function computes it without a
+** A series whose ledger changes while its figures are computed is published in one transaction.
+** If another transaction needs what takes long to compute, it fails. The function computes it without a
 ** transaction, and starts again. The list of computations only grows, so the loop ends when it has
 ** everything that lies between the release and the tier.
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct mixing *mixing) {
-  int again = ledger_ready(session->ledger);
+  int again = ledger_ready(session->ledger), draws_only = 1;
   publication_open(publication, session);
   while (again) {
     session->deferred.defers = mixing != 0;
-    diffuse_once(publication, session, name, tier, mixing);
-    again = deferred_missing(session) && deferred_compute(session);
+    diffuse_once(publication, session, name, tier, mixing, draws_only);
+    int is_stale = publication->draws_only && !publication->answered;
+    draws_only = 0;
+    again = (is_stale && !error_is_set(&session->error)) ||
+            (deferred_missing(session) && deferred_compute(session));
     if (again) publish_clear(publication);
   }
   deferred_forget(session);

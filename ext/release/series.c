@@ -10,7 +10,7 @@
 #include "mechanism/lattice_design.h"
 #include "noise/entropy.h"
 #include "release/definition.h"
-#include "release/numbers.h"
+#include "release/path.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -173,6 +173,12 @@ static int load(struct publication *publication, struct append *append) {
 }
 
 void append_clear(struct append *append) {
+  for (int i = 0; append->tiers && i < append->path.count; i++) {
+    sqlite3_free(append->tiers[i].values);
+    numbers_clear(&append->tiers[i].numbers);
+  }
+  sqlite3_free(append->tiers);
+  ledger_path_free(&append->path);
   allowances_close(append->book);
   free(append->sums);
   *append = (struct append){0};
@@ -261,12 +267,30 @@ static int read_path(struct publication *publication, struct ledger_path *path) 
                            release->name);
 }
 
+/* Reads the path of the series, and which of its points are published. */
+static int read_tiers(struct publication *publication, struct append *append) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_path *path = &append->path;
+  int64_t id = publication->definition.release.id;
+  if (!read_path(publication, path) || !find_tier(publication, path)) return 0;
+  size_t size = sizeof *append->tiers * (size_t)path->count;
+  append->tiers = sqlite3_malloc64(size);
+  if (!append->tiers) return error_set_memory(ledger_error(ledger));
+  memset(append->tiers, 0, size);
+  for (int i = 0; i < path->count; i++) {
+    uint64_t clock;
+    append->tiers[i].is_published =
+        ledger_publication_find(ledger, id, path->points[i].tier, &clock);
+  }
+  append->seal = ledger_release_seal(ledger, id);
+  return !error_is_set(ledger_error(ledger));
+}
+
 static int begin(struct publication *publication, const char *name, const char *period,
                  struct append *append) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
   struct position *position = &publication->position;
-  struct ledger_path path = {0};
   if (!ledger_tiers(ledger, &position->tiers, &position->count) ||
       !ledger_release_find(ledger, name, release))
     return ledger_release_unknown(ledger, name);
@@ -277,9 +301,7 @@ static int begin(struct publication *publication, const char *name, const char *
   if (!definition_describe(publication, definition_keys(release))) return 0;
   append->period = periods_find(publication->definition.periods, period);
   if (append->period < 0) return unknown_period(publication, period);
-  int going = read_path(publication, &path) && find_tier(publication, &path);
-  ledger_path_free(&path);
-  if (!going) return 0;
+  if (!read_tiers(publication, append)) return 0;
   if (append->period < release->appended) return answer(publication, append->period);
   publication->missing = (struct span){release->appended, append->period};
   if (ledger_read_only(ledger))
@@ -358,70 +380,49 @@ static int64_t *grow(const struct publication *publication, const struct ledger_
 static int draw_first(const struct publication *publication, const struct append *append,
                       uint64_t clock, int64_t *values) {
   const struct definition *definition = &publication->definition;
+  struct ledger *ledger = publication->session->ledger;
   size_t coordinates = coordinates_of(publication);
   size_t added = (size_t)(append->period - publication->missing.first + 1) * coordinates;
   int64_t *totals = sqlite3_malloc64(sizeof *totals * (added + 1)), *total = totals;
-  if (!totals) return error_set_memory(&publication->session->error);
-  for (int t = publication->missing.first; t <= append->period; t++)
+  if (!totals) return error_set_memory(ledger_error(ledger));
+  int drawn = 1;
+  for (int t = publication->missing.first; t <= append->period && drawn; t++) {
     for (size_t i = 0; i < coordinates; i++)
       *total++ = series_coordinate(&definition->series, t, &append->sums[i], coordinates,
                                    definition->release.shift);
-  int drawn = release_draw(definition->mechanism->noise, totals, added, clock, values) ||
-              error_set(&publication->session->error, "the system gave no random bytes");
+    drawn = ledger_goes_on(ledger);
+  }
+  drawn = drawn && (release_draw(definition->mechanism->noise, totals, added, clock, values) ||
+                    error_set(ledger_error(ledger), "the system gave no random bytes"));
   sqlite3_free(totals);
   return drawn;
 }
 
-/* Publishes the figures of the missing periods at a tier, if the series is published there. */
-static int publish(struct publication *publication, const char *tier, const int64_t *values) {
-  struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->definition.release;
-  struct numbers numbers = {0};
-  if (!ledger_publication_find(ledger, release->id, tier, &publication->position.clock))
-    return !error_is_set(ledger_error(ledger));
-  int going = numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &numbers);
-  for (int i = 0; i < numbers.count && going; i++) {
-    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    going = ledger_value_insert(ledger, release, tier, &value);
-  }
-  numbers_clear(&numbers);
-  if (going && publication->definition.layout.diagnoses)
-    going = ledger_publication_clipping(ledger, release->id, tier,
-                                        numbers_clipping(publication, values));
-  return going;
-}
-
 /*
-** Draws and publishes the missing periods, from the innermost tier outward through every tier that
-** has a point.
+** Draws the points of the missing periods, from the innermost tier outward, and computes their
+** figures.
 */
-static int draw(struct publication *publication, const struct append *append,
-                const struct ledger_path *path, const struct ledger_grid *cells) {
+static int draw(struct publication *publication, struct append *append) {
   struct ledger *ledger = publication->session->ledger;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
   size_t coordinates = coordinates_of(publication);
   size_t before = (size_t)publication->missing.first * coordinates;
-  size_t added = (size_t)cells->cells * coordinates;
-  int64_t *inner = 0;
+  size_t added = (size_t)(append->period + 1) * coordinates - before;
   int going = 1;
   publication->grid = (struct ledger_grid){0, append->period + 1, (int)coordinates, 0};
-  for (int i = 0; i < path->count && going; i++) {
-    const struct ledger_point *point = &path->points[i];
-    int64_t *values = grow(publication, point, before, added);
-    if (i) {
-      going = values && (release_diffuse(publication->definition.mechanism->noise, inner + before,
-                                         added, point[-1].clock, point->clock, values + before) ||
-                         error_set(ledger_error(ledger), "the system gave no random bytes"));
-    } else {
-      going = values && draw_first(publication, append, point->clock, values + before);
-    }
-    going = going &&
-            ledger_point_extend(ledger, &publication->definition.release, point->tier, cells,
-                                values + before) &&
-            publish(publication, point->tier, values);
-    sqlite3_free(inner);
-    inner = values;
+  for (int i = 0; i < append->path.count && going; i++) {
+    const struct ledger_point *point = &append->path.points[i];
+    struct appended_tier *tier = &append->tiers[i];
+    int64_t *values = tier->values = grow(publication, point, before, added);
+    if (!values) return 0;
+    publication->position.clock = point->clock;
+    going = i ? release_diffuse(noise, tier[-1].values + before, added, point[-1].clock,
+                                point->clock, values + before) ||
+                    error_set(ledger_error(ledger), "the system gave no random bytes")
+              : draw_first(publication, append, point->clock, values + before);
+    going = going && (!tier->is_published ||
+                      numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &tier->numbers));
   }
-  sqlite3_free(inner);
   return going;
 }
 
@@ -451,8 +452,23 @@ static int store_memory(const struct publication *publication, const struct appe
   return going;
 }
 
-static int finish(struct publication *publication, struct append *append) {
-  struct ledger_path path = {0};
+/* Stores the points and figures of a tier. */
+static int store_tier(const struct publication *publication, const struct ledger_point *point,
+                      const struct appended_tier *tier, const struct ledger_grid *cells) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  size_t before = (size_t)publication->missing.first * coordinates_of(publication);
+  int going = ledger_point_extend(ledger, release, point->tier, cells, tier->values + before);
+  for (int i = 0; i < tier->numbers.count && going; i++) {
+    struct ledger_value value = numbers_value(&tier->numbers, &tier->numbers.estimates[i]);
+    going = ledger_value_insert(ledger, release, point->tier, &value);
+  }
+  if (going && tier->is_published && publication->definition.layout.diagnoses)
+    going = ledger_publication_clipping(ledger, release->id, point->tier, tier->numbers.clipping);
+  return going;
+}
+
+static int store(struct publication *publication, struct append *append) {
   int count = publication->missing.last - publication->missing.first + 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)count);
   char(*texts)[PERIOD_KEY] = sqlite3_malloc64(sizeof *texts * (sqlite3_uint64)count);
@@ -463,11 +479,10 @@ static int finish(struct publication *publication, struct append *append) {
       keys[i] = texts[i];
     }
     struct ledger_grid cells = {keys, count, definition_grid(publication).components, 0};
-    done = read_path(publication, &path) && find_tier(publication, &path) &&
-           draw(publication, append, &path, &cells) && store_memory(publication, append) &&
-           answer(publication, append->period);
+    for (int i = 0; i < append->path.count && done; i++)
+      done = store_tier(publication, &append->path.points[i], &append->tiers[i], &cells);
+    done = done && store_memory(publication, append) && answer(publication, append->period);
   }
-  ledger_path_free(&path);
   sqlite3_free(keys);
   sqlite3_free(texts);
   return done;
@@ -475,19 +490,43 @@ static int finish(struct publication *publication, struct append *append) {
 
 int series_finish(struct publication *publication, struct append *append) {
   struct ledger *ledger = publication->session->ledger;
-  if (!ledger_resume_patiently(ledger) || !ledger_begin_ending(ledger)) return 0;
-  const struct ledger_release *release = &publication->definition.release;
-  struct ledger_release now;
-  if (ledger_trust_release(ledger, release->id) && ledger_release_get(ledger, release->id, &now)) {
-    /* The series may have been discarded, or another process may have appended. */
-    append->is_stale = strcmp(now.state, "released") != 0 || now.appended != release->appended;
-    ledger_release_clear(&now);
-    if (!append->is_stale) finish(publication, append);
-  }
+  int64_t id = publication->definition.release.id;
+  int drawn = ledger_begin_computing(ledger) && draw(publication, append);
+  ledger_rollback(ledger);
+  if (!drawn || !ledger_resume_patiently(ledger) || !ledger_begin_ending(ledger)) return 0;
+  /* The series may have been discarded or published at a tier, or another process has appended. */
+  if (ledger_trust_release(ledger, id))
+    append->is_stale = ledger_release_seal(ledger, id) != append->seal;
   if (append->is_stale) {
     ledger_rollback(ledger);
     return 0;
   }
+  store(publication, append);
+  return ledger_commit(ledger);
+}
+
+/* ---- a further tier -------------------------------------------------------------------------- */
+
+/* Computes the figures of the publication's tier from its point, the last one that was drawn. */
+static int compute(struct publication *publication) {
+  const struct drawn *point = &publication->drawn[publication->drawn_count - 1];
+  size_t size = sizeof *publication->figures;
+  publication->figures = sqlite3_malloc64(size);
+  if (!publication->figures) return error_set_memory(&publication->session->error);
+  memset(publication->figures, 0, size);
+  return numbers_read(publication, 0, NUMBERS_CONFIDENCE, point->values, publication->figures);
+}
+
+int series_publish(struct publication *publication, int64_t seal) {
+  struct ledger *ledger = publication->session->ledger;
+  int done = ledger_begin_computing(ledger) && compute(publication);
+  ledger_rollback(ledger);
+  if (!done || !ledger_begin(ledger)) return 0;
+  if (ledger_last_seal(ledger) != seal) {
+    ledger_rollback(ledger);
+    return 0;
+  }
+  path_publish_drawn(publication);
   return ledger_commit(ledger);
 }
 

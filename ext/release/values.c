@@ -10,13 +10,19 @@ int values_store(struct publication *publication, const struct cost *cost, const
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication_tier(publication)->name;
   const struct mixing *mixing = publication->position.mixing;
-  struct numbers numbers;
-  int stored =
-      numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers) &&
-      (!mixing || mixing->send(publication, mixing, &numbers)) &&
-      ledger_publication_insert(ledger, &publication->definition.release, tier,
-                                publication->position.clock, cost, numbers.shrink,
-                                numbers_clipping(publication, values), mixing ? mixing->json : 0);
+  struct numbers numbers = {0};
+  int stored;
+  if (publication->figures) { /* computed before the transaction */
+    numbers = *publication->figures;
+    *publication->figures = (struct numbers){0};
+    stored = 1;
+  } else {
+    stored = numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers);
+  }
+  stored = stored && (!mixing || mixing->send(publication, mixing, &numbers)) &&
+           ledger_publication_insert(ledger, &publication->definition.release, tier,
+                                     publication->position.clock, cost, numbers.shrink,
+                                     numbers.clipping, mixing ? mixing->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->definition.release, tier, &value);

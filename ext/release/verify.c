@@ -46,13 +46,11 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 ** Compares the stored numbers of clipped and of unclipped units with the numbers that the point
 ** gives.
 */
-static int same_clipping(const struct publication *publication,
-                         const struct ledger_publication *published, const int64_t *values) {
-  const struct ledger_clipping *stored = &published->clipping;
-  struct ledger_clipping clipping = numbers_clipping(publication, values);
-  return close_to(stored->clipped, clipping.clipped, clipping.stddev) &&
-         close_to(stored->unclipped, clipping.unclipped, clipping.stddev) &&
-         close_to(stored->stddev, clipping.stddev, clipping.stddev);
+static int same_clipping(const struct ledger_clipping *stored,
+                         const struct ledger_clipping *clipping) {
+  return close_to(stored->clipped, clipping->clipped, clipping->stddev) &&
+         close_to(stored->unclipped, clipping->unclipped, clipping->stddev) &&
+         close_to(stored->stddev, clipping->stddev, clipping->stddev);
 }
 
 static void compare_values(struct publication *publication,
@@ -75,7 +73,7 @@ static void compare_values(struct publication *publication,
     if (!comparison.same || comparison.at != comparison.numbers.count)
       ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name,
                          tier);
-    if (!same_clipping(publication, published, point->values))
+    if (!same_clipping(&published->clipping, &comparison.numbers.clipping))
       ledger_discrepancy(ledger,
                          "dp_publication: '%s' at tier '%s' has other clipped units than its point",
                          name, tier);

@@ -12,7 +12,7 @@ import re
 
 import numpy
 
-ONE = 2**30  # the norm of a column of multipliers is at most this
+ONE = 2**60  # the norm of a column of multipliers is at most this
 
 
 # ---- labels ------------------------------------------------------------------------------------------------------------
@@ -80,15 +80,15 @@ def multipliers(count):
     f = [2**60]
     for k in range(1, count):
         f.append(f[-1] * (2 * k - 1) // (2 * k))
-    roots, square = [0], 0
-    for value in f:
+    factors, scales, square = [value >> 30 for value in f], [], 0
+    for value in factors:
         square += value * value
-        roots.append(math.isqrt(square) + 1)
-    return [[f[t - s] * ONE // roots[count - s] for s in range(t + 1)] for t in range(count)]
+        scales.insert(0, ONE // (math.isqrt(square) + 1))
+    return [[factors[t - s] * scales[s] for s in range(t + 1)] for t in range(count)]
 
 
 def matrix(count):
-    """Returns C = m/2^30 as a dense lower triangular matrix."""
+    """Returns C = m/2^60 as a dense lower triangular matrix."""
     dense = numpy.zeros((count, count))
     for t, row in enumerate(multipliers(count)):
         dense[t, :t + 1] = [value / ONE for value in row]
@@ -160,7 +160,7 @@ def coordinates(exact, shift):
     m = multipliers(count)
     limit = 2**88
     clamped = [[min(max(value, -limit), limit) for value in row] for row in exact]
-    return [[rounded(sum(m[t][s] * clamped[s][j] for s in range(t + 1)), 2**(shift + 30)) for j in range(len(exact[0]))]
+    return [[rounded(sum(m[t][s] * clamped[s][j] for s in range(t + 1)), 2**(shift + 60)) for j in range(len(exact[0]))]
             for t in range(count)]
 
 

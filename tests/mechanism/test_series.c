@@ -24,25 +24,25 @@ static struct series series_of(int periods, const struct noise_law *noise) {
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
 /*
-** Every column has norm 1 or a little less, and the multipliers of a point add up to less than 2^37
+** Every column has norm 1 or a little less, and the multipliers of a point add up to less than 2^67
 ** (series_coordinate()).
 */
 static void check_matrix(int periods, double near) {
   struct series series = series_of(periods, &gaussian_noise);
-  uint64_t *sums = calloc((size_t)periods, sizeof *sums);
+  uint128 *sums = calloc((size_t)periods, sizeof *sums);
   if (!sums) abort();
   for (int s = 0; s < periods; s++) {
     uint128 square = 0;
     for (int t = s; t < periods; t++) {
-      uint64_t m = (uint64_t)series_multiplier(&series, t, s);
+      uint128 m = (uint128)series_multiplier(&series, t, s);
       square += m * m;
       sums[t] += m;
     }
-    CHECK(square <= (uint128)1 << 60, "%d periods: column %d is too long", periods, s);
-    CHECK((double)square >= ldexp(1 - near, 60), "%d periods: column %d is short", periods, s);
+    CHECK(square <= (uint128)1 << 120, "%d periods: column %d is too long", periods, s);
+    CHECK((double)square >= ldexp(1 - near, 120), "%d periods: column %d is short", periods, s);
   }
   for (int t = 0; t < periods; t++)
-    CHECK(sums[t] < (uint64_t)1 << 37, "%d periods: point %d", periods, t);
+    CHECK(sums[t] < (uint128)1 << 67, "%d periods: point %d", periods, t);
   free(sums);
   series_free(&series);
 }
@@ -57,7 +57,7 @@ static void nothing_comes_before_its_period(void) {
   for (int t = 0; t < 9; t++) {
     for (int s = 0; s < 9; s++) {
       CHECK((series_multiplier(&series, t, s) > 0) == (s <= t), "point %d, period %d", t, s);
-      CHECK(series_multiplier(&plain, t, s) == (s == t ? 1 << 30 : 0), "plain, %d %d", t, s);
+      CHECK(series_multiplier(&plain, t, s) == (s == t ? (int64_t)1 << 60 : 0), "plain, %d %d", t, s);
     }
   }
   series_free(&series);
@@ -66,24 +66,31 @@ static void nothing_comes_before_its_period(void) {
 
 /* ---- readings -------------------------------------------------------------------------------- */
 
-static double deviation(const struct series *series, int first, int last) {
-  double variance;
-  if (!series_reading(series, first, last, 0, &variance)) abort();
-  return sqrt(variance);
+static struct window window_of(const struct series *series, int periods) {
+  struct window window;
+  if (!window_open(&window, series, periods)) abort();
+  return window;
+}
+
+static double deviation(struct window *window, int first, int last) {
+  window_move(window, first, last);
+  return sqrt(window->variance);
 }
 
 /* Compares the final total, the largest total and the worst period with known deviations. */
 static void check_deviations(int periods, double final, double total, double period) {
   struct series series = series_of(periods, &gaussian_noise);
+  struct window window = window_of(&series, periods);
   double most_total = 0, most_period = 0;
   for (int t = 0; t < periods; t++) {
-    most_total = fmax(most_total, deviation(&series, 0, t));
-    most_period = fmax(most_period, deviation(&series, t, t));
+    most_total = fmax(most_total, deviation(&window, 0, t));
+    most_period = fmax(most_period, deviation(&window, t, t));
   }
-  double last = deviation(&series, 0, periods - 1);
+  double last = deviation(&window, 0, periods - 1);
   CHECK(fabs(last - final) <= 0.005, "%d periods: final total %.4f", periods, last);
   CHECK(fabs(most_total - total) <= 0.005, "%d periods: largest total %.4f", periods, most_total);
   CHECK(fabs(most_period - period) <= 0.005, "%d periods: worst period %.4f", periods, most_period);
+  window_close(&window);
   series_free(&series);
 }
 
@@ -94,35 +101,77 @@ static void deviations_of_totals_and_periods(void) {
 }
 
 /* The weights give back every period inside the span once, and no other. */
+static void check_window(const struct window *window) {
+  const struct series *series = window->series;
+  long double squares = 0;
+  for (int t = 0; t <= window->last; t++)
+    squares += (long double)window->weights[t] * window->weights[t];
+  CHECK_CLOSE(window->variance, (double)squares, 1e-14);
+  for (int s = 0; s <= window->last; s++) {
+    long double part = 0;
+    for (int t = s; t <= window->last; t++)
+      part += (long double)window->weights[t] * (long double)series_multiplier(series, t, s);
+    part = ldexpl(part, -60) - (s >= window->first);
+    CHECK(fabsl(part) < 1e-13L, "%d..%d: period %d off by %Lg", window->first, window->last, s,
+          part);
+  }
+}
+
+/* Windows that grow, shrink, slide, go back and jump, with and without a matrix. */
 static void readings_are_unbiased(void) {
   enum { PERIODS = 40 };
-  struct series series = series_of(PERIODS, &gaussian_noise);
-  double weights[PERIODS], variance;
-  for (int first = 0; first < PERIODS; first++) {
-    for (int last = first; last < PERIODS; last++) {
-      if (!series_reading(&series, first, last, weights, &variance)) abort();
-      long double squares = 0;
-      for (int t = 0; t <= last; t++) squares += (long double)weights[t] * weights[t];
-      CHECK_CLOSE(variance, (double)squares, 1e-14);
-      CHECK_CLOSE(deviation(&series, first, last), sqrt(variance), 0);
-      for (int s = 0; s <= last; s++) {
-        long double part = 0;
-        for (int t = s; t <= last; t++)
-          part += (long double)weights[t] * (long double)series_multiplier(&series, t, s);
-        part = ldexpl(part, -30) - (s >= first);
-        CHECK(fabsl(part) < 1e-14L, "%d..%d: period %d off by %Lg", first, last, s, part);
+  const struct noise_law *const laws[] = {&gaussian_noise, &laplace_noise};
+  for (int i = 0; i < 2; i++) {
+    struct series series = series_of(PERIODS, laws[i]);
+    struct window window = window_of(&series, PERIODS);
+    for (int first = 0; first < PERIODS; first++) {
+      for (int last = first; last < PERIODS; last++) {
+        window_move(&window, first, last);
+        check_window(&window);
       }
     }
+    for (int length = 1; length <= PERIODS; length++) {
+      for (int last = length - 1; last < PERIODS; last++) {
+        window_move(&window, last - length + 1, last);
+        check_window(&window);
+      }
+    }
+    for (int round = 0; round < 2000; round++) {
+      int first = (int)(random_bits() % PERIODS);
+      window_move(&window, first, first + (int)(random_bits() % (uint64_t)(PERIODS - first)));
+      check_window(&window);
+    }
+    window_close(&window);
+    series_free(&series);
   }
+}
+
+/* A window that has slid along a long series is the one that begins there. */
+static void long_windows_do_not_drift(void) {
+  struct series series = series_of(SERIES_MAX_PERIODS, &gaussian_noise);
+  struct window window = window_of(&series, SERIES_MAX_PERIODS), anew;
+  anew = window_of(&series, SERIES_MAX_PERIODS);
+  for (int last = 29; last < SERIES_MAX_PERIODS; last++) {
+    window_move(&window, last - 29, last);
+    if (last % 271 && last < SERIES_MAX_PERIODS - 1) continue;
+    window_move(&anew, 0, 0);
+    window_move(&anew, last - 29, last);
+    CHECK_CLOSE(window.variance, anew.variance, 1e-12);
+    for (int t = 0; t <= last; t++)
+      CHECK(fabs(window.weights[t] - anew.weights[t]) < 1e-13, "%d of %d", t, last);
+  }
+  window_close(&window);
+  window_close(&anew);
   series_free(&series);
 }
 
 static void readings_of_a_plain_series(void) {
   struct series series = series_of(20, &laplace_noise);
-  double weights[20], variance;
-  if (!series_reading(&series, 3, 8, weights, &variance)) abort();
-  CHECK_CLOSE(variance, 6.0, 0);
-  for (int t = 0; t <= 8; t++) CHECK_CLOSE(weights[t], t >= 3 ? 1.0 : 0.0, 0);
+  struct window window = window_of(&series, 20);
+  window_move(&window, 3, 8);
+  CHECK_CLOSE(window.variance, 6.0, 0);
+  for (int t = 0; t <= 8; t++) CHECK_CLOSE(window.weights[t], t >= 3 ? 1.0 : 0.0, 0);
+  window_close(&window);
   series_free(&series);
 }
 
@@ -491,12 +540,12 @@ static int128 wide(const char *text) {
   return *text == '-' ? -x : x;
 }
 
-/* multipliers T: writes the rows m_t0 ... m_tt as 32-bit integers of this machine. */
+/* multipliers T: writes the rows 2^60 C_t0 ... 2^60 C_tt as 64-bit integers of this machine. */
 static void print_multipliers(int periods) {
   struct series series = series_of(periods, &gaussian_noise);
-  uint32_t row[SERIES_MAX_PERIODS];
+  uint64_t row[SERIES_MAX_PERIODS];
   for (int t = 0; t < periods; t++) {
-    for (int s = 0; s <= t; s++) row[s] = (uint32_t)series_multiplier(&series, t, s);
+    for (int s = 0; s <= t; s++) row[s] = (uint64_t)series_multiplier(&series, t, s);
     fwrite(row, sizeof *row, (size_t)t + 1, stdout);
   }
   series_free(&series);
@@ -505,10 +554,11 @@ static void print_multipliers(int periods) {
 /* reading T first last: prints the variance and the weights. */
 static void print_reading(int periods, int first, int last) {
   struct series series = series_of(periods, &gaussian_noise);
-  double weights[SERIES_MAX_PERIODS], variance;
-  if (!series_reading(&series, first, last, weights, &variance)) abort();
-  printf("%.17g\n", variance);
-  for (int t = 0; t <= last; t++) printf("%.17g\n", weights[t]);
+  struct window window = window_of(&series, last + 1);
+  window_move(&window, first, last);
+  printf("%.17g\n", window.variance);
+  for (int t = 0; t <= last; t++) printf("%.17g\n", window.weights[t]);
+  window_close(&window);
   series_free(&series);
 }
 
@@ -562,6 +612,7 @@ int main(int count, char **words) {
   RUN(nothing_comes_before_its_period);
   RUN(deviations_of_totals_and_periods);
   RUN(readings_are_unbiased);
+  RUN(long_windows_do_not_drift);
   RUN(readings_of_a_plain_series);
   RUN(the_largest_sums);
   RUN(a_plain_series_rounds_like_one_release);

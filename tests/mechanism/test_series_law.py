@@ -21,20 +21,20 @@ def printed(*words):
 
 def multipliers(periods):
     """Returns the function m(t, s) of the contract, computed with Python's integers."""
-    factors = [2**60]
+    exact = [2**60]
     for k in range(1, periods):
-        factors.append(factors[-1] * (2 * k - 1) // (2 * k))
-    roots, squares = [], 0
+        exact.append(exact[-1] * (2 * k - 1) // (2 * k))
+    factors, scales, squares = [factor // 2**30 for factor in exact], [], 0
     for factor in factors:
         squares += factor**2
-        roots.append(math.isqrt(squares) + 1)
-    return lambda t, s: (factors[t - s] << 30) // roots[periods - s - 1]
+        scales.append(2**60 // (math.isqrt(squares) + 1))
+    return lambda t, s: factors[t - s] * scales[periods - s - 1]
 
 
 def matrix(periods):
     m, dense = multipliers(periods), numpy.zeros((periods, periods))
     for t in range(periods):
-        dense[t, :t + 1] = [m(t, s) / 2**30 for s in range(t + 1)]
+        dense[t, :t + 1] = [m(t, s) / 2**60 for s in range(t + 1)]
     return dense
 
 
@@ -53,13 +53,13 @@ LENGTHS = [1, 2, 3, 12, 52, 365]
 def test_multipliers_are_exact(periods):
     m, whole = multipliers(periods), hashlib.sha256()
     for t in range(periods):
-        whole.update(numpy.array([m(t, s) for s in range(t + 1)], "<u4").tobytes())
+        whole.update(numpy.array([m(t, s) for s in range(t + 1)], "<u8").tobytes())
     assert hashlib.sha256(printed("multipliers", periods)).hexdigest() == whole.hexdigest()
 
 
 @pytest.mark.parametrize("periods", [12, 52, 365])
 def test_multipliers_are_the_normalised_square_root(periods):
-    """m_ts / 2^30 is binom(2k, k)/4^k / sqrt(sum of these squares), to the last bit or two."""
+    """C_ts is binom(2k, k)/4^k / sqrt(sum of these squares), up to 2^-29."""
     f = [Fraction(math.comb(2 * k, k), 4**k) for k in range(periods)]
     m = multipliers(periods)
     with mpmath.workdps(40):
@@ -68,7 +68,7 @@ def test_multipliers_are_the_normalised_square_root(periods):
             norm = mpmath.sqrt(mpmath.mpf(gamma.numerator) / gamma.denominator)
             for t in range(s, periods):
                 ideal = mpmath.mpf(f[t - s].numerator) / f[t - s].denominator / norm
-                assert 0 < ideal * 2**30 - m(t, s) < 1 + 2**-20
+                assert abs(ideal * 2**30 - mpmath.mpf(m(t, s)) / 2**30) < 2
 
 
 # The table of ext/math/README.md: deviations of the totals (largest, final), of the periods (largest, rms), and of the worst window of
@@ -119,7 +119,7 @@ def test_readings_against_exact_fractions():
     for first, last in ((0, 11), (3, 7), (11, 11)):
         row = [Fraction(0)] * periods
         for s in range(last, -1, -1):
-            rest = 2**30 * (s >= first) - sum(m(t, s) * row[t] for t in range(s + 1, last + 1))
+            rest = 2**60 * (s >= first) - sum(m(t, s) * row[t] for t in range(s + 1, last + 1))
             row[s] = rest / m(s, s)
         variance = float(printed("reading", periods, first, last).split()[0])
         assert variance == pytest.approx(float(sum(x * x for x in row)), rel=1e-14)
@@ -135,7 +135,7 @@ def test_coordinates(shift):
         wanted = []
         for t in range(periods):
             whole = sum(m(t, s) * max(-2**88, min(2**88, sums[s])) for s in range(t + 1))
-            rounded = (2 * abs(whole) + 2**(shift + 30)) // 2**(shift + 31)
+            rounded = (2 * abs(whole) + 2**(shift + 60)) // 2**(shift + 61)
             wanted.append(min(rounded, 2**62) * (1 if whole > 0 else -1))
         assert found == wanted
 
