@@ -123,12 +123,14 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   if (facts && ledger_read_only(host->session.ledger))
     error_set(error, "this connection cannot write its database (%s), so it writes no other file",
               ledger_read_only(host->session.ledger));
-  if (facts && !error_is_set(error) && export_write(facts, file, host->session.ledger, error)) {
+  if (facts && !error_is_set(error) && ledger_begin_computing(host->session.ledger) &&
+      export_write(facts, file, host->session.ledger, error)) {
     result_exported(context, facts, tier, file, error);
   } else {
     fail_call(context, function_of(context)->name, error);
   }
   sqlite3_close(facts);
+  ledger_rollback(host->session.ledger);
 }
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
@@ -136,14 +138,16 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
 /* dp_report([tier]) -> HTML. The same ledger gives the same bytes. */
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
+  struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   const char *tier = argc ? argument_text(context, argv[0], "tier") : 0;
   if (argc && !tier) return;
   pending_settle(&host->session);
   sqlite3 *facts = facts_for(host, tier);
-  if (facts && !tier) tier = ledger_audience(host->session.ledger);
-  char *page = facts ? page_write(facts, tier, error) : 0;
+  if (facts && !tier) tier = ledger_audience(ledger);
+  char *page = facts && ledger_begin_computing(ledger) ? page_write(facts, tier, error) : 0;
   sqlite3_close(facts);
+  ledger_rollback(ledger);
   end_with_text(context, page, error);
 }
 

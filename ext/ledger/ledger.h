@@ -230,6 +230,12 @@ void ledger_rollback(struct ledger *ledger);
 */
 int ledger_goes_on(struct ledger *ledger);
 
+/*
+** Lets an interrupt of the host end the statements of a connection `db` that the caller has opened
+** (never the host's own), while a transaction or a computation of the ledger is open.
+*/
+void ledger_watch(struct ledger *ledger, sqlite3 *db);
+
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 
 /*

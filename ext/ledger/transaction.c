@@ -120,16 +120,14 @@ static int is_interrupted(void *ledger) {
 }
 
 /*
-** Lets an interrupt of the host end a statement on the copy, even while the statement computes its
-** next row. This needs a progress handler, which some builds of SQLite leave out. The handler is
-** set on the connection of the copy, never on the host's connection.
+** Interrupts end a statement even while it computes its next row. This needs a progress handler,
+** which some builds of SQLite leave out.
 */
-static void watch_copy(struct ledger *ledger) {
+void ledger_watch(struct ledger *ledger, sqlite3 *db) {
 #ifndef SQLITE_CORE
-  if (sqlite3_api->progress_handler)
-    sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+  if (sqlite3_api->progress_handler) sqlite3_progress_handler(db, STEPS, is_interrupted, ledger);
 #else
-  sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+  sqlite3_progress_handler(db, STEPS, is_interrupted, ledger);
 #endif
 }
 
@@ -154,7 +152,7 @@ int ledger_begin_copy(struct ledger *ledger) {
     return 0;
   }
   connection_use_copy(ledger, copy);
-  watch_copy(ledger);
+  ledger_watch(ledger, copy);
   return ledger_begin_trial(ledger);
 }
 

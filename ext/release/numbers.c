@@ -146,10 +146,12 @@ static double weigh(struct figures *figures, struct span span) {
   for (size_t i = 0; i < coordinates; i++) figures->sums[i] = 0;
   for (int t = 0; t <= span.last; t++) {
     const int64_t *point = &figures->values[(size_t)t * coordinates];
-    double weight = ldexp(figures->window.weights[t], figures->reading.view.granularity);
+    double weight = figures->window.weights[t];
     for (size_t i = 0; i < coordinates && weight != 0; i++)
       figures->sums[i] += weight * (double)point[i];
   }
+  for (size_t i = 0; i < coordinates; i++)
+    figures->sums[i] = ldexp(figures->sums[i], figures->reading.view.granularity);
   return sqrt(figures->window.variance);
 }
 
@@ -346,21 +348,29 @@ static struct part_width span_width(const struct publication *publication, doubl
                                                                   : 1 / variance};
 }
 
+/*
+** The variance of a single period rises with the first periods and then falls, so the search for
+** the largest one ends at the first that is not larger.
+*/
 int numbers_series(const struct publication *publication, double rows, struct part_width *period,
                    struct part_width *total) {
   const struct series *series = &publication->definition.series;
+  struct ledger *ledger = publication->session->ledger;
   double largest = 0;
-  struct window window;
-  int opened = window_open(&window, series, series->periods);
-  for (int t = 0; t < series->periods && opened; t++) {
+  struct window window = {0};
+  int going = ledger_goes_on(ledger) && window_open(&window, series, series->periods);
+  for (int t = 0; t < series->periods && going; t++) {
     window_move(&window, t, t);
-    largest = fmax(largest, window.variance);
+    if (window.variance <= largest) break;
+    largest = window.variance;
   }
-  if (opened && total) window_move(&window, 0, series->periods - 1);
   *period = span_width(publication, largest, rows / series->periods);
-  if (total) *total = span_width(publication, window.variance, rows);
+  if (going && total) {
+    window_move(&window, 0, series->periods - 1);
+    *total = span_width(publication, window.variance, rows);
+  }
   window_close(&window);
-  return opened;
+  return going || error_set_memory(ledger_error(ledger));
 }
 
 /*

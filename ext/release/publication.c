@@ -1,8 +1,6 @@
 /* publication.c: see publication.h. Tests: tests/attacks/test_repeated_rounding.py */
 #include "release/publication.h"
 
-#include "release/numbers.h"
-
 SQLITE_EXTENSION_INIT3
 
 void publish_clear(struct publication *publication) {
@@ -13,8 +11,6 @@ void publish_clear(struct publication *publication) {
   sqlite3_free(publication->answer.json);
   for (int i = 0; i < publication->drawn_count; i++) sqlite3_free(publication->drawn[i].values);
   sqlite3_free(publication->drawn);
-  if (publication->figures) numbers_clear(publication->figures);
-  sqlite3_free(publication->figures);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   ledger_release_clear(&publication->definition.release);
   programme_release(publication->definition.programme);

@@ -89,7 +89,7 @@ struct publication {
   struct drawn *drawn; /* the drawn points; the last one is that of the publication's tier */
   int drawn_count;
   int draws_only;          /* path_publish() stores nothing (series_publish()) */
-  struct numbers *figures; /* a series: the numbers of the last of these points; owned, or null */
+  struct numbers *figures; /* the numbers of the last of these points, or null; not owned */
   size_t chosen; /* the index of the drawn category */
 };
 

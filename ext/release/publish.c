@@ -605,10 +605,10 @@ static void diffuse_once(struct publication *publication, struct session *sessio
 }
 
 /*
-** A series whose ledger changes while its figures are computed is published in one transaction.
-** If another transaction needs what takes long to compute, it fails. The function computes it without a
-** transaction, and starts again. The list of computations only grows, so the loop ends when it has
-** everything that lies between the release and the tier.
+** A series whose ledger changes while its figures are computed is published in one transaction. If
+** another transaction needs what takes long to compute, it fails. The function computes it without
+** a transaction, and starts again. The list of computations only grows, so the loop ends when it
+** has everything that lies between the release and the tier.
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct mixing *mixing) {

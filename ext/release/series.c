@@ -1,6 +1,7 @@
 /*
 ** series.c: see series.h.
-** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py
+** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py,
+** tests/release/test_long_series.py
 */
 #include "release/series.h"
 
@@ -507,27 +508,25 @@ int series_finish(struct publication *publication, struct append *append) {
 
 /* ---- a further tier -------------------------------------------------------------------------- */
 
-/* Computes the figures of the publication's tier from its point, the last one that was drawn. */
-static int compute(struct publication *publication) {
-  const struct drawn *point = &publication->drawn[publication->drawn_count - 1];
-  size_t size = sizeof *publication->figures;
-  publication->figures = sqlite3_malloc64(size);
-  if (!publication->figures) return error_set_memory(&publication->session->error);
-  memset(publication->figures, 0, size);
-  return numbers_read(publication, 0, NUMBERS_CONFIDENCE, point->values, publication->figures);
-}
-
 int series_publish(struct publication *publication, int64_t seal) {
   struct ledger *ledger = publication->session->ledger;
-  int done = ledger_begin_computing(ledger) && compute(publication);
+  const struct drawn *point = &publication->drawn[publication->drawn_count - 1];
+  struct numbers figures = {0};
+  int done = ledger_begin_computing(ledger) &&
+             numbers_read(publication, 0, NUMBERS_CONFIDENCE, point->values, &figures);
   ledger_rollback(ledger);
-  if (!done || !ledger_begin(ledger)) return 0;
-  if (ledger_last_seal(ledger) != seal) {
-    ledger_rollback(ledger);
-    return 0;
+  if (done && ledger_begin(ledger)) {
+    publication->figures = &figures;
+    if (ledger_last_seal(ledger) == seal) {
+      path_publish_drawn(publication);
+      ledger_commit(ledger);
+    } else {
+      ledger_rollback(ledger);
+    }
+    publication->figures = 0;
   }
-  path_publish_drawn(publication);
-  return ledger_commit(ledger);
+  numbers_clear(&figures);
+  return !error_is_set(ledger_error(ledger));
 }
 
 /* ---- spans ----------------------------------------------------------------------------------- */

@@ -4,11 +4,11 @@
 ** one at every tier that has the series.
 **
 ** An append has three steps: series_begin() reads from the ledger what is known; the caller counts
-** the rows of the missing periods with series_count(); series_finish() draws the points and computes
-** the figures of all tiers, while the ledger is not locked, and then stores them in one transaction,
-** with the exact sums and the book of allowances (sums/allowance.h). If the series has changed in
-** the meantime, nothing is stored and the caller begins anew. Nothing of an append is stored before
-** its transaction, and what it reads stays in memory.
+** the rows of the missing periods with series_count(); series_finish() draws the points and
+** computes the figures of all tiers, while the ledger is not locked, and then stores them in one
+** transaction, with the exact sums and the book of allowances (sums/allowance.h). If the series has
+** changed in the meantime, nothing is stored and the caller begins anew. Nothing of an append is
+** stored before its transaction, and what it reads stays in memory.
 */
 #ifndef DIFFUSE_RELEASE_SERIES_H
 #define DIFFUSE_RELEASE_SERIES_H
@@ -66,8 +66,8 @@ int series_finish(struct publication *publication, struct append *append);
 /*
 ** Publishes a series at an outer tier, in a transaction of its own, after `publication` has charged
 ** and drawn with draws_only in a transaction that was rolled back, when `seal` was the last seal of
-** the ledger. Computes the figures while the ledger is not locked. Returns 1, or 0 after setting the
-** session's error, or without one if the ledger has changed and nothing is stored.
+** the ledger. Computes the figures while the ledger is not locked. If the ledger has changed,
+** stores nothing and sets no answer. Returns 1, or 0 after setting the session's error.
 */
 int series_publish(struct publication *publication, int64_t seal);
 

@@ -11,11 +11,10 @@ int values_store(struct publication *publication, const struct cost *cost, const
   const char *tier = publication_tier(publication)->name;
   const struct mixing *mixing = publication->position.mixing;
   struct numbers numbers = {0};
-  int stored;
+  int stored = 1;
   if (publication->figures) { /* computed before the transaction */
     numbers = *publication->figures;
     *publication->figures = (struct numbers){0};
-    stored = 1;
   } else {
     stored = numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers);
   }

@@ -143,8 +143,9 @@ sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error
   const char *vfs = sqlite3_vfs_find(FILE_VFS) ? FILE_VFS : 0; /* the VFS for attached files */
   if (own_connection_open(&facts, ":memory:", flags, vfs) != SQLITE_OK) {
     fail(facts, error);
-  } else if (fill(facts, ledger, certificate, error)) {
-    return facts;
+  } else {
+    ledger_watch(ledger, facts);
+    if (fill(facts, ledger, certificate, error)) return facts;
   }
   sqlite3_close(facts);
   return 0;

@@ -57,7 +57,7 @@ static void nothing_comes_before_its_period(void) {
   for (int t = 0; t < 9; t++) {
     for (int s = 0; s < 9; s++) {
       CHECK((series_multiplier(&series, t, s) > 0) == (s <= t), "point %d, period %d", t, s);
-      CHECK(series_multiplier(&plain, t, s) == (s == t ? (int64_t)1 << 60 : 0), "plain, %d %d", t, s);
+      CHECK(series_multiplier(&plain, t, s) == (int64_t)(s == t) << 60, "plain, %d %d", t, s);
     }
   }
   series_free(&series);
