@@ -45,8 +45,8 @@ static const struct category_mechanism exponential = {
 
 /*
 ** On all data, one utility is 1 and the others are 0. The weights exp(step utility) therefore have
-** the same sum on all data, and the absolute value of the privacy loss is at most `step` (tilt.h).
-** A range of 1 makes `epsilon` this bound, not the length of an interval.
+** the same sum on all data, and the absolute value of the privacy loss is at most `step`
+** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval.
 */
 static struct tilt response_tilt(double rate, int replace) {
   (void)replace;

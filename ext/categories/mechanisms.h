@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
+#include "mechanism/exponential.h"
 #include "mechanism/mechanism.h"
-#include "mechanism/tilt.h"
 
 struct category_mechanism {
   struct mechanism mechanism;

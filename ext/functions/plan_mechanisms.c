@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "ledger/accountant.h"
 #include "math/laplace.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/leaf_release.h"

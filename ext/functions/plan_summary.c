@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "mechanism/leaf_draw.h"
+#include "mechanism/exponential.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3

@@ -8,7 +8,7 @@
 #include "ledger/ledger.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/leaf_release.h"

@@ -10,9 +10,9 @@
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "ledger/accountant.h"
-#include "release/verify.h"
 #include "ledger/ledger.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
+#include "release/verify.h"
 #include "version.h"
 #include "base/sql_text.h"
 

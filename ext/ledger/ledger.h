@@ -90,7 +90,7 @@ struct ledger_grant {
 
 /*
 ** A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
-** variance of the noise in squared lattice steps (mechanism/noise_law.h).
+** variance of the noise in squared lattice steps (mechanism/mechanism.h).
 */
 struct ledger_point {
   char *tier;

@@ -111,7 +111,7 @@ const struct family family_key_bins = {BINS, L2_CELLS_OF_KEYS, .l1 = &family_key
 static const struct family family_bounds_l1 = {EXPONENTS, L1};
 const struct family family_bounds = {EXPONENTS, L2_COUNT, .l1 = &family_bounds_l1};
 
-/* With 32 binary digits of a unit, 64 are enough for 2^31 units without rounding (leaf_draw.h). */
+/* With 32 binary digits of a unit, 64 hold 2^31 units without rounding (exponential.h). */
 static const struct family family_leaves = {.statistic = STATISTIC_LEAF,
                                             .has_bins = 1,
                                             .components = 1,

@@ -1,5 +1,5 @@
 /*
-** laplace.c: discrete Laplace noise, and the mechanism that adds it to sums.
+** laplace.c: discrete Laplace noise.
 ** Tests: tests/mechanism/test_laplace.py
 */
 #include <math.h>
@@ -8,8 +8,6 @@
 #include "math/laplace.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-
-/* ---- the noise ------------------------------------------------------------------------------- */
 
 /* The largest scale whose clock, 2 t^2, is below LATTICE_VARIANCE_END = 2^62. */
 #define MOST_SCALE ((uint64_t)1518500249)
@@ -131,11 +129,3 @@ const struct noise_law laplace_noise = {.name = "Laplace",
                                         .half_width = laplace_half_width,
                                         .tail = laplace_tail,
                                         .log_tail = laplace_log_tail};
-
-/* ---- the mechanism --------------------------------------------------------------------------- */
-
-const struct mechanism laplace_mechanism = {.name = "laplace",
-                                            .theorem = LAPLACE_THEOREM,
-                                            .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
-                                            .noise = &laplace_noise,
-                                            NOISY_SUMS};

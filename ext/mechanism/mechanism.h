@@ -1,16 +1,221 @@
 /*
-** mechanism.h: the mechanisms. Each mechanism is one constant struct of facts and functions.
+** mechanism.h: what adds noise, how much, and what it costs: noise laws, the lattice of a release,
+** its points, and the mechanisms. Only public parameters determine a lattice. This code does not
+** depend on SQL, tables or budgets.
 **
-** A mechanism releases statistics (sums/layout.h). A mechanism with a noise law adds noise to sums
-** on a lattice. Rooms beside the core have mechanisms without one (categories/) and mechanisms that
-** design their lattice in their own way (models/).
+** A point is the exact totals of a release plus noise, on the lattice. A release can have several
+** points, one for each tier: its path, ordered by their clocks. The clock of a point is the
+** variance of its noise in squared lattice steps. For Laplace noise, the clock is the integer
+** nearest to this variance. The innermost point has the least noise. A step outward adds noise to
+** the outermost point and does not read the data. A step inward averages the innermost point with
+** one fresh draw. The rate of a tier is the largest zCDP rate that a release may cost there.
 */
 #ifndef DIFFUSE_MECHANISM_MECHANISM_H
 #define DIFFUSE_MECHANISM_MECHANISM_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "math/cost.h"
-#include "mechanism/noise_law.h"
 #include "sums/layout.h"
+#include "sums/scalar_sum.h"
+
+/* ---- noise laws ------------------------------------------------------------------------------ */
+
+/*
+** A noise law has functions for the width and the cost of the noise, for draws, and for steps to a
+** larger clock. gaussian.c and laplace.c define the two noise laws. Several mechanisms can share
+** one.
+*/
+
+/* The clocks of a new point and of its neighbours on the path. */
+struct gap {
+  uint64_t inner, clock, outer;
+};
+
+/* draw(), step() and between() return 1, or 0 when the system gave no random bytes. */
+struct noise_law {
+  const char *name; /* the name in messages */
+  double most;      /* the largest rate for which doubles can represent the lattice */
+  /*
+  ** in_sum_norm: sensitivities are in the sum norm, not in the Euclidean norm. refines: a point can
+  ** be refined inward. has_rate: the ledger charges a rate, not a curve.
+  */
+  int in_sum_norm, refines, has_rate;
+  /*
+  ** Returns the width (scale or standard deviation) of continuous noise that costs `rate` if the
+  ** sensitivity is 1.
+  */
+  double (*width)(double rate);
+  /*
+  ** Returns the least clock at which a release of this sensitivity costs at most `rate`, or 0 if no
+  ** clock is admissible.
+  */
+  uint64_t (*clock)(uint64_t sensitivity, double rate);
+  /* Returns the cost of a release of this sensitivity at a clock, as a zCDP rate, rounded up. */
+  double (*rate)(uint64_t sensitivity, uint64_t clock);
+  /*
+  ** Returns the cost of a release of this sensitivity at a clock as a Renyi divergence of order
+  ** alpha. Order infinity gives the epsilon of pure DP.
+  */
+  double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
+  /*
+  ** Returns the clock of the next point outward from a point of clock `inner`, for a tier of rate
+  ** `rate`. Returns 0 if this clock would be too large.
+  */
+  uint64_t (*outward)(uint64_t sensitivity, double rate, uint64_t inner);
+  /*
+  ** draw() draws independent noise of clock `clock`. step() draws the noise that raises the clock
+  ** of a point from `inner` to `outer`.
+  */
+  int (*draw)(uint64_t clock, int64_t *noise, size_t count);
+  int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
+  /*
+  ** between() draws a point between its neighbours `inner` and `outer`, which were drawn outward.
+  ** The new point has the conditional distribution that it would have if the whole path had been
+  ** drawn outward (noise/noise.h). The array `values` must not overlap the other arrays.
+  ** least_between is the least distance between the new clock and the outer clock. The clocks that
+  ** outward() returns keep this distance from the inner clock.
+  */
+  int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
+                 size_t count);
+  uint64_t least_between;
+  /*
+  ** These functions return the lattice slack (math/gaussian.h) of a draw, of a step outward and of
+  ** a point between two others, rounded up.
+  */
+  double (*draw_slack)(uint64_t clock, int dimension);
+  double (*step_slack)(uint64_t inner, uint64_t outer, int dimension);
+  double (*between_slack)(const struct gap *gap, int dimension);
+  /*
+  ** Returns the half-width of the central interval that contains the noise with probability
+  ** `confidence`, which is in (0, 1).
+  */
+  double (*half_width)(double stddev, double confidence);
+  /*
+  ** Returns a number q of lattice steps. The sum of `terms` independent draws of noise with this
+  ** clock exceeds q + 2 * terms with at most this probability. 1 <= terms <= 3, 0 < probability <=
+  ** 1/2.
+  */
+  double (*tail)(uint64_t clock, int terms, double probability);
+  /*
+  ** Returns the logarithm of the probability that one draw exceeds x standard deviations, for the
+  ** continuous distribution.
+  */
+  double (*log_tail)(double x);
+};
+
+/*
+** Returns the half-width for a number that depends on several draws. The result is the larger of
+** two half-widths: that of this noise law and that of Gaussian noise. The distribution of a
+** weighted sum of draws lies between these two.
+*/
+double mixed_half_width(const struct noise_law *noise, double stddev, double confidence);
+
+/*
+** Discrete Gaussian noise N_Z(0, clock). The Ornstein-Uhlenbeck mechanism also uses this noise law.
+*/
+extern const struct noise_law gaussian_noise;
+
+/*
+** Discrete Laplace noise of scale t. Its variance is 1/(cosh(1/t) - 1), and its clock 2 t^2 is the
+** integer nearest to the variance.
+*/
+extern const struct noise_law laplace_noise;
+
+/* Returns the scale of Laplace noise at a clock. */
+uint64_t laplace_scale(uint64_t clock);
+
+/* ---- the lattice of a release, and its points ------------------------------------------------ */
+
+/* The lattice of one release. */
+struct design {
+  int granularity; /* the release lattice is 2^granularity Z */
+  int shift;       /* contributions are summed on a lattice 2^shift times finer */
+  /* Sensitivity of the rounded totals, in release steps; the ledger charges for it. */
+  uint64_t sensitivity;
+};
+
+/*
+** Bounds on rates. Outside these bounds, or above the noise law's own limit `most`, doubles cannot
+** represent the lattice.
+*/
+#define DESIGN_MIN_RATE 1e-12
+#define DESIGN_MAX_RATE 1e6
+
+/*
+** Fills a design for vectors of this layout that are released at `rate`. The rate must be inside
+** the bounds above.
+**
+** The totals of neighbouring data sets differ by at most `distance` on the fine lattice, in at most
+** `touched` coordinates (struct layout). Rounding to the release lattice adds at most one step to
+** each coordinate (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
+** In the sum norm, rounding adds up to `touched` steps. For this norm, design_make() makes the
+** lattice finer, by a factor of up to 2^6, until these steps are below 1/64 of the sensitivity. For
+** cross tables whose neighbours can differ in more than 4096 coordinates, the lattice is finer by a
+** factor of up to 2^4: otherwise, at a rate of 1e-5, rounding 124,601 coordinates would add 4% to
+** the noise, and the slack of the accountant 'gdp' would take a large part of a budget.
+*/
+void design_make(struct design *design, const struct layout *shape, double rate,
+                 const struct noise_law *noise);
+
+/*
+** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice.
+** For Gaussian noise, the sensitivity is in the Euclidean norm. For Laplace noise, the sensitivity
+** is in the sum norm. If the family has no vectors for the sum norm, the function computes the
+** sensitivity from the Euclidean norm, because the sum norm is at most sqrt(touched) times the
+** Euclidean norm. Rounding adds at most one step for each touched coordinate.
+*/
+uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
+
+/* Returns the bounds on the contributions to a single number. */
+struct bounds design_bounds(const struct layout *shape);
+
+/*
+** Returns the variance at which a Gaussian release of this sensitivity costs at most `rate`, or 0
+** if no variance is admissible.
+*/
+uint64_t design_variance(uint64_t sensitivity, double rate);
+
+/*
+** For Gaussian noise: returns the variance of the next point inward from a point of variance
+** `outer`, for a tier of rate `rate`. Sets *fresh to the variance of the draw that produces this
+** point. If the variance of the new point would be almost equal to `outer`, the draw would need too
+** large a variance. The function then returns `outer` and sets *fresh to 0: the tier gets the outer
+** point itself, which has a little more noise than the tier's rate requires. Returns 0 if the
+** variance would be too small for the lattice.
+*/
+uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
+
+/*
+** Sets values to totals plus noise of clock `clock`. This function and the next two functions
+** return 1, or 0 if the system provides no random bytes. The arrays must not overlap.
+*/
+int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
+                 uint64_t clock, int64_t *restrict values);
+
+/*
+** Sets `to` to the point `from` plus noise that raises the clock from `inner` to `outer`. This step
+** is the semigroup P_s of Balle et al. 2019. Apart from the point, the function reads no data.
+*/
+int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
+                    uint64_t inner, uint64_t outer, int64_t *restrict to);
+
+/*
+** For Gaussian noise: refines the point `from` of variance `outer` to variance `inner` with one
+** draw of variance `fresh`, and stores the new point in `to`.
+*/
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
+                   uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
+
+/* ---- mechanisms ------------------------------------------------------------------------------ */
+
+/*
+** Each mechanism is one constant struct of facts and functions. A mechanism releases statistics
+** (sums/layout.h). A mechanism with a noise law adds noise to sums on a lattice. Rooms beside the
+** core have mechanisms without one (categories/) and mechanisms that design their lattice in their
+** own way (models/).
+*/
 
 /* The facts that a mechanism with a noise law needs about a release. */
 struct terms {
@@ -35,8 +240,6 @@ struct cost_room {
   void *profile;  /* the same; cost_room_clear() frees it */
 };
 void cost_room_clear(struct cost_room *room);
-
-struct design;
 
 struct mechanism {
   const char *name;    /* the name that the ledger stores */
@@ -69,17 +272,10 @@ struct mechanism {
               struct cost_room *room, struct cost *cost);
 };
 
-/* The functions of a mechanism that adds noise to sums. */
-uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,
-                     struct design *design);
-uint64_t sums_sensitivity(const struct mechanism *mechanism, const struct terms *terms);
+/* The rate and the cost of a mechanism that adds noise to sums. */
 double sums_rate(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock);
-uint64_t sums_draw_clock(const struct terms *terms, uint64_t clock);
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost);
-#define NOISY_SUMS                                                                                 \
-  .design = sums_design, .sensitivity = sums_sensitivity, .rate = sums_rate,                       \
-  .draw_clock = sums_draw_clock, .cost = sums_cost
 
 /* Returns the Renyi divergence of the noise that `room` describes. */
 double noise_curve(const void *room, double alpha);
@@ -94,7 +290,6 @@ double mechanism_most_rate(const struct mechanism *mechanism);
 #define LAPLACE_THEOREM                                                                            \
   "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity / scale"
 
-/* The mechanisms of gaussian.c and laplace.c. */
 extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanism;
 
 /*

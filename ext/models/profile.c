@@ -6,7 +6,7 @@
 
 #include "math/cost.h"
 #include "math/iteration.h"
-#include "mechanism/noise_law.h"
+#include "mechanism/mechanism.h"
 #include "models/hiding.h"
 #include "models/model.h"
 #include "release/kinds.h"

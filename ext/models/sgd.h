@@ -16,7 +16,7 @@
 ** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.c clips eta g_i to a
 ** ball of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this
 ** radius, whatever the rounding errors in floating point are. (See sums/layout.h, and
-** lattice_design.h for the sum norm of Laplace noise.) Every later step is a function of U_i, of
+** mechanism.h for the sum norm of Laplace noise.) Every later step is a function of U_i, of
 ** rows that both data sets share, and of its own noise. A row therefore pays only for the draw of
 ** its own step. A row pays nothing for the regularisation, because this term is the same in both
 ** data sets.
@@ -43,9 +43,8 @@
 
 #include <stdint.h>
 
-#include "noise/lattice.h"
-#include "mechanism/lattice_design.h"
 #include "mechanism/mechanism.h"
+#include "noise/lattice.h"
 #include "sums/layout.h"
 
 enum loss { LOSS_LOGISTIC, LOSS_SQUARED, LOSS_HUBER, LOSSES };
@@ -65,7 +64,7 @@ struct descent {
   double random_stop;      /* 1: stop after a random number of rows */
   double decay, power;     /* how the learning rate falls; decay 0: all steps are equal */
   double laplace;          /* 1: Laplace noise */
-  double variance;         /* clock (noise_law.h) of the noise of the last step; below 2^53 */
+  double variance;         /* clock (mechanism.h) of the noise of the last step; below 2^53 */
 };
 
 /* Returns the noise law of the steps of a descent. */

@@ -9,7 +9,7 @@
 
 #include "base/sql_text.h"
 #include "base/vector_text.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3

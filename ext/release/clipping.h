@@ -6,7 +6,7 @@
 #define DIFFUSE_RELEASE_CLIPPING_H
 
 #include "ledger/ledger.h"
-#include "mechanism/noise_law.h"
+#include "mechanism/mechanism.h"
 #include "release/kinds.h"
 
 /* The share of units that were clipped, in [0, 1], and its 95% interval. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "release/definition.h"
 #include "release/leaf_release.h"
 #include "release/parameter_checks.h"

@@ -6,8 +6,8 @@
 #ifndef DIFFUSE_RELEASE_DEFINITION_H
 #define DIFFUSE_RELEASE_DEFINITION_H
 
-#include "mechanism/leaf_draw.h"
-#include "mechanism/reading.h"
+#include "mechanism/estimate.h"
+#include "mechanism/exponential.h"
 #include "release/publication.h"
 
 /*

@@ -14,8 +14,8 @@
 #include <sqlite3ext.h>
 #include "base/known_names.h"
 #include "base/sql_text.h"
+#include "mechanism/exponential.h"
 #include "mechanism/families.h"
-#include "mechanism/leaf_draw.h"
 #include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3

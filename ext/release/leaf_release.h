@@ -1,5 +1,5 @@
 /*
-** leaf_release.h: releases of one quantile by the exponential mechanism (mechanism/leaf_draw.h).
+** leaf_release.h: releases of one quantile by the exponential mechanism (mechanism/exponential.h).
 **
 ** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
 ** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
@@ -8,7 +8,7 @@
 #ifndef DIFFUSE_RELEASE_LEAF_RELEASE_H
 #define DIFFUSE_RELEASE_LEAF_RELEASE_H
 
-#include "mechanism/tilt.h"
+#include "mechanism/exponential.h"
 #include "release/procedure.h"
 
 extern const struct procedure leaf_procedure;

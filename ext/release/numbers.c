@@ -337,7 +337,9 @@ static struct part_width widest_table(const struct publication *publication, dou
   return widest;
 }
 
-/* Returns what a span of a series gets whose reading has this variance (mechanism/series.h). */
+/*
+** Returns what a span of a series gets whose reading has this variance (mechanism/series_matrix.h).
+*/
 static struct part_width span_width(const struct publication *publication, double variance,
                                     double rows) {
   struct quantiles quantiles;

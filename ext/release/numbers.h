@@ -2,7 +2,7 @@
 #ifndef DIFFUSE_RELEASE_NUMBERS_H
 #define DIFFUSE_RELEASE_NUMBERS_H
 
-#include "mechanism/reading.h"
+#include "mechanism/estimate.h"
 #include "release/publication.h"
 
 #define NUMBERS_CONFIDENCE 0.95 /* of the intervals that are published and planned */

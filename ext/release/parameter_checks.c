@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/vector_text.h"
-#include "mechanism/leaf_draw.h"
+#include "mechanism/exponential.h"
 #include "release/parameters.h"
 #include "release/procedure.h"
 
@@ -110,7 +110,7 @@ static int finish_leaves(struct request *request, struct error *error) {
   return 1;
 }
 
-/* Checks what the mechanism that draws a quantile cannot do (mechanism/leaf_draw.h). */
+/* Checks what the mechanism that draws a quantile cannot do (mechanism/exponential.h). */
 static int finish_draw(struct request *request, struct error *error) {
   if (mechanism_find(request->aggregate, request->mechanism) != &leaf_draw_mechanism) return 1;
   double quantile;

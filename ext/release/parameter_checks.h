@@ -14,7 +14,7 @@ int request_finish_shape(struct request *request, int by_unit, struct error *err
 
 /*
 ** Returns the number of leaves that a request for quantiles has with a mechanism. If the options do
-** not give it, a draw of a leaf (mechanism/leaf_draw.h) has more leaves than a tree, whose noise
+** not give it, a draw of a leaf (mechanism/exponential.h) has more leaves than a tree, whose noise
 ** grows with them.
 */
 double request_leaves(const struct request *request, const struct mechanism *mechanism);

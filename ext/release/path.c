@@ -25,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "release/definition.h"
 #include "release/procedure.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "mechanism/series.h"
+#include "mechanism/series_matrix.h"
 
 SQLITE_EXTENSION_INIT3
 

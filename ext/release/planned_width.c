@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
 

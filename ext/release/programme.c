@@ -6,7 +6,7 @@
 
 #include "base/known_names.h"
 #include "base/sql_text.h"
-#include "mechanism/shares.h"
+#include "mechanism/cross_tables.h"
 
 SQLITE_EXTENSION_INIT3
 

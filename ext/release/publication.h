@@ -4,8 +4,8 @@
 
 #include "ledger/ledger.h"
 #include "math/renyi.h"
+#include "mechanism/series_matrix.h"
 #include "release/kinds.h"
-#include "mechanism/series.h"
 #include "release/periods.h"
 #include "release/programme.h"
 

@@ -12,7 +12,7 @@
 
 #include "ledger/policy.h"
 #include "math/diffusion.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "release/default_mechanism.h"
 #include "release/deferred.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "noise/entropy.h"
 #include "release/definition.h"
 #include "release/path.h"

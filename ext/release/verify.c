@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mechanism/leaf_draw.h"
+#include "mechanism/exponential.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/procedure.h"

@@ -53,7 +53,7 @@ enum statistic {
   STATISTIC_CATEGORY = 4, /* one of the public categories */
   STATISTIC_REPORTS = 8,  /* one report for each row */
   STATISTIC_MODEL = 16,   /* coefficients of a model (models/sgd.h) */
-  STATISTIC_LEAF = 32     /* the leaf of one quantile (mechanism/leaf_draw.h) */
+  STATISTIC_LEAF = 32     /* the leaf of one quantile (mechanism/exponential.h) */
 };
 
 struct vector_sum;
@@ -230,8 +230,8 @@ struct layout {
   int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   /*
-  ** The number of periods of a series (mechanism/series.h), and the distance of neighbours in one
-  ** release with the same clip, from which the lattice is made. Both are 0 for one release.
+  ** The number of periods of a series (mechanism/series_matrix.h), and the distance of neighbours
+  ** in one release with the same clip, from which the lattice is made. Both are 0 for one release.
   */
   int periods;
   uint64_t once;

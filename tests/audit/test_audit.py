@@ -290,14 +290,14 @@ def test_a_drawn_median_shows_no_more_than_its_bounded_range():
 @pytest.mark.slow
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
     """Makes the same audit on a build in which every draw has 16/25 of its variance."""
-    source = (ROOT / "ext/mechanism/lattice_design.c").read_text()
+    source = (ROOT / "ext/mechanism/mechanism.c").read_text()
     wrong = source.replace("draw(clock, values,", "draw(clock / 25 * 16, values,")
     assert wrong != source
     (tmp_path / "release.c").write_text(wrong)
     subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-I", ROOT / "ext", "-D_DEFAULT_SOURCE", "-c",
                     "release.c", "-o", "release.o"], cwd=tmp_path, check=True)
     sources = [path.relative_to(ROOT / "ext").with_suffix(".o") for path in (ROOT / "ext").rglob("*.c")]
-    objects = [BUILD / "obj" / path for path in sources if path.name != "lattice_design.o"]
+    objects = [BUILD / "obj" / path for path in sources if path != pathlib.Path("mechanism/mechanism.o")]
     subprocess.run(["cc", "-shared", "-o", tmp_path / "diffuse.so", tmp_path / "release.o", *objects, "-Wl,--exclude-libs,ALL",
                     "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm"], check=True)
     system = System(tmp_path / "diffuse")

@@ -3,7 +3,7 @@
 #define TEST_SCALAR_H
 
 #include "mechanism/families.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 
 static inline struct layout scalar_shape(double clip, int nonnegative, int replace) {
   struct contribution question = {.family = &family_sum, .nonnegative = nonnegative, .clip = clip};

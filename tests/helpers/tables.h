@@ -16,8 +16,8 @@
 #include "families.h"
 #include "random.h"
 #include "splitmix.h"
+#include "mechanism/mechanism.h"
 #include "noise/entropy.h"
-#include "mechanism/lattice_design.h"
 #include "sums/vector_sum.h"
 
 /* ---- random bits ----------------------------------------------------------------------------- */

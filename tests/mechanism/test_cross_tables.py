@@ -274,7 +274,7 @@ def test_rows_in_one_cell_count_up_to_the_clip():
 
 @pytest.mark.parametrize("attributes, ways", [(SMALL, 2), ({"a": [str(i) for i in range(70)], "b": [str(i) for i in range(70)]}, 2)])
 def test_lattice_and_charge(attributes, ways):
-    """Granularity, variance, sensitivity and charge follow the formulas of ext/sums/layout.h and lattice_design.h, in integers."""
+    """Granularity, variance, sensitivity and charge follow the formulas of ext/sums/layout.h and mechanism.h, in integers."""
     for adjacency in ("add-remove", "replace"):
         with quick_path() as path:
             db = start(path, attributes, adjacency=adjacency)

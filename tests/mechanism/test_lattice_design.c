@@ -1,5 +1,5 @@
 /*
-** test_lattice_design.c: tests lattice_design.h. The tests cover the lattice over its whole domain,
+** test_lattice_design.c: tests mechanism.h. The tests cover the lattice over its whole domain,
 ** the sensitivity by brute force, the clocks, and the joint distribution of the points of a path.
 **
 ** The statistical tests compare moments of a million draws and allow seven standard errors of the
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "math/cost.h"
-#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "scalar.h"
 

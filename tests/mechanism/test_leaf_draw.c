@@ -1,5 +1,5 @@
 /*
-** test_leaf_draw.c: tests leaf_draw.h. The tests go through all small data sets and all their
+** test_leaf_draw.c: tests exponential.h. The tests go through all small data sets and all their
 ** neighbours. For each pair they compare the changes of the losses with the range that the draw is
 ** charged for, and the exact probabilities with the cost.
 */
@@ -7,9 +7,8 @@
 #include "check.h"
 #include "chi_square.h"
 #include "math/bounded_loss.h"
+#include "mechanism/exponential.h"
 #include "mechanism/families.h"
-#include "mechanism/leaf_draw.h"
-#include "mechanism/tilt.h"
 #include "noise/noise.h"
 #include "source.h"
 

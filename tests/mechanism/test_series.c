@@ -1,6 +1,7 @@
 /*
-** test_series.c: tests mechanism/series.h. With arguments, the program prints what it computes, and
-** tests/test_series_law.py compares it with integers of any length and with dense linear algebra.
+** test_series.c: tests mechanism/series_matrix.h. With arguments, the program prints what it
+** computes, and tests/test_series_law.py compares it with integers of any length and with dense
+** linear algebra.
 */
 #include "check.h"
 #include "random.h"
@@ -11,9 +12,8 @@
 #include <string.h>
 
 #include "mechanism/families.h"
-#include "mechanism/lattice_design.h"
 #include "mechanism/mechanism.h"
-#include "mechanism/series.h"
+#include "mechanism/series_matrix.h"
 
 static struct series series_of(int periods, const struct noise_law *noise) {
   struct series series;

@@ -1,4 +1,4 @@
-"""Compares the mathematics of series (ext/mechanism/series.c) with integers of any length and with dense linear algebra. The numbers
+"""Compares the mathematics of series (ext/mechanism/series_matrix.c) with integers of any length and with dense linear algebra. The numbers
 come from the unit test, which prints them."""
 
 import hashlib

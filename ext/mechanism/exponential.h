@@ -1,6 +1,51 @@
 /*
-** leaf_draw.h: the mechanism that draws one quantile from the leaves of its range.
-**
+** exponential.h: the exponential mechanism: how strongly a draw prefers the better of its
+** candidates, and the draw of one quantile.
+*/
+#ifndef DIFFUSE_MECHANISM_EXPONENTIAL_H
+#define DIFFUSE_MECHANISM_EXPONENTIAL_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "mechanism/mechanism.h"
+#include "noise/noise.h"
+#include "sums/layout.h"
+
+/*
+** The probability of candidate i is proportional to exp(step utility[i]), where step = exponent /
+** 2^CATEGORICAL_SHIFT (noise/noise.h).
+*/
+struct tilt {
+  uint64_t exponent;
+  /*
+  ** The length of the interval of the privacy loss, from which the cost of the draw follows. For
+  ** randomized response (categories/mechanisms.c), the largest absolute value of this loss.
+  */
+  double epsilon;
+};
+
+/* The largest zCDP rate of a draw. Its epsilon is then below 600. */
+#define TILT_MOST_RATE 500
+
+/* The ledger has one theorem for all mechanisms with the name 'exponential'. */
+#define EXPONENTIAL_THEOREM                                                                        \
+  "exponential mechanism (McSherry and Talwar 2007), of bounded range (Dong, Durfee and Rogers "   \
+  "2020; Cesar and Rogers 2021); for exact Gaussian accounting mu = 2 PhiInv(1/(1 + "              \
+  "e^(-epsilon/2))); behind a kernel the worst pair of states"
+
+/*
+** Returns the tilt of a draw whose epsilon is at most `epsilon`. The changes that one unit makes to
+** the utilities lie in an interval of length `range`, which is below 2^20.
+*/
+static inline struct tilt tilt_make(double epsilon, uint64_t range) {
+  uint64_t exponent = (uint64_t)ldexp(epsilon / (double)range, CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent * (double)range, -CATEGORICAL_SHIFT)};
+}
+
+/* ---- a draw of one quantile from the leaves of its range ------------------------------------- */
+
+/*
 ** Each row counts in one leaf. A unit's rows count at most `clip` together (family_leaves, in the
 ** sum norm). Let W be the sum of all leaves, W(< i) that of the leaves before leaf i, and W(<= i)
 ** that of the leaves up to leaf i. The quantile q has the rank t = q W + (1/2 - q), in rows. The
@@ -22,13 +67,6 @@
 ** All of this is computed with integers. q is a multiple of 2^-LEAF_DRAW_SHARE, and a loss is
 ** rounded down to score steps; rounding lengthens the interval by at most one step.
 */
-#ifndef DIFFUSE_MECHANISM_LEAF_DRAW_H
-#define DIFFUSE_MECHANISM_LEAF_DRAW_H
-
-#include <stdint.h>
-
-#include "mechanism/mechanism.h"
-#include "sums/layout.h"
 
 #define LEAF_DRAW_SHARE 30
 
@@ -40,7 +78,7 @@ struct leaf_draw {
   int replace; /* neighbours differ by the replacement of a unit */
 };
 
-/* The mechanism 'exponential' of quantiles (tilt.h). */
+/* The mechanism 'exponential' of quantiles. */
 extern const struct mechanism leaf_draw_mechanism;
 
 /* Returns the number of leaves that hold a value. With a grid, the last leaves may hold none. */

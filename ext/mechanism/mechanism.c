@@ -1,13 +1,18 @@
-/* lattice_design.c: see lattice_design.h. Tests: tests/mechanism/test_lattice_design.c */
-#include "mechanism/lattice_design.h"
+/*
+** mechanism.c: see mechanism.h. gaussian.c and laplace.c have the noise laws.
+** Tests: tests/mechanism/test_lattice_design.c, tests/functions/test_mechanism_choice.py,
+** tests/mechanism/test_groups.py
+*/
+#include "mechanism/mechanism.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "noise/lattice.h"
 
 /*
 ** For Laplace noise, the lattice is up to 2^MOST_FINER times finer, until rounding adds less than
-** 1/ROUNDING_SHARE of the sensitivity (lattice_design.h).
+** 1/ROUNDING_SHARE of the sensitivity (mechanism.h).
 */
 #define MOST_FINER     6
 #define ROUNDING_SHARE 64
@@ -105,3 +110,93 @@ int release_refine(const int64_t *restrict from, const int64_t *restrict totals,
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
   return 1;
 }
+
+/* ---- facts of mechanisms --------------------------------------------------------------------- */
+
+double mechanism_most_rate(const struct mechanism *mechanism) {
+  return mechanism->noise ? mechanism->noise->most : mechanism->most;
+}
+
+const struct family *mechanism_family(const struct mechanism *mechanism,
+                                      const struct family *family) {
+  if (family->drawn && mechanism->statistics & family->drawn->statistic) return family->drawn;
+  return mechanism->noise && mechanism->noise->in_sum_norm && family->l1 ? family->l1 : family;
+}
+
+int mechanism_admits(const struct mechanism *mechanism, const struct family *family, int shrinks) {
+  unsigned statistics = family->statistic | (family->drawn ? family->drawn->statistic : 0);
+  return mechanism->shrinks == shrinks && (mechanism->statistics & statistics) != 0;
+}
+
+/* ---- mechanisms that add noise to sums ------------------------------------------------------- */
+
+static uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,
+                            struct design *design) {
+  design_make(design, terms->shape, terms->rate, mechanism->noise);
+  return mechanism->noise->clock(design->sensitivity, terms->rate);
+}
+
+static uint64_t sums_sensitivity(const struct mechanism *mechanism, const struct terms *terms) {
+  return design_sensitivity(terms->shape, terms->shift, mechanism->noise);
+}
+
+double sums_rate(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock) {
+  return mechanism->noise->rate(terms->sensitivity, clock);
+}
+
+static uint64_t sums_draw_clock(const struct terms *terms, uint64_t clock) {
+  (void)terms;
+  return clock;
+}
+
+double noise_curve(const void *room, double alpha) {
+  const struct cost_room *of = room;
+  return fmin(of->noise->rdp(of->sensitivity, of->clock, alpha), alpha * of->most);
+}
+
+/*
+** The clock was chosen so that the rate of the noise is at most the tier's rate. A rounding error
+** can make the computed rate slightly larger, so fmin() limits it to the tier's rate.
+*/
+int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
+              struct cost_room *room, struct cost *cost) {
+  const struct noise_law *noise = mechanism->noise;
+  double delta = terms->shape->max_groups ? terms->delta : 0;
+  room->noise = noise;
+  room->sensitivity = terms->sensitivity;
+  room->clock = clock;
+  room->most = noise->has_rate ? terms->rate : INFINITY;
+  *cost = noise->has_rate ? (struct cost){fmin(noise->rate(terms->sensitivity, clock), terms->rate),
+                                          delta, 0, 0}
+                          : (struct cost){0, delta, noise_curve, room};
+  return 1;
+}
+
+void cost_room_clear(struct cost_room *room) {
+  free(room->profile);
+  room->profile = 0;
+}
+
+#define NOISY_SUMS                                                                                 \
+  .design = sums_design, .sensitivity = sums_sensitivity, .rate = sums_rate,                       \
+  .draw_clock = sums_draw_clock, .cost = sums_cost
+
+/* 'gaussian' and 'laplace' publish the noisy sums, and 'ou' shrinks them towards a centre. */
+const struct mechanism gaussian_mechanism = {.name = "gaussian",
+                                             .theorem = GAUSSIAN_THEOREM,
+                                             .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                             .noise = &gaussian_noise,
+                                             NOISY_SUMS};
+
+const struct mechanism ou_mechanism = {.name = "ou",
+                                       .theorem = GAUSSIAN_THEOREM,
+                                       .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                       .shrinks = 1,
+                                       .noise = &gaussian_noise,
+                                       NOISY_SUMS};
+
+const struct mechanism laplace_mechanism = {.name = "laplace",
+                                            .theorem = LAPLACE_THEOREM,
+                                            .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                            .noise = &laplace_noise,
+                                            NOISY_SUMS};

@@ -1,11 +1,11 @@
 /*
-** shares.h: divides the charge of a table programme (sums/ways.h) between its tables, and adds up
-** the variances that follow.
+** cross_tables.h: divides the charge of a table programme (sums/ways.h) between its tables, and
+** adds up the variances that follow.
 **
 ** A table A that is measured with the share w_A of the squared sensitivity has noise of variance
 ** v/w_A in each cell, where v is the variance of one count that is released alone. The published
-** tables are the least-squares estimates (reconcile.h). With n(A) the number of cells of A, and n_i
-** the number of keys of attribute i,
+** tables are the least-squares estimates (reconcile_tables()). With n(A) the number of cells of A,
+** and n_i the number of keys of attribute i,
 **
 **     k_B = product over i in B of (n_i - 1)/n_i
 **     p_B = sum over measured A that contain B of w_A n(B)/n(A)
@@ -22,8 +22,8 @@
 **
 ** All sums run in one fixed order in IEEE doubles, so every machine finds the same multipliers.
 */
-#ifndef DIFFUSE_MECHANISM_SHARES_H
-#define DIFFUSE_MECHANISM_SHARES_H
+#ifndef DIFFUSE_MECHANISM_CROSS_TABLES_H
+#define DIFFUSE_MECHANISM_CROSS_TABLES_H
 
 #include "sums/ways.h"
 
@@ -35,12 +35,5 @@
 ** table that is inside no other table gets at least 1. Returns 1, or 0 if memory runs out.
 */
 int shares_multipliers(const struct ways *ways, int in_sum_norm, int *multipliers);
-
-/*
-** For a measured programme: sets precisions[i] to p_B of table i, and variances[i] to the variance
-** of each cell of the published table i, in units of v. Returns 1, or 0 if memory runs out.
-*/
-int shares_variances(const struct ways *ways, int in_sum_norm, double *precisions,
-                     double *variances);
 
 #endif

@@ -1,5 +1,5 @@
 /*
-** series.h: the mathematics of a series, one release whose numbers arrive period by period.
+** series_matrix.h: the mathematics of a series, one release whose numbers arrive period by period.
 **
 ** Let x_t be the exact sum of period t, and let T be the number of periods. The points of a series
 ** are y = C x + z. z is independent noise of one variance, and C is a fixed lower triangular matrix
@@ -20,13 +20,13 @@
 **
 ** math/README.md ("Running totals") has the proofs.
 */
-#ifndef DIFFUSE_MECHANISM_SERIES_H
-#define DIFFUSE_MECHANISM_SERIES_H
+#ifndef DIFFUSE_MECHANISM_SERIES_MATRIX_H
+#define DIFFUSE_MECHANISM_SERIES_MATRIX_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mechanism/noise_law.h"
+#include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "sums/layout.h"
 
@@ -98,7 +98,7 @@ void window_move(struct window *window, int first, int last);
 ** counts, so that B grows by 2 floor(B/40).
 **
 ** The lattice is that of one release with this clip. In the sum norm it may be finer, like that of
-** every vector (lattice_design.h).
+** every vector (design_make()).
 */
 void series_layout(struct layout *shape, int periods, int replace, const struct noise_law *noise);
 

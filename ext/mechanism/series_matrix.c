@@ -1,8 +1,8 @@
 /*
-** series.c: see series.h.
+** series_matrix.c: see series_matrix.h.
 ** Tests: tests/mechanism/test_series.c, tests/mechanism/test_series_law.py
 */
-#include "mechanism/series.h"
+#include "mechanism/series_matrix.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,13 +1,11 @@
 /*
-** leaf_draw.c: see leaf_draw.h.
+** exponential.c: see exponential.h.
 ** Tests: tests/mechanism/test_leaf_draw.c
 */
-#include "mechanism/leaf_draw.h"
+#include "mechanism/exponential.h"
 
 #include <math.h>
 
-#include "mechanism/tilt.h"
-#include "sums/layout.h"
 
 /*
 ** A unit counts at most 2^32 steps (radius_bits of family_leaves), so a loss is at most 2^63 of
