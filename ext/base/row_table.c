@@ -1,9 +1,18 @@
-/* row_table.c: see row_table.h. Tests: tests/faults/test_calls.py */
+/* row_table.c: see row_table.h. Tests: tests/base/test_row_tables.py, tests/faults/test_calls.py */
 #include "base/row_table.h"
 
+#include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 SQLITE_EXTENSION_INIT3
+
+#ifdef SQLITE_CORE
+#pragma weak sqlite3_vtab_in /* a program may link an older SQLite than that of the headers */
+#endif
+
+/* A bit of idxNum beside those of the arguments: a search that would break V5. */
+#define READS_MISSING (1 << (ROW_MOST_ARGUMENTS - 1))
 
 struct cell {
   enum { CELL_NULL, CELL_INTEGER, CELL_REAL, CELL_TEXT, CELL_SAME_TEXT, CELL_VALUE } type;
@@ -41,6 +50,7 @@ struct cursor {
   struct row_list rows;
   sqlite3_uint64 at;                            /* the first cell of the current row */
   sqlite3_value *arguments[ROW_MOST_ARGUMENTS]; /* null: not given */
+  sqlite3_int64 *rowids; /* of all rows (V4); null: SQLite has not asked for one */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -100,6 +110,7 @@ static void forget(struct cursor *cursor) {
     if (cell->type == CELL_VALUE) sqlite3_value_free(cell->as.value);
   }
   sqlite3_free(cursor->rows.cells);
+  sqlite3_free(cursor->rowids);
   for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) sqlite3_value_free(cursor->arguments[i]);
   *cursor = (struct cursor){.base = cursor->base};
 }
@@ -153,6 +164,19 @@ int row_table_plan(sqlite3_index_info *info, int first, int most) {
   return SQLITE_OK;
 }
 
+/*
+** Returns whether a constraint is the IN of a list or of a SELECT, or may be one. SQLite reports it
+** as an equality, but compares the values with the column by the column's affinity alone, and loses
+** rows of which a full comparison would be true. SQLite tells so of the first 32 constraints.
+*/
+static int is_in(sqlite3_index_info *info, int i) {
+#if SQLITE_VERSION_NUMBER >= IN_TOLD_SINCE
+  if (sqlite3_libversion_number() >= IN_TOLD_SINCE) return i > 31 || sqlite3_vtab_in(info, i, -1);
+#endif
+  (void)info;
+  return i > 31;
+}
+
 /* Hands over the comparisons of columns (V3). */
 static void plan_search(sqlite3_index_info *info, int most) {
   int places[ROW_MOST_ARGUMENTS];
@@ -160,7 +184,7 @@ static void plan_search(sqlite3_index_info *info, int most) {
   for (int i = 0; i < info->nConstraint; i++) {
     int column = info->aConstraint[i].iColumn;
     if (column >= 0 && column < most && info->aConstraint[i].usable &&
-        info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ &&
+        info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ && !is_in(info, i) &&
         sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") == 0)
       places[column] = i;
   }
@@ -180,9 +204,13 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
     plan_search(info, table->most);
   } else {
     rc = row_table_plan(info, table->first, table->most);
+    for (int i = table->least; i < table->most; i++)
+      if (info->colUsed >> (table->first + i) & 1 && !(info->idxNum >> i & 1))
+        info->idxNum |= READS_MISSING;
   }
   int part = table->is_searched && info->idxNum ? 100 : 1; /* the search finds one row of 100 */
-  info->estimatedCost = lacks(table, info->idxNum) ? 1e99 : table->cost / part;
+  int fails = lacks(table, info->idxNum) || (!table->is_searched && info->idxNum & READS_MISSING);
+  info->estimatedCost = fails ? 1e99 : table->cost / part;
   info->estimatedRows = table->estimate / part;
   if (table->estimate == 1) info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
   return rc;
@@ -216,7 +244,10 @@ static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int a
     cursor->arguments[i] = sqlite3_value_dup(argv[used++]);
     if (!cursor->arguments[i]) return SQLITE_NOMEM;
   }
-  if (lacks(&module->table, given)) {
+  if (!module->table.is_searched && given & READS_MISSING) {
+    error_set(&error, "an argument is read or compared that this call does not have (join calls "
+                      "with different arguments by UNION ALL)");
+  } else if (lacks(&module->table, given)) {
     error_set(&error, "an argument is missing (this table takes %d%s)", module->table.least,
               module->table.most > module->table.least ? " or more" : "");
   } else if (module->table.fill(&cursor->rows, module->context, cursor->arguments, &error) &&
@@ -261,10 +292,101 @@ static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int colu
   return SQLITE_OK;
 }
 
+/* ---- rowids (V4) ----------------------------------------------------------------------------- */
+
+static void hash_add(crypto_hash_sha256_state *hash, char type, const void *bytes, size_t size) {
+  crypto_hash_sha256_update(hash, (const unsigned char *)&type, 1);
+  crypto_hash_sha256_update(hash, (const unsigned char *)&size, sizeof size);
+  if (size) crypto_hash_sha256_update(hash, bytes, size);
+}
+
+static int hash_value(crypto_hash_sha256_state *hash, sqlite3_value *value) {
+  int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
+  if (type == SQLITE_INTEGER) {
+    sqlite3_int64 integer = sqlite3_value_int64(value);
+    hash_add(hash, 'i', &integer, sizeof integer);
+  } else if (type == SQLITE_FLOAT) {
+    double real = sqlite3_value_double(value);
+    hash_add(hash, 'r', &real, sizeof real);
+  } else if (type == SQLITE_NULL) {
+    hash_add(hash, 'n', 0, 0);
+  } else {
+    const void *bytes = type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value)
+                                            : sqlite3_value_blob(value);
+    size_t size = (size_t)sqlite3_value_bytes(value);
+    if (!bytes && (size || type == SQLITE_TEXT)) return 0;
+    hash_add(hash, type == SQLITE_TEXT ? 't' : 'b', bytes, size);
+  }
+  return 1;
+}
+
+static int hash_cell(crypto_hash_sha256_state *hash, const struct cell *cell) {
+  switch (cell->type) {
+  case CELL_NULL: hash_add(hash, 'n', 0, 0); break;
+  case CELL_INTEGER: hash_add(hash, 'i', &cell->as.integer, sizeof cell->as.integer); break;
+  case CELL_REAL: hash_add(hash, 'r', &cell->as.real, sizeof cell->as.real); break;
+  case CELL_TEXT:
+  case CELL_SAME_TEXT: hash_add(hash, 't', cell->as.text, strlen(cell->as.text)); break;
+  case CELL_VALUE: return hash_value(hash, cell->as.value);
+  }
+  return 1;
+}
+
+struct place {
+  sqlite3_int64 hash;
+  sqlite3_uint64 row;
+};
+
+/* Hashes a row and the hidden arguments. Returns 0 if memory runs out. */
+static int hash_row(const struct cursor *cursor, struct place *place) {
+  const struct row_table *table = table_of(cursor->base.pVtab);
+  sqlite3_uint64 columns = (sqlite3_uint64)cursor->rows.columns;
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256_state hash;
+  int going = 1;
+  crypto_hash_sha256_init(&hash);
+  for (sqlite3_uint64 i = 0; i < columns && going; i++)
+    going = hash_cell(&hash, &cursor->rows.cells[place->row * columns + i]);
+  for (int i = 0; i < table->most && !table->is_searched && going; i++)
+    going = hash_value(&hash, cursor->arguments[i]);
+  crypto_hash_sha256_final(&hash, digest);
+  memcpy(&place->hash, digest, sizeof place->hash);
+  place->hash &= INT64_MAX >> 1; /* some room for rows that are equal */
+  return going;
+}
+
+static int by_hash(const void *a, const void *b) {
+  sqlite3_int64 x = ((const struct place *)a)->hash, y = ((const struct place *)b)->hash;
+  return x < y ? -1 : x > y;
+}
+
+/* Returns an SQLite result code. */
+static int number_rows(struct cursor *cursor) {
+  sqlite3_uint64 count = cursor->rows.used / (sqlite3_uint64)cursor->rows.columns;
+  struct place *places = sqlite3_malloc64(sizeof *places * count);
+  cursor->rowids = sqlite3_malloc64(sizeof *cursor->rowids * count);
+  int going = places && cursor->rowids;
+  for (sqlite3_uint64 i = 0; i < count && going; i++) {
+    places[i].row = i;
+    going = hash_row(cursor, &places[i]);
+  }
+  if (going) qsort(places, count, sizeof *places, by_hash);
+  for (sqlite3_uint64 i = 0, equal = 0; i < count && going; i++) {
+    equal = i && places[i].hash == places[i - 1].hash ? equal + 1 : 0;
+    cursor->rowids[places[i].row] = places[i].hash + (sqlite3_int64)equal;
+  }
+  sqlite3_free(places);
+  if (going) return SQLITE_OK;
+  sqlite3_free(cursor->rowids);
+  cursor->rowids = 0;
+  return SQLITE_NOMEM;
+}
+
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
-  const struct cursor *cursor = (struct cursor *)base;
-  *rowid = (sqlite3_int64)cursor->at / cursor->rows.columns + 1;
-  return SQLITE_OK;
+  struct cursor *cursor = (struct cursor *)base;
+  int rc = cursor->rowids ? SQLITE_OK : number_rows(cursor);
+  if (rc == SQLITE_OK) *rowid = cursor->rowids[cursor->at / (sqlite3_uint64)cursor->rows.columns];
+  return rc;
 }
 
 /* A module without xCreate has eponymous tables only. */

@@ -8,7 +8,12 @@
 **   V2  The first `least` arguments must be given, otherwise the table reports an error.
 **   V3  The columns of a table with `is_searched` are its arguments: SQLite gives the values that
 **       they must equal, if it knows them, and compares again. Comparisons under another collation
-**       than BINARY are not given.
+**       than BINARY and those of IN are not given.
+**   V4  A rowid is a hash of the row and of the arguments, and the number of the row among equal
+**       rows. So it is the same however SQLite finds the row: to answer OR, SQLite reads a table
+**       several times, and knows by the rowid which rows it has had.
+**   V5  A statement reads or compares an argument only of calls that have it. Otherwise SQLite
+**       could answer OR by one call without this argument, and lose the rows of those with it.
 */
 #ifndef DIFFUSE_BASE_ROW_TABLE_H
 #define DIFFUSE_BASE_ROW_TABLE_H
@@ -18,6 +23,7 @@
 #include "base/error.h"
 
 #define ROW_MOST_ARGUMENTS 31
+#define IN_TOLD_SINCE      3038000 /* the version of SQLite that brought sqlite3_vtab_in() */
 
 /*
 ** The rows of one reading: cells in the order of the rows and of the columns, without the
@@ -35,8 +41,8 @@ struct row_table {
   const char *name;
   const char *columns; /* declares the columns */
   int count;           /* the number of columns that are not arguments */
-  int first;           /* the index of the first argument among all columns */
-  int least, most;     /* the numbers of arguments (V2) */
+  int first;           /* the index of the first argument among all columns, of 63 at most */
+  int least, most;     /* the numbers of arguments (V2), below ROW_MOST_ARGUMENTS if not searched */
   int is_searched;     /* the columns are the arguments (V3) */
   int option;          /* 0, SQLITE_VTAB_DIRECTONLY or SQLITE_VTAB_INNOCUOUS */
   int estimate;        /* the number of rows that the planner assumes */

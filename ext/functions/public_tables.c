@@ -341,20 +341,12 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
 
 /* ---- cursors --------------------------------------------------------------------------------- */
 
-/* Returns whether a running statement of the connection may have an IN of row values. */
-static int runs_row_value_in(sqlite3 *db) {
-  int runs = 0;
-  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && !runs; s = sqlite3_next_stmt(db, s))
-    runs = sqlite3_stmt_busy(s) && sqlite3_sql(s) && has_row_value_in(sqlite3_sql(s));
-  return runs;
-}
-
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
   struct vtab *table = (struct vtab *)vtab;
   struct error error = {0};
   struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
   if (!cursor) return SQLITE_NOMEM;
-  *cursor = (struct cursor){.hides_in = runs_row_value_in(table->guarded)};
+  *cursor = (struct cursor){.hides_in = runs_hidden_in(table->guarded)};
   int going = begin_reading(table->all, &error);
   if (going && table->here->is_closed) {
     error_set(&error, "the table has changed since dp_guard, or is not public any more "

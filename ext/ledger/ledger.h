@@ -677,6 +677,12 @@ const struct ledger_table *ledger_table_named(const char *name);
 int ledger_table_index(const struct ledger_table *table, const char *column);
 
 /*
+** Returns whether ledger_table_read() finds all rows whose column with an index equals a value by
+** SQLite's rules of comparison. If not, an affinity can make the two equal, as in '07' = 7.
+*/
+int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value);
+
+/*
 ** Calls take() for each row of a table in which, for every i, the column with the index wanted[i]
 ** (from 0 on) IS values[i]. The function finalizes its statement before it returns. Call this
 ** function inside a transaction.

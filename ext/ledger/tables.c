@@ -142,6 +142,14 @@ char *ledger_table_declaration(const struct ledger_table *table) {
   return sqlite3_str_finish(text);
 }
 
+int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value) {
+  const char *declared = table->columns[column].type;
+  int type = sqlite3_value_type(value);
+  int is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  return strcmp(declared, "TEXT") == 0 ? type == SQLITE_TEXT
+                                       : is_number && strcmp(declared, "BLOB") != 0;
+}
+
 const struct ledger_table *ledger_table_named(const char *name) {
   const struct ledger_table *table = ledger_tables;
   while (strcmp(table->name, name) != 0) table++;

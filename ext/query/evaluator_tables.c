@@ -76,13 +76,12 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-#define TELLS_IN 3038000 /* the version of SQLite from which on sqlite3_vtab_in() exists */
 #ifdef SQLITE_CORE
 #pragma weak sqlite3_vtab_in /* a program may link an older SQLite than that of the headers */
 #endif
 
 void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql) {
-  all->hides_in |= sqlite3_libversion_number() < TELLS_IN ? has_in(sql) : has_row_value_in(sql);
+  all->hides_in |= has_hidden_in(sql);
 }
 
 /*
@@ -99,10 +98,10 @@ static int is_equality(const struct evaluator_tables *all, sqlite3_index_info *i
   if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ ||
       all->hides_in || i > 31)
     return 0;
-#if SQLITE_VERSION_NUMBER >= TELLS_IN
-  return sqlite3_libversion_number() < TELLS_IN || !sqlite3_vtab_in(info, i, -1);
+#if SQLITE_VERSION_NUMBER >= IN_TOLD_SINCE
+  return sqlite3_libversion_number() < IN_TOLD_SINCE || !sqlite3_vtab_in(info, i, -1);
 #else
-  return sqlite3_libversion_number() < TELLS_IN;
+  return sqlite3_libversion_number() < IN_TOLD_SINCE;
 #endif
 }
 

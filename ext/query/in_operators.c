@@ -1,7 +1,6 @@
 /* in_operators.c: see in_operators.h. Tests: tests/query/test_random_comparisons.py */
 #include "query/in_operators.h"
 
-#include <sqlite3ext.h>
 #include <string.h>
 
 #include "base/sql_text.h"
@@ -39,11 +38,12 @@ static enum token next_token(const char **start, const char **end) {
 }
 
 /*
-** Parentheses may hold a row value if they do not follow the name of a function, and have a comma
-** or a SELECT directly inside, or parentheses of this kind. The function looks for them before IN
-** and NOT IN.
+** Returns 0 only if the text has no operator IN with a row value on its left, such as
+** (a, b) IN (SELECT ...). Parentheses may hold a row value if they do not follow the name of a
+** function, and have a comma or a SELECT directly inside, or parentheses of this kind. The function
+** looks for them before IN and NOT IN.
 */
-int has_row_value_in(const char *sql) {
+static int has_row_value_in(const char *sql) {
   struct {
     unsigned char is_call, is_row;
   } levels[MOST_LEVELS] = {{0, 0}};
@@ -72,7 +72,11 @@ int has_row_value_in(const char *sql) {
   return 0;
 }
 
-int has_in(const char *sql) {
+/*
+** Returns 0 only if SQLite of any version makes no operator IN of the text: neither IN itself, nor
+** OR and EXISTS, which some versions rewrite as IN.
+*/
+static int has_in(const char *sql) {
   const char *start, *end = sql;
   enum token token;
   while ((token = next_token(&start, &end)) != TOKEN_END)
@@ -80,4 +84,15 @@ int has_in(const char *sql) {
                                 sql_is_word(start, end, "EXISTS")))
       return 1;
   return 0;
+}
+
+int has_hidden_in(const char *sql) {
+  return sqlite3_libversion_number() < IN_TOLD_SINCE ? has_in(sql) : has_row_value_in(sql);
+}
+
+int runs_hidden_in(sqlite3 *db) {
+  int runs = 0;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && !runs; s = sqlite3_next_stmt(db, s))
+    runs = sqlite3_stmt_busy(s) && sqlite3_sql(s) && has_hidden_in(sqlite3_sql(s));
+  return runs;
 }

@@ -5,16 +5,13 @@
 #ifndef DIFFUSE_QUERY_IN_OPERATORS_H
 #define DIFFUSE_QUERY_IN_OPERATORS_H
 
-/*
-** Returns 0 only if the text has no operator IN with a row value on its left, such as
-** (a, b) IN (SELECT ...).
-*/
-int has_row_value_in(const char *sql);
+#include "base/row_table.h"
 
 /*
-** Returns 0 only if SQLite of any version makes no operator IN of the text: neither IN itself, nor
-** OR and EXISTS, which some versions rewrite as IN.
+** Return 0 only if the text, or all running statements of a connection, have no operator IN that
+** SQLite reports to virtual tables as an equality and of which sqlite3_vtab_in() does not tell.
 */
-int has_in(const char *sql);
+int has_hidden_in(const char *sql);
+int runs_hidden_in(sqlite3 *db);
 
 #endif
