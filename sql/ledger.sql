@@ -113,6 +113,7 @@ CREATE TABLE dp_publication(
   clipped      REAL,                 -- diagnose: noisy number of units whose contribution was clipped
   unclipped    REAL,                 -- diagnose: noisy number of the other units
   unit_stddev  REAL,                 -- diagnose: standard deviation of the noise in each of these two numbers
+  threshold    REAL,                 -- private keys: a key with a smaller noisy count is not published
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );

@@ -124,7 +124,7 @@ int symbols_publish(struct publication *publication, const char *symbol, const c
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->definition.release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->definition.release, tier, 0, &cost, 1,
-                                   NO_CLIPPING, kernel) &&
+                                   NO_CLIPPING, (double)NAN, kernel) &&
          ledger_value_insert(ledger, &publication->definition.release, tier, &value) &&
          values_read(publication, tier);
 }

@@ -197,7 +197,8 @@ int responses_publish(struct publication *publication, const struct survey *surv
   double *weights;
   int going = response_weights(chain, &weights, ledger_error(ledger)) &&
               ledger_path_insert(ledger, release, &grid, &point) &&
-              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING, kernel);
+              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, NO_CLIPPING,
+                                        (double)NAN, kernel);
   for (size_t x = 0; x < chain->rows && going; x++) {
     struct ledger_value value =
         response_estimate(chain, weights, survey->channel.states[x], x, reports, survey->reports);

@@ -67,7 +67,7 @@ static const struct option options[] = {
      0},
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0, 0},
-    {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
+    {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE | OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
     {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0, 0},
     {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0, 0},
@@ -363,8 +363,10 @@ static int set_option(struct parse *parse, const struct option *option, const ch
   case QUERY:
   case TABLES:
     if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)
-      return error_set(error, "the state's %s is malformed", key);
-    return replace_text(member, sqlite3_mprintf("%s", sqlite3_value_text(value)), error);
+      return parse->form & OPTIONS_OF_PLAN
+                 ? error_set(error, "%s must be the text of one SELECT, not an %s", key, type)
+                 : error_set(error, "the state's %s is malformed", key);
+    return replace_text(member, query_trimmed((const char *)sqlite3_value_text(value)), error);
   default: return 1; /* an earlier step has read the option */
   }
 }

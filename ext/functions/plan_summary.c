@@ -163,7 +163,8 @@ char *plan_response_summary(double probability) {
 }
 
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_parts, double half_width, double shrink, int64_t charge) {
+                         const char *of_parts, const char *missing, double half_width,
+                         double shrink, int64_t charge) {
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
@@ -174,7 +175,10 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
     sqlite3_str_appendall(text,
                           "\"rows\", a public guess of how many count, would show how accurate; ");
   }
+  if (missing) sqlite3_str_appendall(text, missing);
   append_room(text, ledger, request, charge);
+  if (request && request->notice && *request->notice)
+    sqlite3_str_appendf(text, "; %s", request->notice);
   char *summary = sqlite3_str_finish(text);
   sqlite3_str_appendall(json, ",\"summary\":");
   json_append_string(json, summary ? summary : "");

@@ -24,6 +24,7 @@
 #include "math/cost.h"
 #include "release/definition.h"
 #include "release/interval.h"
+#include "release/figure_words.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
@@ -114,6 +115,35 @@ static int append_choice(sqlite3_str *json, const struct publication *publicatio
 }
 
 /*
+** Returns the noisy count that a private key needs, or a bin of bounds; NaN for other releases.
+*/
+static double threshold_of(const struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  int has_threshold = definition->release.max_groups || definition->aggregate->family->by_exponent;
+  return has_threshold ? numbers_threshold(publication, numbers_selection_delta(publication))
+                       : (double)NAN;
+}
+
+/* Sets the text of the summary about missing groups. Returns 0 when out of memory. */
+static int append_missing(const struct publication *publication, char **summary) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct ledger *ledger = publication->session->ledger;
+  if (!release->max_groups) return 1;
+  int by_row = ledger_protects(ledger) == LEDGER_ROWS;
+  char *unit = by_row ? 0 : ledger_unit(ledger);
+  sqlite3_str *text = sqlite3_str_new(0);
+  figure_append_threshold(text, release->kind, release->clip,
+                          by_row ? 0
+                          : unit ? unit
+                                 : "unit",
+                          threshold_of(publication));
+  sqlite3_str_appendall(text, "; ");
+  sqlite3_free(unit);
+  *summary = sqlite3_str_finish(text);
+  return *summary != 0;
+}
+
+/*
 ** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
 ** this number. For bounds, returns the noisy count above which a bin shows rows
@@ -141,9 +171,9 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
   int is_range = publication->definition.aggregate->family->by_exponent;
-  if (publication->definition.release.max_groups || is_range)
-    append_number(json, "threshold", numbers_threshold(publication));
-  return is_range ? numbers_threshold(publication) : half_width;
+  double threshold = threshold_of(publication);
+  if (!isnan(threshold)) append_number(json, "threshold", threshold);
+  return is_range ? threshold : half_width;
 }
 
 /*
@@ -232,17 +262,23 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
-    char *of_parts;
-    planned = (append_tables(json, request, &publication, rows, &of_parts) &&
-               append_total(json, &publication, request, rows, &of_parts) &&
-               append_choice(json, &publication, &of_parts)) ||
-              error_set_memory(&host->session.error);
+    char *of_parts, *missing = 0;
+    planned =
+        (append_tables(json, request, &publication, rows, &of_parts) &&
+         append_total(json, &publication, request, rows, &of_parts) &&
+         append_choice(json, &publication, &of_parts) && append_missing(&publication, &missing)) ||
+        error_set_memory(&host->session.error);
+    if (request->notice && *request->notice) {
+      sqlite3_str_appendall(json, ",\"notice\":");
+      json_append_string(json, request->notice);
+    }
     append_tiers(json, host->session.ledger, since);
     plan_append_mechanisms(json, &publication, request, rows);
-    plan_append_summary(json, host->session.ledger, request, of_parts, half_width,
+    plan_append_summary(json, host->session.ledger, request, of_parts, missing, half_width,
                         planned_shrink(&publication, half_width), since);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
+    sqlite3_free(missing);
   }
   publish_clear(&publication);
   return planned;
@@ -268,7 +304,8 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   if (read && !isnan(clip) && clip != request.clip)
     read = error_set(error, "clip is given twice (argument 3 and the option differ)");
   int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-                release_guarded(host, &request, 0, error) && ledger_begin_copy(ledger) &&
+                release_guarded(host, &request, 0, error) &&
+                (!request.sql || release_compile(&request, host)) && ledger_begin_copy(ledger) &&
                 ledger_enter_periods(ledger) && plan(host, &request, json);
   ledger_rollback(ledger);
   request_clear(&request);
@@ -290,7 +327,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   sqlite3_str_appendall(json, "]");
   if (planned) {
     append_tiers(json, ledger, since);
-    plan_append_summary(json, ledger, 0, 0, (double)NAN, 1, since);
+    plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since);
   }
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);

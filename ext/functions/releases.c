@@ -61,9 +61,11 @@ static int ask(struct question **question, struct request *request, struct host 
   if (!question_open(question, reader, host->session.ledger, request, error)) return 0;
   sqlite3_free(request->tables);
   sqlite3_free(request->unit_type);
+  sqlite3_free(request->notice);
   request->tables = question_tables(*question);
   request->unit_type = question_unit_type(*question);
-  return (request->tables && request->unit_type) || error_set_memory(error);
+  request->notice = question_notice(*question, request->aggregate);
+  return (request->tables && request->unit_type && request->notice) || error_set_memory(error);
 }
 
 /* Sets a limit that the request does not set. Fails if the request sets a larger one. */
@@ -178,6 +180,13 @@ int release_ask(struct publication *publication, struct request *request, struct
     done = run(publication, request, question, &host->session.error);
   question_close(question);
   return done && publish_outward(publication, request, &host->session);
+}
+
+int release_compile(struct request *request, struct host *host) {
+  struct question *question = 0;
+  int sound = ask(&question, request, host, &host->session.error);
+  question_close(question);
+  return sound;
 }
 
 int release_check(struct request *request, struct host *host,

@@ -38,6 +38,12 @@ int release_open_rows(void *context, struct rows *rows, const struct secret *sec
                       struct error *error);
 
 /*
+** Compiles the question of a request, request->sql, for dp_plan(), so that the request has its
+** notice. Returns 1, or 0 with an error.
+*/
+int release_compile(struct request *request, struct host *host);
+
+/*
 ** Both functions serve dp_batch(). release_check() reads the request, checks the request and
 ** compiles its query. release_run() runs the query of a charged release and finishes the release.
 */

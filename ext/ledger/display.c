@@ -31,7 +31,7 @@ enum {
   HIGH,
   ARGUMENTS
 };
-#define FIGURE_ARGUMENTS 15
+#define FIGURE_ARGUMENTS 19
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -171,9 +171,12 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .ways = (char *)sqlite3_value_text(argv[10]),
                                    .periods = (char *)sqlite3_value_text(argv[11]),
                                    .mechanism = (char *)sqlite3_value_text(argv[12])};
-  const char *unit = (const char *)sqlite3_value_text(argv[13]);
-  char *text =
-      release.kind ? ledger->kinds->figure(&release, unit, sqlite3_value_int(argv[14])) : 0;
+  struct ledger_figure terms = {
+      (const char *)sqlite3_value_text(argv[13]),
+      sqlite3_value_int(argv[14]),
+      number_or_nan(argv[15]),
+      {number_or_nan(argv[16]), number_or_nan(argv[17]), number_or_nan(argv[18])}};
+  char *text = release.kind ? ledger->kinds->figure(&release, &terms) : 0;
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {

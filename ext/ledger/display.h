@@ -17,11 +17,14 @@
   "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius, " MIXED_SQL(   \
       v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
 #define FIGURE_SQL(v)                                                                              \
-  "figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"          \
+  "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"  \
   " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
-  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger), " MIXED_SQL(        \
-      v) ") || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"     \
-         " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger),"                    \
+  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev)"                     \
+  " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)"          \
+  " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"             \
+  " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"               \
+  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"
 
 /* SQL that writes a number exactly. SQLite's own JSON functions write fewer digits. */
 #define EXACTLY(x) "json(exact(" x "))"

@@ -134,11 +134,29 @@ struct kind_display {
 typedef struct kind_display describe_display(const char *kind, double lo, double hi, double clip);
 
 /*
-** Returns what the numbers of a release are, in words (release/figure_words.h). `unit` is null if
-** the ledger protects rows. `is_mixed` says that a public kernel has changed the numbers (dp_mix).
-** The caller calls sqlite3_free().
+** The results of the option diagnose: the noisy numbers of units that were clipped and that were
+** not.
 */
-typedef char *describe_figure(const struct ledger_release *release, const char *unit, int is_mixed);
+struct ledger_clipping {
+  double clipped, unclipped;
+  double stddev; /* of the noise in each of the two numbers */
+};
+#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
+
+/* What the words about the numbers of a publication depend on beside their release. */
+struct ledger_figure {
+  const char *unit; /* null: the ledger protects rows */
+  int is_mixed;     /* a public kernel has changed the numbers (dp_mix) */
+  double threshold; /* the noisy count that a private key needs; NaN: none */
+  struct ledger_clipping clipping;
+};
+
+/*
+** Returns what the numbers of a release are, in words (release/figure_words.h). The caller calls
+** sqlite3_free().
+*/
+typedef char *describe_figure(const struct ledger_release *release,
+                              const struct ledger_figure *figure);
 
 /* Appends how a public bound moves the numbers of a release: ", shrunk towards 0"; or nothing. */
 typedef void describe_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed);
@@ -438,25 +456,17 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** The results of the option diagnose: the noisy numbers of units that were clipped and that were
-** not.
-*/
-struct ledger_clipping {
-  double clipped, unclipped;
-  double stddev; /* of the noise in each of the two numbers */
-};
-#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
-
-/*
 ** ledger_publication_insert() stores a publication. `clipping` holds the noisy numbers of units
-** that were clipped and that were not, or NO_CLIPPING without the option diagnose. `kernel` is the
-** Markov kernel that made the publication from the next inner point, or null.
+** that were clipped and that were not, or NO_CLIPPING without the option diagnose. `threshold` is
+** the noisy count that a private key needs, or NaN. `kernel` is the Markov kernel that made the
+** publication from the next inner point, or null.
 ** ledger_publication_find() sets *clock and returns 1 if the publication exists. Otherwise, or on
 ** failure, it returns 0.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
-                              double shrink, struct ledger_clipping clipping, const char *kernel);
+                              double shrink, struct ledger_clipping clipping, double threshold,
+                              const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 
@@ -583,6 +593,7 @@ struct ledger_publication {
   uint64_t clock;
   double rate, shrink, centre, delta;
   struct ledger_clipping clipping;
+  double threshold;    /* NaN: none */
   const double *curve; /* values at the stored orders (renyi.h); null: no curve */
 };
 int ledger_publications(struct ledger *ledger,

@@ -54,14 +54,14 @@ static const struct statement insert_coordinate = {
     .changes = CHANGES_POINT};
 static const struct statement insert_publication = {
     .sql = "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
-           " curve, delta, kernel, clipped, unclipped, unit_stddev, published_at)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+           " curve, delta, kernel, clipped, unclipped, unit_stddev, threshold, published_at)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_RELEASE};
 static const struct statement select_publication = {
     .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
 static const struct statement select_publications = {
     .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
-           " unit_stddev, curve FROM dp_publication ORDER BY release_id"};
+           " unit_stddev, curve, threshold FROM dp_publication ORDER BY release_id"};
 static const struct statement select_stages = {
     .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
            " WHERE release_id = ? ORDER BY t.rate DESC"};
@@ -418,13 +418,14 @@ int ledger_point_extend(struct ledger *ledger, const struct ledger_release *rele
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
-                              double shrink, struct ledger_clipping clipping, const char *kernel) {
+                              double shrink, struct ledger_clipping clipping, double threshold,
+                              const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
-  return statement_run(ledger, &insert_publication, "issidddbdsddd", release->id, release->name,
+  return statement_run(ledger, &insert_publication, "issidddbdsdddd", release->id, release->name,
                        tier, (int64_t)clock, cost->rate, shrink, release->centre,
                        curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
-                       clipping.unclipped, clipping.stddev);
+                       clipping.unclipped, clipping.stddev, threshold);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -450,6 +451,7 @@ int ledger_publications(struct ledger *ledger,
         sqlite3_column_double(row, 5),
         sqlite3_column_double(row, 6),
         {column_number(row, 7), column_number(row, 8), column_number(row, 9)},
+        column_number(row, 11),
         curve.any ? curve.values : 0};
     if (!(publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory")))
       break;

@@ -41,19 +41,14 @@ static const struct shown_column release_columns[] = {
     {"multipliers", "TEXT", 0},    {"periods", "TEXT", 0},
     {"statement", "TEXT", 0},      {0, 0, 0}};
 
-static const struct shown_column publication_columns[] = {{"release_id", "INTEGER", 0},
-                                                          {"release", "TEXT", 0},
-                                                          {"tier", "TEXT", 0},
-                                                          {"clock", "INTEGER", 0},
-                                                          {"rate", "REAL", 0},
-                                                          {"shrink", "REAL", 0},
-                                                          {"centre", "REAL", 0},
-                                                          {"kernel", "TEXT", 0},
-                                                          {"published_at", "TEXT", 0},
-                                                          {"clipped", "REAL", 0},
-                                                          {"unclipped", "REAL", 0},
-                                                          {"unit_stddev", "REAL", 0},
-                                                          {0, 0, 0}};
+static const struct shown_column publication_columns[] = {
+    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},
+    {"tier", "TEXT", 0},          {"clock", "INTEGER", 0},
+    {"rate", "REAL", 0},          {"shrink", "REAL", 0},
+    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},
+    {"published_at", "TEXT", 0},  {"clipped", "REAL", 0},
+    {"unclipped", "REAL", 0},     {"unit_stddev", "REAL", 0},
+    {"threshold", "REAL", 0},     {0, 0, 0}};
 
 static const struct shown_column value_columns[] = {
     {"release_id", "INTEGER", 0},

@@ -34,6 +34,7 @@ struct evaluator {
   struct allowed_functions functions;
   struct evaluator_tables tables;
   char *views[MOST_OBJECTS]; /* the views that the evaluator has created */
+  char *texts;               /* evaluator_texts() */
   int view_count;
   int is_building; /* the evaluator's own statements are running */
   char *denied;    /* the first function or table that the authorizer refused */
@@ -301,6 +302,8 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
       added = error_set(error, "the question leads to more than %d views", MOST_OBJECTS);
     } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
       added = error_set_memory(error);
+    } else if (!(evaluator->texts = sqlite3_mprintf("%z;%s", evaluator->texts, sql))) {
+      added = error_set_memory(error);
     } else if (evaluator_tables_note_text(&evaluator->tables, sql),
                run_own(evaluator, sql) != SQLITE_OK) {
       added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
@@ -467,7 +470,8 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   evaluator->policy = policy;
   evaluator->sql = sql;
   evaluator->tables.list = calloc(MOST_TABLES, sizeof *evaluator->tables.list);
-  if (!evaluator->tables.list) return error_set_memory(error);
+  evaluator->texts = sqlite3_mprintf("%s", sql);
+  if (!evaluator->tables.list || !evaluator->texts) return error_set_memory(error);
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
@@ -507,6 +511,7 @@ void evaluator_close(struct evaluator *evaluator) {
     free(table->places);
   }
   free(evaluator->tables.list);
+  sqlite3_free(evaluator->texts);
   for (int i = 0; i < evaluator->view_count; i++) sqlite3_free(evaluator->views[i]);
   sqlite3_free(evaluator->denied);
   error_clear(&evaluator->error);
@@ -640,6 +645,14 @@ int evaluator_columns(const struct evaluator *evaluator) {
   return evaluator->columns;
 }
 
+const char *evaluator_texts(const struct evaluator *evaluator) {
+  return evaluator->texts;
+}
+
+const char *evaluator_column_type(const struct evaluator *evaluator, int column) {
+  return sqlite3_column_decltype(evaluator->statement, column);
+}
+
 const char *evaluator_column_name(const struct evaluator *evaluator, int column) {
   return sqlite3_column_name(evaluator->statement, column);
 }
@@ -647,17 +660,14 @@ const char *evaluator_column_name(const struct evaluator *evaluator, int column)
 static int role_of(const void *context, const char *name) {
   const struct evaluator *evaluator = context;
   int number = table_named(evaluator, name);
-  return number < 0 ? -1
-                    : evaluator->tables.list[number].declaration->role == POLICY_PROTECTED;
+  return number < 0 ? -1 : evaluator->tables.list[number].declaration->role == POLICY_PROTECTED;
 }
 
 int evaluator_reads_rows(struct evaluator *evaluator, struct evaluator_text *text) {
-  *text = (struct evaluator_text){.sql = evaluator->sql,
-                                  .length = evaluator->length,
-                                  .is_utf8 = evaluator->is_utf8};
-  int reads = evaluator->is_one_select &&
-              row_text_read(&text->rows, text->sql, text->length, &evaluator->functions, role_of,
-                            evaluator);
+  *text = (struct evaluator_text){
+      .sql = evaluator->sql, .length = evaluator->length, .is_utf8 = evaluator->is_utf8};
+  int reads = evaluator->is_one_select && row_text_read(&text->rows, text->sql, text->length,
+                                                        &evaluator->functions, role_of, evaluator);
   if (reads) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
   return reads;
 }

@@ -81,6 +81,15 @@ size_t evaluator_count(const struct evaluator *evaluator);
 sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i);
 const char *evaluator_error(const struct evaluator *evaluator);
 
+/* Returns the texts of the question and of its views, with semicolons between them. */
+const char *evaluator_texts(const struct evaluator *evaluator);
+
+/*
+** Returns "TEXT" or "DATE" if a column of the question is a column that was declared as texts or as
+** dates and times, another type, or null.
+*/
+const char *evaluator_column_type(const struct evaluator *evaluator, int column);
+
 /* Returns the number of columns of the question, which is that of a row of results. */
 int evaluator_columns(const struct evaluator *evaluator);
 

@@ -28,6 +28,13 @@ static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
   return &table->all->list[table->number];
 }
 
+/* Returns the type of a column: DATE, which has numeric affinity, or the name of its affinity. */
+static const char *type_of(const struct table_column *column) {
+  int is_date = sqlite3_strlike("%date%", column->type, 0) == 0 ||
+                sqlite3_strlike("%time%", column->type, 0) == 0;
+  return is_date && column->affinity == AFFINITY_NUMERIC ? "DATE" : affinity_type(column->affinity);
+}
+
 /*
 ** The key of a table WITHOUT ROWID is unique under some collation. SQLite relies on a key that is
 ** declared here, for example to leave out DISTINCT. Under BINARY, every such key is unique.
@@ -36,8 +43,7 @@ static void append_definition(sqlite3_str *sql, const struct table_facts *facts)
   sqlite3_str_appendall(sql, "CREATE TABLE x(");
   for (int i = 0; i < facts->count; i++)
     sqlite3_str_appendf(sql, "%s\"%w\" %s COLLATE %s", i ? ", " : "", facts->columns[i].name,
-                        affinity_type(facts->columns[i].affinity),
-                        collation_name(facts->columns[i].collation));
+                        type_of(&facts->columns[i]), collation_name(facts->columns[i].collation));
   for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
     sqlite3_str_appendf(sql, "%s\"%w\" COLLATE BINARY", i ? ", " : ", PRIMARY KEY (",
                         facts->columns[facts->key[i]].name);
@@ -128,8 +134,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
   int columns = table->route.tables[0].count, chosen = -1;
   for (int i = 0; i < columns; i++)
-    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63))
-      table->used[i] = 1;
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
   for (int i = 0; i < info->nConstraint && chosen < 0; i++)
     if (is_equality(((struct vtab *)vtab)->all, info, i)) chosen = i;
   int is_ordered = is_rowid_order(table, info), backward = is_ordered && info->aOrderBy[0].desc;

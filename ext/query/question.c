@@ -17,6 +17,7 @@
 #include "ledger/policy.h"
 #include "mechanism/families.h"
 #include "query/direct_loop.h"
+#include "query/notices.h"
 #include "query/own_collations.h"
 #include "query/safe_columns.h"
 #include "query/time_limit.h"
@@ -34,14 +35,15 @@ struct question {
   struct collector *collector;
   struct ledger *ledger;
   struct ledger_policy policy;
+  char *unit; /* the ledger's word for a unit */
   struct evaluator *evaluator;
-  struct evaluator *publics; /* evaluates the query of the public rows; null: there are none */
-  struct unit_loop loop;     /* the loop on the host's connection */
-  struct readers *readers;   /* further connections to the file; null if the host reads alone */
-  sqlite3_stmt *begun;       /* a statement that keeps the database in one state (U3) */
-  sqlite3_stmt *probe;       /* a statement that shows whether the host is interrupted */
+  struct evaluator *publics;  /* evaluates the query of the public rows; null: there are none */
+  struct unit_loop loop;      /* the loop on the host's connection */
+  struct readers *readers;    /* further connections to the file; null if the host reads alone */
+  sqlite3_stmt *begun;        /* a statement that keeps the database in one state (U3) */
+  sqlite3_stmt *probe;        /* a statement that shows whether the host is interrupted */
   struct evaluator_text text; /* of a question that is evaluated for all units at once */
-  int limits[8]; /* the limits of the host's connection: see `lifted` */
+  int limits[8];              /* the limits of the host's connection: see `lifted` */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -61,7 +63,8 @@ static const int lifted[] = {SQLITE_LIMIT_LENGTH,          SQLITE_LIMIT_SQL_LENG
 static int read_policy(struct question *question) {
   struct ledger *ledger = question->ledger;
   int read = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &question->policy) &&
-             ledger_policy_need(ledger, &question->policy);
+             ledger_policy_need(ledger, &question->policy) &&
+             ((question->unit = ledger_unit(ledger)) || !error_is_set(ledger_error(ledger)));
   ledger_rollback(ledger);
   return read;
 }
@@ -365,6 +368,7 @@ void question_close(struct question *question) {
   for (int i = 0; i < LIFTED; i++)
     sqlite3_limit(question->collector->db, lifted[i], question->limits[i]);
   ledger_policy_free(&question->policy);
+  sqlite3_free(question->unit);
   free(question);
 }
 
@@ -398,6 +402,30 @@ char *question_unit_type(const struct question *question) {
   return sqlite3_mprintf("%s %s", affinity_type(loop->affinity), collation_name(loop->collation));
 }
 
+static int is_public(const void *context, const char *name) {
+  const struct question *question = context;
+  const struct ledger_declaration *declared = ledger_policy_find(&question->policy, name);
+  return (declared && declared->role == POLICY_PUBLIC) || sqlite3_stricmp(name, "json_each") == 0 ||
+         sqlite3_stricmp(name, "json_tree") == 0;
+}
+
+char *question_notice(const struct question *question, const struct aggregate *aggregate) {
+  int value = question->loop.columns - 1; /* the last of the columns that the kind reads */
+  int takes_numbers = aggregate->places.value && !aggregate->family->has_vector &&
+                      !aggregate->rows && (!aggregate->counts || aggregate->family->has_bins);
+  int by_row = question->loop.by_row;
+  struct notice_terms terms = {evaluator_texts(question->evaluator),
+                               by_row           ? 0
+                               : question->unit ? question->unit
+                                                : "unit",
+                               aggregate,
+                               takes_numbers ? evaluator_column_type(question->evaluator, value)
+                                             : 0,
+                               is_public,
+                               question};
+  return notice_words(&terms);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Reads all public tables of an evaluator. */
@@ -409,8 +437,8 @@ static int load_publics(struct question *question, struct evaluator *evaluator,
     struct evaluator_table *table = evaluator_table(evaluator, i);
     struct unit_stream stream = {.table = table};
     if (table->declaration->role != POLICY_PUBLIC) continue;
-    going = unit_loop_prepare_stream(loop, &stream, error) &&
-            unit_loop_advance(loop, &stream, error);
+    going =
+        unit_loop_prepare_stream(loop, &stream, error) && unit_loop_advance(loop, &stream, error);
     while (going && stream.has_row)
       going = unit_loop_take(loop, &stream, error) && unit_loop_advance(loop, &stream, error);
     sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */

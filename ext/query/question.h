@@ -44,6 +44,12 @@ char *question_tables(const struct question *question);
 char *question_unit_type(const struct question *question);
 
 /*
+** Returns the notice about the question (notices.h), which may be empty. The caller frees the text
+** with sqlite3_free().
+*/
+char *question_notice(const struct question *question, const struct aggregate *aggregate);
+
+/*
 ** Opens `rows`, evaluates the query for each unit within the limits and adds the results to `rows`.
 ** Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
 */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "release/clipping.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
@@ -226,19 +227,59 @@ void figure_append_move(sqlite3_str *text, const struct ledger_release *release,
   }
 }
 
-char *figure_words(const struct ledger_release *release, const char *unit, int is_mixed) {
+/* Returns the words for a kind, or null. */
+static const struct words *words_of(const char *kind, int *is_grouped) {
+  if (strncmp(kind, "ou_", 3) == 0) kind += 3;
+  *is_grouped = strncmp(kind, "group_", 6) == 0;
+  if (*is_grouped) kind += 6;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(words[i].name, kind) == 0) return &words[i];
+  return 0; /* a kind that this version does not know */
+}
+
+/*
+** A noisy count that selects a private key counts rows, or units if each adds at most 1 to a key.
+*/
+void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
+                             double threshold) {
+  int is_grouped;
+  const struct words *of = words_of(kind, &is_grouped);
+  int by_rows = !unit || (of && of->share == ROWS && !of->place) ||
+                (of && of->share == WEIGHT && !of->draws && clip > 1);
+  if (!(threshold > 0 && threshold < 1e15)) return;
+  double step = pow(10, fmax(floor(log10(threshold)) - 1, 0)); /* two digits */
+  sqlite3_str_appendf(text, "groups below about %,lld ",
+                      (sqlite3_int64)(ceil(threshold / step) * step));
+  append_plural(text, by_rows ? "row" : unit);
+  sqlite3_str_appendall(text, " do not appear");
+}
+
+/* Says how many units were cut down, where this is known. */
+static void append_cut(sqlite3_str *text, const struct figure *figure,
+                       const struct ledger_clipping *clipping) {
+  const struct aggregate *aggregate = aggregate_find(figure->release->kind);
+  const struct mechanism *mechanism =
+      aggregate ? mechanism_find(aggregate, figure->release->mechanism) : 0;
+  if (!mechanism || !mechanism->noise || isnan(clipping->stddev)) return;
+  struct clipped_share share = clipping_share(mechanism->noise, clipping);
+  if (isnan(share.share)) return;
+  sqlite3_str_appendf(text, "; about %d%% of ", clipping_percent(share.share));
+  append_plural(text, figure->unit ? figure->unit : "row");
+  sqlite3_str_appendall(text, " were cut down");
+}
+
+char *figure_words(const struct ledger_release *release, const struct ledger_figure *terms) {
+  const char *unit = terms->unit;
+  int is_mixed = terms->is_mixed;
   sqlite3_str *text = sqlite3_str_new(0);
-  const char *name = release->kind + (strncmp(release->kind, "ou_", 3) == 0 ? 3 : 0);
-  int is_grouped = strncmp(name, "group_", 6) == 0;
-  if (is_grouped) name += 6;
-  size_t i = 0, count = sizeof words / sizeof *words;
-  while (i < count && strcmp(words[i].name, name) != 0) i++;
-  if (i == count) { /* a kind that this version does not know */
+  int is_grouped;
+  const struct words *of = words_of(release->kind, &is_grouped);
+  if (!of) {
     sqlite3_str_appendall(text, release->kind);
     return sqlite3_str_finish(text);
   }
-  const char *place = words[i].place;
-  append_what(text, words[i].what, release, unit);
+  const char *place = of->place;
+  append_what(text, of->what, release, unit);
   if (is_grouped)
     sqlite3_str_appendall(text, place           ? " of each group"
                                 : release->ways ? " in each cell"
@@ -246,7 +287,7 @@ char *figure_words(const struct ledger_release *release, const char *unit, int i
   append_range(text, release, place != 0);
   if (!place && is_grouped) place = release->ways ? "cell" : "group";
   int in_sum_norm = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
-  struct figure figure = {release, &words[i], unit, place, words[i].share, in_sum_norm};
+  struct figure figure = {release, of, unit, place, of->share, in_sum_norm};
   if (is_grouped && figure.share == NO_SHARE && release->clip < 1) figure.share = ROWS;
   append_share(text, &figure);
   if (release->periods) {
@@ -257,13 +298,17 @@ char *figure_words(const struct ledger_release *release, const char *unit, int i
   int is_private = is_grouped && release->max_groups > 0;
   if (is_private && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);
-  if (is_private) sqlite3_str_appendall(text, ", only groups that are large enough");
-  if (words[i].draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
+  if (is_private) {
+    sqlite3_str_appendall(text, "; ");
+    figure_append_threshold(text, release->kind, release->clip, unit, terms->threshold);
+  }
+  if (of->draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");
   figure_append_move(text, release, 0);
   if (is_mixed && is_grouped)
     sqlite3_str_appendall(text, "; then added up into other groups by a public kernel");
-  if (is_mixed && strcmp(name, "choice") == 0)
+  if (is_mixed && strcmp(of->name, "choice") == 0)
     sqlite3_str_appendall(text, "; then changed at random by a public kernel");
+  append_cut(text, &figure, &terms->clipping);
   return sqlite3_str_finish(text);
 }

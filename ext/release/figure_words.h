@@ -10,12 +10,20 @@
 #include "ledger/ledger.h"
 
 /*
-** figure_words() returns what is counted, added up or averaged, and how much of it one unit can
-** contribute: "rows, at most 5 of each member". figure_append_move() appends how a public bound
-** moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
+** figure_words() returns what is counted, added up or averaged, how much of it one unit can
+** contribute, and what did not arrive in the numbers: "rows, at most 5 of each member; groups below
+** about 24 rows do not appear; about 12% of members were cut down". figure_append_move() appends
+** how a public bound moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
 */
 describe_figure figure_words;
 describe_move figure_append_move;
+
+/*
+** Appends which groups a release with private keys leaves out: "groups below about 24 rows do not
+** appear". `unit` is null if the ledger protects rows.
+*/
+void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
+                             double threshold);
 
 /* Appends the plural of a unit's word: patients, families, classes. */
 void append_plural(sqlite3_str *text, const char *unit);

@@ -293,10 +293,9 @@ double numbers_selection_delta(const struct publication *publication) {
   return release->max_groups ? share * publication_tier(publication)->delta_keys : 0;
 }
 
-double numbers_threshold(const struct publication *publication) {
+double numbers_threshold(const struct publication *publication, double delta) {
   struct quantiles quantiles;
-  struct reading reading =
-      reading_of(publication, numbers_selection_delta(publication), NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = reading_of(publication, delta, NUMBERS_CONFIDENCE, &quantiles);
   double steps = publication->definition.layout.family->by_exponent
                      ? estimate_bounds_threshold(&reading)
                      : estimate_threshold(&reading);

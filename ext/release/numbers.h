@@ -51,9 +51,9 @@ double numbers_selection_delta(const struct publication *publication);
 /*
 ** Returns the threshold of the publication's tier. A private key is published there if its noisy
 ** count is at least the threshold. A bin of bounds shows rows if its noisy count is above the
-** threshold.
+** threshold. `delta` is that of the selection of private keys.
 */
-double numbers_threshold(const struct publication *publication);
+double numbers_threshold(const struct publication *publication, double delta);
 
 /* What a release gives to one of its cross tables, or to the figure of one span of a series. */
 struct part_width {

@@ -32,6 +32,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->sql);
   sqlite3_free(request->statement);
   sqlite3_free(request->tables);
+  sqlite3_free(request->notice);
   sqlite3_free(request->unit_type);
   sqlite3_free(request->unit_word);
   *request = (struct request){0};
@@ -97,6 +98,10 @@ char *request_options(const struct request *request) {
   append_whole(json, "max_groups", request->max_groups);
   append_option(json, "key_share", request->key_share);
   if (request->model) sqlite3_str_appendf(json, ",\"model\":%s", request->model);
+  if (request->notice && *request->notice) {
+    sqlite3_str_appendall(json, ",\"notice\":");
+    json_append_string(json, request->notice);
+  }
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }

@@ -36,6 +36,7 @@ struct request {
   /* The text of an aggregate's statement (query/asked_statement.h), or the text 'dp_merge'. */
   char *statement;
   char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
+  char *notice;    /* what the question means (query/notices.h); null or empty: what it seems to */
   char *unit_type; /* a series: the type of the units (query/question.h) */
   double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
   int refine;

@@ -1,10 +1,18 @@
 /* values.c: see values.h. Tests: tests/mechanism/test_kinds_noise.py */
 #include "release/values.h"
 
+#include <math.h>
+
 #include "release/numbers.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* Returns the noisy count that a private key needs, or NaN if the keys are public. */
+static double threshold_of(const struct publication *publication, double delta) {
+  int is_private = publication->definition.release.max_groups > 0;
+  return is_private ? numbers_threshold(publication, delta) : (double)NAN;
+}
 
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values) {
   struct ledger *ledger = publication->session->ledger;
@@ -18,10 +26,11 @@ int values_store(struct publication *publication, const struct cost *cost, const
   } else {
     stored = numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers);
   }
-  stored = stored && (!mixing || mixing->send(publication, mixing, &numbers)) &&
-           ledger_publication_insert(ledger, &publication->definition.release, tier,
-                                     publication->position.clock, cost, numbers.shrink,
-                                     numbers.clipping, mixing ? mixing->json : 0);
+  stored =
+      stored && (!mixing || mixing->send(publication, mixing, &numbers)) &&
+      ledger_publication_insert(ledger, &publication->definition.release, tier,
+                                publication->position.clock, cost, numbers.shrink, numbers.clipping,
+                                threshold_of(publication, cost->delta), mixing ? mixing->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->definition.release, tier, &value);

@@ -73,6 +73,14 @@ static void compare_values(struct publication *publication,
     if (!comparison.same || comparison.at != comparison.numbers.count)
       ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name,
                          tier);
+    int is_private = publication->definition.release.max_groups > 0;
+    double threshold =
+        is_private ? numbers_threshold(publication, published->delta) : published->threshold;
+    if (is_private ? !close_to(published->threshold, threshold, threshold) : !isnan(threshold))
+      ledger_discrepancy(ledger,
+                         "dp_publication: '%s' at tier '%s' has another threshold than its delta "
+                         "gives",
+                         name, tier);
     if (!same_clipping(&published->clipping, &comparison.numbers.clipping))
       ledger_discrepancy(ledger,
                          "dp_publication: '%s' at tier '%s' has other clipped units than its point",

@@ -159,7 +159,7 @@ WORDS = [
     ("group_count", "SELECT ward", {"clip": 3, "keys": ["a"]}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 1, "keys": ["a"]}, "rows in each group, at most 1 of each patient in one group" + IN_GROUPS),
     ("group_count", "SELECT ward", {"clip": 3, "max_groups": 4}, "rows in each group, at most 3 of each patient in one group" + MAY_IN_GROUPS
-     + ", at most 4 groups of each patient, only groups that are large enough"),
+     + ", at most 4 groups of each patient; groups below about 4 rows do not appear"),
     ("group_count", "SELECT ward", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "rows in each cell, at most 3 of each patient in one cell" + IN_MARGINS),
     ("group_sum", "SELECT ward, minutes", {"clip": 3, "ways": 1, "keys": {"ward": ["a"]}}, "sum in each cell, from -3 to 3 of each patient in one cell"
      + IN_MARGINS.replace("of rows", "of amounts")),
@@ -284,3 +284,36 @@ def test_an_answer_without_memory_for_all_rows_is_an_error(tmp_path):
                 print("error")
         """, path, ask).split()
     assert set(said) == {"20000", "error"}, said
+
+
+@pytest.mark.parametrize("kind, columns, options, counted", [
+    ("group_count", "ward", {"clip": 3}, "rows"), ("group_count_distinct", "ward", {}, "patients"), ("group_sum", "ward, minutes", {"clip": 60}, "patients"),
+    ("group_avg", "ward, minutes", {"lo": 0, "hi": 60}, "patients"), ("group_stddev", "ward, minutes", {"lo": 0, "hi": 60, "clip": 3}, "rows"),
+    ("group_median", "ward, minutes", {"lo": 0, "hi": 60, "bins": 8, "clip": 3}, "patients"), ("group_histogram", "ward, minutes", {"lo": 0, "hi": 60, "bins": 3, "clip": 3}, "patients")])
+@pytest.mark.parametrize("tier", ["clinic", "region"])
+def test_private_groups_name_their_threshold(kind, columns, options, counted, tier):
+    """The plan and the figure of each tier say below which size a group does not appear, in rows or in patients."""
+    db = clinic()
+    one(db, "SELECT dp_tier('region', 2, 1e6, 1e-3, '{\"delta_keys\":1e-4}')")
+    plan = json.loads(one(db, "SELECT dp_plan(?, ?, NULL, ?)", tier, kind, json.dumps(options)))
+    one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, f"SELECT {columns} FROM visit", json.dumps({"name": "r", **options}))
+    if tier == "region":
+        one(db, "SELECT dp_diffuse('r', 'region')")
+    threshold = one(db, "SELECT threshold FROM dp_publication WHERE tier = ?", tier)
+    assert threshold == pytest.approx(plan["threshold"], rel=0.01)
+    step = 10 ** max(len(str(int(threshold))) - 2, 0)
+    shown = f"groups below about {-(-threshold // step) * step:,.0f} {counted} do not appear"
+    for figure, in db.execute("SELECT figure FROM dp_value WHERE tier = ?", (tier,)):
+        assert figure.endswith("; " + shown)
+    assert plan["threshold"] != threshold or shown in plan["summary"]
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_figure_says_how_many_were_cut_down():
+    """With the option diagnose, at each tier, from its own noisy counts."""
+    db = clinic()
+    one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"r\",\"clip\":60,\"diagnose\":true}')")
+    one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"q\",\"clip\":60}')")
+    share = round(100 * json.loads(one(db, "SELECT dp_clipping('r', 'clinic')"))["share"])
+    assert db.execute("SELECT release, figure FROM dp_value ORDER BY release").fetchall() == [
+        ("q", "sum, from -60 to 60 of each patient"), ("r", f"sum, from -60 to 60 of each patient; about {share}% of patients were cut down")]

@@ -136,8 +136,8 @@ def test_private_groups_and_rows(tmp_path):
     db = visits(tmp_path / "a.db", tiers=())
     one(db, "SELECT dp_tier('clinic', 1e4, 1e9, 1e-2, 'rdp', 1e-3)")
     release(db, "r", "group_count", "SELECT ward FROM visit", (), clip=1, max_groups=2)
-    assert ("rows in each group, at most 1 of each patient in one group (a patient with rows in several groups counts less in each, by the share of rows there), at most 2 groups of each patient,"
-            " only groups that are large enough · ") in words(db)
+    assert ("rows in each group, at most 1 of each patient in one group (a patient with rows in several groups counts less in each, by the share of rows there), at most 2 groups of each patient;"
+            " groups below about 2 rows do not appear · ") in words(db)
     rows = connect(tmp_path / "b.db")
     rows.execute("CREATE TABLE t AS SELECT 1 AS x")
     one(rows, "SELECT dp_init('{\"protects\":\"row\"}')")
