@@ -74,6 +74,10 @@ CREATE TABLE dp_release(
   unit_type   TEXT,                  -- a series: the affinity and collation of the columns that name units
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: largest number of keys of a unit
+  until       REAL,                  -- stop when the half-width of each figure is at most this part of the figure
+  least       REAL,                  -- until: or this part of `least`, if the figure is smaller; NULL: 0
+  stop        INTEGER,               -- until: the clock at which the walk stopped because it was accurate enough;
+                                     -- NULL: it has not stopped, or went on to the end. Confidential for outer tiers
   key_share   REAL,                  -- private keys: the part of delta_keys that each publication takes
   dimension   INTEGER,               -- number of coordinates (a series: of one period); NULL if keys are private
   granularity INTEGER NOT NULL,      -- the lattice is 2^granularity * Z
@@ -185,7 +189,7 @@ CREATE VIEW dp_path AS
 
 -- The payments of the tiers. The table is append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve, at, period, grant_name.
+--   rate, slack, delta, curve, at, period, grant_name, kind.
 -- Each line ends with a newline; NULL is an empty line. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
 -- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
 -- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by
@@ -205,6 +209,9 @@ CREATE TABLE dp_charge(
   period     TEXT,                   -- the first day of the period in which the charge counts, in UTC;
                                      -- NULL: the tier has no periods
   grant_name TEXT,                   -- the grant that pays; NULL: the owner
+  kind       TEXT NOT NULL CHECK (kind IN ('charge', 'return')),
+                                     -- 'return': a release with `until` stopped early, and gives back what it did
+                                     -- not use; rate and slack are not positive
   hash       TEXT NOT NULL
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);

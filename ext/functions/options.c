@@ -54,6 +54,8 @@ static const struct option options[] = {
     {{"steps", 1000, 1e12, 0, 0}, WHOLE_NUMBER, IN(steps), QUESTIONS, PARAMETERS, 0, 0},
     {{"bytes", 1e6, 1e12, 0, 0}, WHOLE_NUMBER, IN(bytes), QUESTIONS, PARAMETERS, 0, 0},
     {{"seconds", 0, 1e6, 1, 0}, NUMBER, IN(seconds), QUESTIONS, PARAMETERS, 0, 0},
+    {{"until", 0.001, 0.25, 0, 0}, NUMBER, IN(until), PLANNED, PARAMETERS, 0, 0},
+    {{"least", 0, INFINITY, 0, 1}, NUMBER, IN(least), PLANNED, PARAMETERS, 0, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), WISHES, PARAMETERS, 0, 0},
     {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), WISHES, PARAMETERS, 0, 0},
     {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), WISHES, PARAMETERS, 0, 0},
@@ -120,6 +122,10 @@ static int no_tables(const struct request *request, struct error *error) {
 /* If only dp_plan() and dp_batch() have an option with this name, the error says so. */
 static int unknown_here(const struct parse *parse, const char *key, struct error *error) {
   if (strcmp(key, "ways") == 0) return no_tables(parse->request, error);
+  if (strcmp(key, "until") == 0 || strcmp(key, "least") == 0)
+    return error_set(error,
+                     "until and least are for dp_release() and dp_answer() (here, leave them "
+                     "out, or ask dp_plan() for the weight of a half_width)");
   struct known_names known = {.asked = key, .shows = 1};
   const struct option *option;
   int is_planned = 0;

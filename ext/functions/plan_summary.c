@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "functions/plan_weight.h"
 #include "mechanism/exponential.h"
 #include "release/kinds.h"
 
@@ -75,6 +76,8 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
     sqlite3_str_appendall(text, " in its bin; ");
     return;
   }
+  if (!isnan(request->until))
+    sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%, or at ", 100 * request->until);
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
   append_noun(text, request);
@@ -89,7 +92,7 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
 ** that would refuse first, unless the plan is one release at that tier.
 */
 static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
-                        int64_t charge) {
+                        int64_t charge, double part) {
   struct ledger_tier *tiers;
   struct ledger_repeats repeats;
   int count;
@@ -97,10 +100,12 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
       ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
     const char *tier = tiers[repeats.tier].name;
     const char *noun = request ? "release" : "batch";
+    const char *most = request && !isnan(request->until) ? "at most " : "";
     if (repeats.count == 0) {
       sqlite3_str_appendf(text, "then no more such %s fits into ", noun);
     } else {
-      sqlite3_str_appendf(text, "then %,lld more such %s%s into ", (long long)repeats.count, noun,
+      sqlite3_str_appendf(text, "then %s%,lld more such %s%s into ", most, (long long)repeats.count,
+                          noun,
                           repeats.count == 1 ? " fits"
                           : request          ? "s fit"
                                              : "es fit");
@@ -113,6 +118,9 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
       if (!request || strcmp(request->tier, tier) != 0)
         sqlite3_str_appendf(text, " (tier '%s')", tier);
     }
+    if (repeats.count > 0 && !isnan(part))
+      sqlite3_str_appendf(text, ", about %,lld if each counts %,lld",
+                          (long long)((double)repeats.count / part), (long long)plan_rows(request));
   } else {
     sqlite3_str_appendall(text, "no tier pays for it");
   }
@@ -164,7 +172,7 @@ char *plan_response_summary(double probability) {
 
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
                          const char *of_parts, const char *missing, double half_width,
-                         double shrink, int64_t charge) {
+                         double shrink, int64_t charge, double part) {
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
@@ -176,7 +184,7 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
                           "\"rows\", a public guess of how many count, would show how accurate; ");
   }
   if (missing) sqlite3_str_appendall(text, missing);
-  append_room(text, ledger, request, charge);
+  append_room(text, ledger, request, charge, part);
   if (request && request->notice && *request->notice)
     sqlite3_str_appendf(text, "; %s", request->notice);
   char *summary = sqlite3_str_finish(text);

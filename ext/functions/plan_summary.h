@@ -16,7 +16,7 @@
 */
 void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
                          const char *of_parts, const char *missing, double half_width,
-                         double shrink, int64_t charge);
+                         double shrink, int64_t charge, double part);
 
 /*
 ** Returns the summary of a series, from the half-widths of its noisiest period and of the total of

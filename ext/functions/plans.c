@@ -31,6 +31,7 @@
 #include "release/parameters.h"
 #include "release/pending.h"
 #include "release/planned_width.h"
+#include "release/until.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -245,6 +246,20 @@ static int append_total(sqlite3_str *json, const struct publication *publication
   return *summary != 0;
 }
 
+/*
+** For a release of counts with the option until, appends the part of its price that it is expected
+** to cost if each figure counts `rows` rows. Returns this part, or NaN.
+*/
+static double append_expected(sqlite3_str *json, struct publication *publication, double rows) {
+  const struct definition *definition = &publication->definition;
+  if (!until_is_given(&definition->release)) return (double)NAN;
+  int counts = definition->aggregate->counts && definition->aggregate->family->is_linear;
+  double each = rows / fmax(1, definition->release.size); /* of a histogram: of one bin */
+  double part = counts && !isnan(rows) ? until_expected_part(publication, each, rows) : (double)NAN;
+  if (!isnan(part)) append_number(json, "expected_part", part);
+  return part;
+}
+
 /* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
@@ -272,10 +287,11 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
       sqlite3_str_appendall(json, ",\"notice\":");
       json_append_string(json, request->notice);
     }
+    double part = append_expected(json, &publication, rows);
     append_tiers(json, host->session.ledger, since);
     plan_append_mechanisms(json, &publication, request, rows);
     plan_append_summary(json, host->session.ledger, request, of_parts, missing, half_width,
-                        planned_shrink(&publication, half_width), since);
+                        planned_shrink(&publication, half_width), since, part);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
     sqlite3_free(missing);
@@ -327,7 +343,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   sqlite3_str_appendall(json, "]");
   if (planned) {
     append_tiers(json, ledger, since);
-    plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since);
+    plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since, (double)NAN);
   }
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);

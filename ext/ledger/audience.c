@@ -92,12 +92,16 @@ static const struct audience_table audience_tables[] = {
      "r",
      "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded",
      "created_at, name",
-     "kind mechanism clip weight dimension keys ways periods sql tables",
+     "kind mechanism clip weight dimension keys ways periods sql tables until least",
      {{"name", "s.name"},
-      {"options", "CASE WHEN NOT inner_model THEN r.options"
-                  " WHEN json_extract(r.options, '$.model.default_eta')"
-                  " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"
-                  " ELSE json_remove(r.options, '$.model.variance') END"},
+      {"options",
+       "CASE WHEN NOT inner_model THEN " OPTIONS_SQL(
+           "r", "t.name IN (SELECT name FROM tiers)") " WHEN json_extract(r.options, "
+                                                      "'$.model.default_eta')"
+                                                      " THEN json_remove(r.options, "
+                                                      "'$.model.variance', '$.model.eta')"
+                                                      " ELSE json_remove(r.options, "
+                                                      "'$.model.variance') END"},
       {"created_at", "s.day"}}},
     {"dp_publication",
      "p",
@@ -128,7 +132,7 @@ static const struct audience_table audience_tables[] = {
      "dp_charge c JOIN shown s ON s.id = c.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
      "c.tier",
      "release, tier, rate",
-     "tier delta period",
+     "tier delta period kind",
      {{"release", "s.name"}, {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"}}},
     {"dp_rdp",
      "d",

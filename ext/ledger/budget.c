@@ -61,7 +61,7 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first) {
   struct budget after = *budget;
   after.rate = total_add(after.rate, total_up(payment->rate));
-  if (payment->slack > 0) after.slack = nextafter(after.slack + payment->slack, INFINITY);
+  if (payment->slack != 0) after.slack = nextafter(after.slack + payment->slack, INFINITY);
   if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
   if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
     after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);

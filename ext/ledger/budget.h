@@ -14,7 +14,10 @@ struct budget {
   int64_t releases;
 };
 
-/* An amount that a tier has paid or must pay for one release. */
+/*
+** An amount that a tier has paid or must pay for one release. In a return (ledger_return()), rate
+** and slack are negative, and the others are 0.
+*/
 struct payment {
   struct total rate;
   double slack, delta;

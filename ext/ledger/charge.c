@@ -60,9 +60,16 @@ static const struct statement select_subject = {
 static const struct statement find_counted = {
     .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
            " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
+/* Returns what a tier was charged for a release in the period that dp_budget holds for the tier. */
+static const struct statement select_paid_now = {
+    .sql = "SELECT sum(rate) FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
+           " WHERE release_id = ? AND c.tier = ? AND period IS period_start"};
+static const struct statement select_owed = {
+    .sql = "SELECT max(p.rate) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"
+           " WHERE release_id = ? AND t.rate <= ?"};
 static const struct statement insert_charge = {
     .sql = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, curve, at,"
-           " period, grant_name, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+           " period, grant_name, kind, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     .changes = CHANGES_CHAIN};
 /* If ?3 is not NULL, only the charges up to the one with this id count. */
 static const struct statement select_paid = {
@@ -90,7 +97,7 @@ static const struct statement select_first_rate = {
 /* Finds a model that a tier has paid for and that has several publications. */
 static const struct statement find_diffused_model = {
     .sql = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
-           " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
+           " WHERE tier = ? AND r.kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
            " WHERE p.release_id = c.release_id) > 1 LIMIT 1"};
 
 int64_t ledger_last_charge(struct ledger *ledger) {
@@ -175,6 +182,7 @@ void charge_hash(const char *previous, const struct charge *charge, char hash[HA
   digest_text(&digest, charge->at);
   digest_text(&digest, charge->period);
   digest_text(&digest, charge->grant_name);
+  digest_text(&digest, charge->kind);
   digest_finish(&digest, hash);
 }
 
@@ -191,10 +199,11 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   charge->period = column_borrow(ledger, row, 1);
   if (!charge->subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[HASH_SIZE];
+  charge->kind = charge->rate < 0 ? "return" : "charge";
   charge_hash(column_borrow(ledger, last, 1), charge, hash);
-  statement_run(ledger, &insert_charge, "iissdddbssss", charge->id, charge->release_id,
+  statement_run(ledger, &insert_charge, "iissdddbsssss", charge->id, charge->release_id,
                 charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
-                charge->curve, charge->at, charge->period, charge->grant_name, hash);
+                charge->curve, charge->at, charge->period, charge->grant_name, charge->kind, hash);
   charge->at = charge->subject = charge->period = 0; /* they end with this call */
   return !error_is_set(ledger->error);
 }
@@ -312,6 +321,50 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
   }
   return charge_append(ledger, &charge) && budget_write(ledger, tier, &bill->budget);
 }
+
+/* ---- returns --------------------------------------------------------------------------------- */
+
+double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_owed, "id", release_id, tier_rate);
+  return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+}
+
+/*
+** Makes the return of one tier. A tier whose period has ended since it was charged gets nothing
+** back: its budget of that period is closed.
+*/
+static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
+                       const struct ledger_release *release, double slack, struct bill *bill) {
+  struct payment paid = paid_for(ledger, release->id, tier->name);
+  double owed = owed_for(ledger, release->id, tier->rate);
+  double spare = owed > 0 ? total_spare(paid.rate, owed) : 0;
+  sqlite3_stmt *row = statement_bind(ledger, &select_paid_now, "is", release->id, tier->name);
+  double now = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+  *bill = (struct bill){{{0, 0}, 0, 0, {0, {0}}}, {{0, 0}, 0, 0, 0, 0, 0}};
+  if (!(spare > RETURN_ROUNDING * owed) || !(spare <= now)) return !error_is_set(ledger->error);
+  double spare_slack = paid.slack > slack ? nextafter(paid.slack - slack, 0) : 0;
+  bill->payment.rate.high = -spare;
+  bill->payment.slack = -spare_slack;
+  if (ledger->grant && !reserve_pay(ledger, tier, &bill->payment)) return 0;
+  if (!budget_read(ledger, tier->name, &bill->budget)) return 0;
+  bill->budget = budget_after(&bill->budget, &bill->payment, 0);
+  return 1;
+}
+
+int ledger_return(struct ledger *ledger, const struct ledger_release *release,
+                  const struct ledger_tier *tiers, int count, int at, double slack) {
+  int changed = 0;
+  if (!seal_trust_books(ledger)) return 0;
+  for (int k = 0; k <= at && !error_is_set(ledger->error); k++) {
+    struct bill bill;
+    if (!bill_return(ledger, &tiers[k], release, slack, &bill) || is_free(&bill.payment)) continue;
+    bill_pay(ledger, &tiers[k], release->id, release->name, 0, &bill);
+    changed = 1;
+  }
+  return !error_is_set(ledger->error) && (!changed || budgets_left(ledger, tiers, count));
+}
+
+/* ---- charges --------------------------------------------------------------------------------- */
 
 static int is_cost(const struct cost *cost) {
   int sound = cost->rate >= 0 && isfinite(cost->rate) && cost->delta >= 0 && cost->delta < 1;

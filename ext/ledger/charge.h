@@ -13,14 +13,26 @@ struct charge {
   const char *release, *tier, *subject;
   double tier_rate, rate, slack, delta;
   struct bytes curve;
-  const char *at, *period, *grant_name;
+  const char *at, *period, *grant_name, *kind;
 };
 
 /* Computes the hash of a charge after the charge whose hash is `previous`; both may be the same. */
 void charge_hash(const char *previous, const struct charge *charge, char hash[HASH_SIZE]);
 
-/* Returns the amount that a tier has paid for a release so far. */
+/* Returns the amount that a tier has paid for a release so far, less what was returned. */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
+
+/*
+** A return is rounded to a double towards 0. What it leaves exceeds what the tier owes by at most
+** this part, because a charge is at most 2^15 times what is left of it.
+*/
+#define RETURN_ROUNDING 0x1p-37
+
+/*
+** Returns the rate that a tier owes for a release: that of its innermost publication at the tier or
+** outside it, or 0.
+*/
+double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate);
 
 /*
 ** Charges a new tier for everything that the nearest tier outside it has paid.

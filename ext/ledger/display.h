@@ -24,7 +24,30 @@
   " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)"          \
   " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"             \
   " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"               \
-  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"
+  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"                                    \
+  " || iif(r.until IS NULL, '', (" STOPPED_SQL(v) "))"
+
+/*
+** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
+** the cost of its publication there, in percent of the most that it could cost.
+*/
+#define STOPPED_SQL(v)                                                                             \
+  "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a "     \
+  "whole "                                                                                         \
+  "release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached',"          \
+  " 100 * r.until)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"                       \
+  " WHERE p.release_id = r.id AND p.tier = " v ".tier"
+#define SPENT_PERCENT "min(100, 100 * p.rate / (r.weight * t.rate))"
+
+/*
+** SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
+** with the option until has stopped at such a tier, its options say what part of the price it cost.
+*/
+#define OPTIONS_SQL(r, seen)                                                                       \
+  "iif(" r ".stop IS NULL, " r ".options, ifnull((SELECT json_set(" r ".options, '$.stopped',"     \
+  " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"     \
+  " WHERE p.release_id = " r ".id AND p.clock = " r ".stop AND " seen " ORDER BY t.rate DESC"      \
+  " LIMIT 1), " r ".options))"
 
 /* SQL that writes a number exactly. SQLite's own JSON functions write fewer digits. */
 #define EXACTLY(x) "json(exact(" x "))"

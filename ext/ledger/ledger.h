@@ -67,6 +67,8 @@ struct ledger_release {
   char *name, *kind, *mechanism;
   double clip, weight, centre, radius, theta, rho, lo, hi, grid;
   int diagnose; /* 0: NULL */
+  double until, least;
+  uint64_t stop; /* 0: NULL */
   double key_share;
   int size, max_groups; /* 0: NULL */
   char *quantiles, *keys, *ways, *multipliers, *periods;
@@ -298,6 +300,15 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
 
 /*
+** Gives back what tiers 0 to `at` have paid for a release beyond the cost of its innermost
+** publication at the tier or outside it, as rows of dp_charge with a negative rate. `slack` is the
+** lattice slack of the draws that were made. Only a release whose draw can stop early (the option
+** until) has something to give back. Call this function in the transaction that stores the values.
+*/
+int ledger_return(struct ledger *ledger, const struct ledger_release *release,
+                  const struct ledger_tier *tiers, int count, int at, double slack);
+
+/*
 ** ledger_last_charge() returns the id of the last charge, or 0 if there are no charges.
 ** ledger_charged_since() returns the sum of the rates that a tier was charged after the charge with
 ** the id `charge`. An RDP curve (math/cost.h) counts as the rate that has the same RDP at the
@@ -438,6 +449,9 @@ int64_t ledger_last_seal(struct ledger *ledger);
 ** state.
 */
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
+
+/* Sets the clock at which a release with the option until was accurate enough. */
+int ledger_release_stop(struct ledger *ledger, int64_t id, uint64_t stop);
 
 /* Sets the lattice slack of all draws of a release so far (dp_release.slack). */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);

@@ -159,7 +159,7 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
   struct budget spent;
   if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
   struct payment paid = paid_by_grant(tier, payment);
-  spent = budget_after(&spent, &paid, 1);
+  spent = budget_after(&spent, &paid, payment->rate.high >= 0);
   if ((payment->curve.any && !tier->accountant->covers_curves) ||
       (payment->rate.high > 0 && !tier->accountant->covers_rates))
     return ledger_fail(ledger,
@@ -268,7 +268,7 @@ static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
                               .delta = sqlite3_column_double(charge, 2),
                               .curve = curve_column(ledger, charge, 3)};
     payment = paid_by_grant(tier, &payment);
-    spent = budget_after(&spent, &payment, 1);
+    spent = budget_after(&spent, &payment, payment.rate.high >= 0);
   }
   struct ledger_tier own = limited(tier, row);
   int same = row->spent_high == spent.rate.high && row->spent_low == spent.rate.low &&

@@ -22,17 +22,20 @@ static const struct statement select_names = {
     .sql = "SELECT name FROM dp_release WHERE state <> 'discarded' ORDER BY id"};
 static const struct statement insert_release = {
     .sql = "INSERT INTO dp_release(name, kind, mechanism, clip, weight, centre, radius, theta, rho,"
-           " lo, hi, grid, diagnose, key_share, size, max_groups, quantiles, keys, ways,"
+           " lo, hi, grid, diagnose, until, least, stop, key_share, size, max_groups, quantiles, "
+           "keys, ways,"
            " multipliers, periods, appended, secret, unit_type, model, dimension, granularity,"
            " shift, sensitivity, slack, options, sql, statement, fingerprint, state, created_at)"
            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-           " ?, ?, ?, ?, ?, ?, ?, ?, 'charged', " STATEMENT_NOW ")",
+           " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'charged', " STATEMENT_NOW ")",
     .changes = CHANGES_NEW_RELEASE};
 static const struct statement name_release = {
     .sql = "UPDATE dp_release SET name = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
 static const struct statement move_release = {
     .sql = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     .changes = CHANGES_RELEASE};
+static const struct statement update_stop = {.sql = "UPDATE dp_release SET stop = ?2 WHERE id = ?1",
+                                             .changes = CHANGES_RELEASE};
 static const struct statement update_slack = {
     .sql = "UPDATE dp_release SET slack = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
 /*
@@ -109,6 +112,9 @@ int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release
   for (int i = 0; i < 3; i++) *names[i] = column_copy(ledger, row, at++);
   for (int i = 0; i < 9; i++) *numbers[i] = column_number(row, at++);
   r->diagnose = sqlite3_column_int(row, at++);
+  r->until = column_number(row, at++);
+  r->least = column_number(row, at++);
+  r->stop = (uint64_t)sqlite3_column_int64(row, at++);
   r->key_share = column_number(row, at++);
   r->size = sqlite3_column_int(row, at++);
   r->max_groups = sqlite3_column_int(row, at++);
@@ -189,6 +195,8 @@ char *ledger_fingerprint(const struct ledger_release *r) {
   text_field(fields, r->mechanism, 0);
   for (int i = 0; i < 9; i++) number_field(fields, numbers[i]);
   sqlite3_str_appendf(fields, "/%d", r->diagnose);
+  number_field(fields, r->until);
+  number_field(fields, r->least);
   number_field(fields, r->key_share);
   sqlite3_str_appendf(fields, "/%d/%d", r->size, r->max_groups);
   text_field(fields, r->quantiles, 0);
@@ -204,18 +212,19 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   /* An unnamed release is 'release-0' until its id is known. No id is 0, so the name is free. */
   if (!statement_run(ledger, &insert_release,
                      "sssddddddddd"
-                     "ndnn"
+                     "nddndnn"
                      "sssss"
                      "nsss"
                      "niii"
                      "dssss",
                      r->name ? r->name : "release-0", r->kind, r->mechanism, r->clip, r->weight,
                      r->centre, r->radius, r->theta, r->rho, r->lo, r->hi, r->grid,
-                     (int64_t)r->diagnose, r->key_share, (int64_t)r->size, (int64_t)r->max_groups,
-                     r->quantiles, r->keys, r->ways, r->multipliers, r->periods,
-                     (int64_t)r->appended, r->secret, r->unit_type, r->model, (int64_t)r->dimension,
-                     (int64_t)r->granularity, (int64_t)r->shift, (int64_t)r->sensitivity, r->slack,
-                     r->options, r->sql, r->statement, r->fingerprint))
+                     (int64_t)r->diagnose, r->until, r->least, (int64_t)r->stop, r->key_share,
+                     (int64_t)r->size, (int64_t)r->max_groups, r->quantiles, r->keys, r->ways,
+                     r->multipliers, r->periods, (int64_t)r->appended, r->secret, r->unit_type,
+                     r->model, (int64_t)r->dimension, (int64_t)r->granularity, (int64_t)r->shift,
+                     (int64_t)r->sensitivity, r->slack, r->options, r->sql, r->statement,
+                     r->fingerprint))
     return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   touched_add(ledger, r->id);
@@ -230,6 +239,10 @@ int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, co
   if (!statement_run(ledger, &move_release, "iss", id, from, to)) return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
+}
+
+int ledger_release_stop(struct ledger *ledger, int64_t id, uint64_t stop) {
+  return statement_run(ledger, &update_stop, "ii", id, (int64_t)stop);
 }
 
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {

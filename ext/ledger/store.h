@@ -10,7 +10,8 @@
 */
 #define RELEASE_COLUMNS                                                                            \
   "id, name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose,"   \
-  " key_share, size, max_groups, quantiles, keys, ways, multipliers, periods, appended, secret,"   \
+  " until, least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, "         \
+  "periods, appended, secret,"                                                                     \
   " unit_type, model, dimension, granularity, shift, sensitivity, slack, options, sql, statement," \
   " fingerprint, state"
 int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);

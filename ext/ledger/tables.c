@@ -29,17 +29,30 @@ static const struct shown_column tier_columns[] = {
     {"period", "TEXT", 0},       {"pure_limit", "REAL", 0}, {0, 0, 0}};
 
 static const struct shown_column release_columns[] = {
-    {"id", "INTEGER", 0},          {"name", "TEXT", 0},
-    {"kind", "TEXT", 0},           {"mechanism", "TEXT", 0},
-    {"clip", "REAL", 0},           {"dimension", "INTEGER", 0},
-    {"granularity", "INTEGER", 0}, {"sensitivity", "INTEGER", 0},
-    {"weight", "REAL", 0},         {"slack", "REAL", 0},
-    {"options", "TEXT", 0},        {"keys", "TEXT", 0},
-    {"model", "TEXT", 0},          {"sql", "TEXT", 0},
-    {"tables", "TEXT", 0},         {"state", "TEXT", 0},
-    {"created_at", "TEXT", 0},     {"ways", "TEXT", 0},
-    {"multipliers", "TEXT", 0},    {"periods", "TEXT", 0},
-    {"statement", "TEXT", 0},      {0, 0, 0}};
+    {"id", "INTEGER", 0},
+    {"name", "TEXT", 0},
+    {"kind", "TEXT", 0},
+    {"mechanism", "TEXT", 0},
+    {"clip", "REAL", 0},
+    {"dimension", "INTEGER", 0},
+    {"granularity", "INTEGER", 0},
+    {"sensitivity", "INTEGER", 0},
+    {"weight", "REAL", 0},
+    {"slack", "REAL", 0},
+    {"options", "TEXT", OPTIONS_SQL("dp_release", "1")},
+    {"keys", "TEXT", 0},
+    {"model", "TEXT", 0},
+    {"sql", "TEXT", 0},
+    {"tables", "TEXT", 0},
+    {"state", "TEXT", 0},
+    {"created_at", "TEXT", 0},
+    {"ways", "TEXT", 0},
+    {"multipliers", "TEXT", 0},
+    {"periods", "TEXT", 0},
+    {"statement", "TEXT", 0},
+    {"until", "REAL", 0},
+    {"least", "REAL", 0},
+    {0, 0, 0}};
 
 static const struct shown_column publication_columns[] = {
     {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},
@@ -67,19 +80,14 @@ static const struct shown_column value_columns[] = {
      "(SELECT " FIGURE_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
     {0, 0, 0}};
 
-static const struct shown_column charge_columns[] = {{"id", "INTEGER", 0},
-                                                     {"release_id", "INTEGER", 0},
-                                                     {"release", "TEXT", 0},
-                                                     {"tier", "TEXT", 0},
-                                                     {"rate", "REAL", 0},
-                                                     {"curve", "BLOB", 0},
-                                                     {"delta", "REAL", 0},
-                                                     {"slack", "REAL", 0},
-                                                     {"at", "TEXT", 0},
-                                                     {"hash", "TEXT", 0},
-                                                     {"period", "TEXT", 0},
-                                                     {"grant_name", "TEXT", 0},
-                                                     {0, 0, 0}};
+static const struct shown_column charge_columns[] = {
+    {"id", "INTEGER", 0},   {"release_id", "INTEGER", 0},
+    {"release", "TEXT", 0}, {"tier", "TEXT", 0},
+    {"rate", "REAL", 0},    {"curve", "BLOB", 0},
+    {"delta", "REAL", 0},   {"slack", "REAL", 0},
+    {"at", "TEXT", 0},      {"hash", "TEXT", 0},
+    {"period", "TEXT", 0},  {"grant_name", "TEXT", 0},
+    {"kind", "TEXT", 0},    {0, 0, 0}};
 
 static const struct shown_column policy_columns[] = {
     {"table_name", "TEXT", 0}, {"role", "TEXT", 0},       {"unit_column", "TEXT", 0},

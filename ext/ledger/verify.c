@@ -45,6 +45,8 @@ SQLITE_EXTENSION_INIT3
   " AND " SAYS(hi, "0") \
   " AND " SAYS(grid, "0") \
   " AND " SAYS(diagnose, "0") \
+  " AND " SAYS(until, "0") \
+  " AND " SAYS(least, "0") \
   " AND " SAYS(key_share, "0") \
   " AND " SAYS(max_groups, "0") \
   " AND json_extract(options, '$.q') IS json_extract(quantiles, '$')" \
@@ -54,7 +56,7 @@ SQLITE_EXTENSION_INIT3
 static const struct statement select_charges = {
     .sql =
         "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name,"
-        " hash, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
+        " hash, kind, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
 static const struct statement find_missing_budget = {
     .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE"
            " name NOT IN (SELECT tier FROM dp_budget) LIMIT 1"};
@@ -83,6 +85,12 @@ static const struct statement find_orphan = {
 static const struct statement select_releases = {
     .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
            " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
+/* Lists each release and each tier that has got something back for it. */
+static const struct statement select_returns = {
+    .sql =
+        "SELECT DISTINCT c.release, c.tier, c.release_id, t.rate, r.until IS NULL FROM dp_charge c"
+        " JOIN dp_tier t ON t.name = c.tier LEFT JOIN dp_release r ON r.id = c.release_id"
+        " WHERE c.kind = 'return'"};
 /* Lists each publication together with each tier that must have paid for it. */
 static const struct statement select_publications_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
@@ -130,14 +138,15 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
                           .release_id = sqlite3_column_int64(row, 1),
                           .release = column_text(row, 2),
                           .tier = column_text(row, 3),
-                          .subject = column_text(row, 12),
+                          .subject = column_text(row, 13),
                           .rate = column_number(row, 4),
                           .slack = column_number(row, 5),
                           .delta = column_number(row, 6),
                           .curve = column_bytes(row, 7),
                           .at = column_text(row, 8),
                           .period = column_text(row, 9),
-                          .grant_name = column_text(row, 10)};
+                          .grant_name = column_text(row, 10),
+                          .kind = column_text(row, 12)};
   struct recount *recount = 0;
   for (int i = 0; i < count; i++)
     if (strcmp(recounts[i].tier->name, charge.tier) == 0) recount = &recounts[i];
@@ -154,8 +163,11 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
         "dp_charge: row %lld does not match its hash, or its release, tier or terms "
         "were changed",
         (long long)charge.id);
-  if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
-    return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);
+  int is_return = strcmp(charge.kind, "return") == 0;
+  if (is_return ? !(charge.rate < 0 && charge.slack <= 0 && charge.delta == 0 && !charge.curve.at)
+                : !(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
+    return ledger_discrepancy(ledger, "dp_charge: row %lld %s", (long long)charge.id,
+                              is_return ? "is no return" : "is negative");
   if (!recount_enter(ledger, recount, &charge)) return 0;
   struct payment payment = {
       {charge.rate, 0}, charge.slack, charge.delta, curve_of_bytes(ledger, charge.curve)};
@@ -315,6 +327,20 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                             column_text(row, 2), release, tier);
 }
 
+/*
+** Checks that a return is one of a release with the option until, and that it leaves exactly what
+** the tier owes for the release. A second return, or a larger one, would leave less.
+*/
+static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
+  double owed = owed_for(ledger, sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 2), column_text(row, 1));
+  double left = total_up(paid.rate);
+  return (owed > 0 && !sqlite3_column_int(row, 4) && paid.slack >= 0 &&
+          fabs(left - owed) <= RETURN_ROUNDING * owed) ||
+         ledger_discrepancy(ledger, "dp_charge: what '%s' gave back to tier '%s' does not fit it",
+                            column_text(row, 0), column_text(row, 1));
+}
+
 /* Checks that a release still has the name and the parameters with which it was charged. */
 static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
@@ -341,6 +367,8 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   for (int i = 0; recounts && i < count; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
   statement_discrepancy(ledger, &find_missing_budget);
   if (recounts) check_chain(ledger, recounts, count);
+  sqlite3_stmt *row = statement_bind(ledger, &select_returns, "");
+  while (statement_row(ledger, row)) check_return(ledger, row);
   for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
     recount_end(ledger, &recounts[i]);
     check_filter(ledger, &recounts[i]);
@@ -348,7 +376,7 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   }
   grants_verify(ledger, tiers, count);
   statement_discrepancy(ledger, &find_orphan);
-  sqlite3_stmt *row = statement_bind(ledger, &select_releases, "");
+  row = statement_bind(ledger, &select_releases, "");
   while (statement_row(ledger, row)) check_release(ledger, row);
   row = statement_bind(ledger, &select_publications_to_pay, "");
   while (statement_row(ledger, row)) check_publication(ledger, row, describe);

@@ -48,8 +48,9 @@ static const struct statement find_wrong_name = {
 static const struct statement find_wrong_type = {
     .sql = "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
            " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
-           " typeof(delta) || typeof(slack) || typeof(release_id) <> 'texttexttexttextrealrealreal"
-           "integer' OR typeof(curve) NOT IN ('null', 'blob') OR typeof(grant_name) NOT IN ('null',"
+           " typeof(delta) || typeof(slack) || typeof(release_id) || typeof(kind) <>"
+           " 'texttexttexttextrealrealrealintegertext' OR typeof(curve) NOT IN ('null', 'blob') OR "
+           "typeof(grant_name) NOT IN ('null',"
            " 'text') OR typeof(period) NOT IN ('null', 'text') UNION ALL"
            " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
            " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"

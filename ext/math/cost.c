@@ -43,6 +43,18 @@ double total_left(struct total total, double limit) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
+double total_spare(struct total paid, double cost) {
+  double error_of_high, error_of_low, error_of_rest, error;
+  if (!isfinite(paid.high) || !isfinite(cost)) return 0;
+  double spare = two_sum(paid.high, -cost, &error_of_high);
+  spare = two_sum(spare, paid.low, &error_of_low);
+  double rest = two_sum(error_of_high, error_of_low, &error_of_rest);
+  if (error_of_rest < 0) rest = nextafter(rest, -INFINITY);
+  spare = two_sum(spare, rest, &error); /* paid - cost is at least spare + error */
+  if (error < 0) spare = nextafter(spare, 0);
+  return spare > 0 ? spare : 0;
+}
+
 double total_missing(struct total paid, double cost) {
   if (isinf(cost)) return isinf(paid.high) ? 0 : cost; /* the differences below would be NaN */
   double error_of_high, error_of_low, error_of_rest, error;

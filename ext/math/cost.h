@@ -54,7 +54,7 @@ static inline double published_down(double x) {
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 /*
-** A running total of non-negative terms, high + low (double-double, Dekker 1971). Each addition is
+** A running total, high + low (double-double, Dekker 1971). Each addition is
 ** exact except for the last rounding of `low`, which goes up, so even a tiny term raises the total:
 ** a total of 0.5 grows by 1e-11 when a million terms of 1e-17 are added.
 */
@@ -62,7 +62,7 @@ struct total {
   double high, low;
 };
 
-/* Returns total + term, rounded up. The term is finite and >= 0. */
+/* Returns total + term, rounded up. The term is finite. */
 struct total total_add(struct total total, double term);
 
 /* Returns the least double that is not below the total. */
@@ -73,6 +73,9 @@ int total_within(struct total total, double limit);
 
 /* Returns a lower bound on limit - total, or 0 if this difference is negative. */
 double total_left(struct total total, double limit);
+
+/* Returns the largest double x >= 0 such that paid - x >= cost, or 0 if there is none. */
+double total_spare(struct total paid, double cost);
 
 /* Returns the least double x >= 0 such that paid + x is at least `cost`. */
 double total_missing(struct total paid, double cost);

@@ -2,6 +2,7 @@
 #include "release/parameter_checks.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/vector_text.h"
 #include "mechanism/exponential.h"
@@ -250,6 +251,38 @@ static int finish_precision(struct request *request, struct error *error) {
   return 1;
 }
 
+/* Checks that a release can stop when it is accurate enough (until.h). */
+static int finish_until(struct request *request, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  const struct family *family = aggregate->family;
+  if (!is_given(request->until)) {
+    if (is_given(request->least))
+      return error_set(error, "least belongs to until (give until, a part of the figure)");
+    return 1;
+  }
+  if (is_given(request->half_width))
+    return error_set(error, "give until (part of the figure) or half_width (a number), not both");
+  if (request->periods)
+    return error_set(error, "a series cannot stop early (leave until out, and see its plan)");
+  if (aggregate->is_ou)
+    return error_set(error, "until is for figures without shrink (ask for '%s')",
+                     aggregate->kind + (strncmp(aggregate->kind, "ou_", 3) == 0 ? 3 : 0));
+  if (family->statistic == STATISTIC_MODEL || family->by_exponent || aggregate->procedure ||
+      family->statistic == STATISTIC_CATEGORY)
+    return error_set(error, "until is for numbers with an interval, not '%s' (leave until out)",
+                     aggregate->kind);
+  if (request->max_groups > 0)
+    return error_set(error, "until needs public keys (list them in \"keys\")");
+  /* A tier's default may be another mechanism, whose noise has no path of this kind. */
+  if (!request->mechanism) request->mechanism = sqlite3_mprintf("%s", gaussian_mechanism.name);
+  if (!request->mechanism) return error_set_memory(error);
+  return mechanism_find(aggregate, request->mechanism) == &gaussian_mechanism ||
+         error_set(error,
+                   "until needs Gaussian noise, not mechanism '%s' (give "
+                   "\"mechanism\":\"gaussian\", or a half_width to dp_plan())",
+                   request->mechanism);
+}
+
 /* Checks a series (release/series.h). */
 static int finish_series(struct request *request, int by_unit, struct error *error) {
   if (!request->periods) return 1;
@@ -286,6 +319,6 @@ int request_finish(struct request *request, int by_unit, struct error *error) {
   const struct procedure *procedure = request->aggregate->procedure;
   return request_finish_shape(request, by_unit, error) && finish_quantiles(request, error) &&
          finish_precision(request, error) && finish_ou(request, error) &&
-         finish_series(request, by_unit, error) &&
+         finish_until(request, error) && finish_series(request, by_unit, error) &&
          (!procedure || !procedure->finish || procedure->finish(request, by_unit, error));
 }

@@ -67,6 +67,8 @@ struct ledger_release request_release(const struct request *request) {
                                  .hi = request->hi,
                                  .grid = request->grid,
                                  .diagnose = request->diagnose,
+                                 .until = request->until,
+                                 .least = request->least,
                                  .key_share = request->key_share,
                                  .size = whole(request->size),
                                  .max_groups = whole(request->max_groups)};
@@ -95,6 +97,8 @@ char *request_options(const struct request *request) {
   if (request->diagnose) sqlite3_str_appendall(json, ",\"diagnose\":true");
   append_whole(json, request_takes(request, P_DIM) ? "dim" : "bins", request->size);
   if (request->quantiles) sqlite3_str_appendf(json, ",\"q\":%s", request->quantiles);
+  append_option(json, "until", request->until);
+  append_option(json, "least", request->least);
   append_whole(json, "max_groups", request->max_groups);
   append_option(json, "key_share", request->key_share);
   if (request->model) sqlite3_str_appendf(json, ",\"model\":%s", request->model);

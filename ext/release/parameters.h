@@ -19,6 +19,7 @@ struct request {
   double size;                  /* dim or bins */
   int has_default_leaves;       /* size is request_leaves() */
   double grid;                  /* the step of the values of x */
+  double until, least;          /* stop when it is accurate enough (until.h) */
   double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */

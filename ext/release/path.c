@@ -30,6 +30,7 @@
 #include "release/definition.h"
 #include "release/procedure.h"
 #include "release/session.h"
+#include "release/until.h"
 #include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
@@ -167,11 +168,19 @@ static int note_point(struct publication *publication, int tier, int is_stored, 
   return 1;
 }
 
-/* Stores the publication of a point at the publication's tier, and the values of the point. */
+/*
+** Stores the publication of a point at the publication's tier, and the values of the point. If the
+** release stopped early, gives back what the tiers paid for more.
+*/
 static int store_values(struct publication *publication, uint64_t clock, const int64_t *values) {
+  const struct ledger_release *release = &publication->definition.release;
+  const struct position *position = &publication->position;
   struct cost cost = point_cost(publication, clock);
   publication->position.clock = clock;
-  return values_store(publication, &cost, values);
+  return values_store(publication, &cost, values) &&
+         (!until_is_given(release) ||
+          ledger_return(publication->session->ledger, release, position->tiers, position->count,
+                        position->at, release->slack));
 }
 
 /* Calls diffusible() of the kind, if it has this function. */
@@ -191,6 +200,19 @@ static int too_far(struct publication *publication, int tier) {
 }
 
 /*
+** Returns the clock of a tier's point outside a point of clock `inner`, or 0 if it would be too
+** large. A release that stopped early may have a point that is noisier than the tier needs. The
+** tier then gets the same point.
+*/
+static uint64_t outward_clock(const struct publication *publication, int tier, uint64_t inner) {
+  const struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  double rate = tier_rate(publication, tier);
+  if (until_is_given(release) && noise->clock(release->sensitivity, rate) <= inner) return inner;
+  return noise->outward(release->sensitivity, rate, inner);
+}
+
+/*
 ** Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
 ** publication's tier. Adds the lattice slack (math/gaussian.h) of these steps to the slack of the
 ** release.
@@ -200,12 +222,12 @@ static int plan_outward(struct publication *publication, int from, uint64_t *clo
   const struct noise_law *noise = publication->definition.mechanism->noise;
   int steps = publication->position.at - from;
   for (int i = 1; i <= steps; i++) {
-    clocks[i] =
-        noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
+    clocks[i] = outward_clock(publication, from + i, clocks[i - 1]);
     if (!clocks[i]) return too_far(publication, from + i);
     if (!is_diffusible(publication, from, clocks[i])) return 0;
-    release->slack +=
-        noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
+    if (clocks[i] > clocks[i - 1])
+      release->slack +=
+          noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
   }
   return 1;
 }
@@ -233,10 +255,12 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
-    /* Advice: Early after boot, or in a sandbox that forbids randomness. */
-    if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
-      going = error_set(ledger_error(ledger), "the system gave no random bytes");
-    memcpy(values, next, sizeof *values * dimension);
+    if (clocks[i] > clocks[i - 1]) {
+      /* Advice: Early after boot, or in a sandbox that forbids randomness. */
+      if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
+        going = error_set(ledger_error(ledger), "the system gave no random bytes");
+      memcpy(values, next, sizeof *values * dimension);
+    }
     going = going && note_point(publication, from + i, 0, clocks[i], values);
   }
   sqlite3_free(clocks);
@@ -253,9 +277,9 @@ static int never_refines(const struct publication *publication) {
 }
 
 /*
-** Returns whether a point is the first point or was drawn outward. Other points come from a
-** refinement. They cost more than the first point, and their clocks are below the clock of the
-** first point by more than one part in 2^31 (lattice_refinement()).
+** Returns whether a point is the first point or was drawn outward, or as if it were (until.c).
+** Other points come from a refinement. They cost more than the first charge, and their clocks are
+** below that of the first point by more than one part in 2^31 (lattice_refinement()).
 */
 static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
   const struct ledger_release *release = &publication->definition.release;
@@ -310,6 +334,9 @@ static int fill_between(struct publication *publication, const struct ledger_poi
   const struct noise_law *noise = publication->definition.mechanism->noise;
   int at = publication->position.at;
   struct gap gap;
+  if (outward_clock(publication, at, inner->clock) == inner->clock)
+    return charge(publication, inner->clock) &&
+           note_point(publication, at, 0, inner->clock, inner->values);
   if (!plan_between(publication, inner, outer, &gap) ||
       !is_diffusible(publication, tier_index(publication, inner->tier), gap.clock))
     return 0;
@@ -358,6 +385,52 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
   return 1;
 }
 
+/* Charges the whole walk of a refinement with the option until, to its ceiling. */
+static int begin_walk(struct publication *publication, uint64_t from) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  struct rung *rungs;
+  int count, going = until_ladder(publication, from, &rungs, &count);
+  if (going) release->slack += until_slack(publication, from, rungs, count);
+  going = going && ledger_release_slack(ledger, release->id, release->slack) &&
+          charge(publication, rungs[count - 1].clock) &&
+          ledger_release_state(ledger, release->id, "released", "charged");
+  sqlite3_free(rungs);
+  publication->position.refining = 1;
+  return going;
+}
+
+static int note_drawn(struct publication *publication, int tier, uint64_t clock,
+                      const int64_t *values) {
+  return note_point(publication, tier, 0, clock, values);
+}
+
+/*
+** Walks the ladder of a release with the option until, from the point `outer` (null: a new release)
+** until its figures are accurate enough.
+*/
+static int walk_until(struct publication *publication, const struct ledger_point *outer,
+                      const int64_t *totals) {
+  struct ledger_release *release = &publication->definition.release;
+  size_t dimension = grid_size(&publication->grid);
+  uint64_t from = outer ? outer->clock : 0;
+  struct rung *rungs = 0;
+  int64_t *values = two_points(publication);
+  int count = 0, made = 0, met = 0;
+  int going = values && until_ladder(publication, from, &rungs, &count);
+  if (going && outer) memcpy(values, outer->values, sizeof *values * dimension);
+  going =
+      going && until_walk(publication, totals, from, rungs, count, values, note_drawn, &made, &met);
+  if (going) {
+    release->slack -= until_slack(publication, from, rungs, count);
+    release->slack = fmax(0, release->slack) + until_slack(publication, from, rungs, made);
+    release->stop = met ? publication->position.clock : 0;
+  }
+  sqlite3_free(rungs);
+  sqlite3_free(values);
+  return going;
+}
+
 /* Charges a refinement and marks the release as 'charged' until the refinement is stored. */
 static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
                           int from) {
@@ -365,6 +438,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   struct ledger_release *release = &publication->definition.release;
   struct inward_step *steps;
   int count = from - publication->position.at;
+  if (until_is_given(release)) return begin_walk(publication, innermost->clock);
   int going = plan_inward(publication, innermost->clock, from, &steps);
   for (int i = 0; i < count && going; i++) {
     if (steps[i].fresh)
@@ -392,6 +466,11 @@ static int walk_inward(struct publication *publication, const int64_t *totals) {
                                publication->grid.components, &path);
   if (going) {
     const struct ledger_point *innermost = &path.points[0];
+    if (until_is_given(&publication->definition.release)) {
+      going = walk_until(publication, innermost, totals);
+      ledger_path_free(&path);
+      return going;
+    }
     from = tier_index(publication, innermost->tier);
     outer = innermost->clock;
     values = two_points(publication);
@@ -494,6 +573,13 @@ int path_charge(struct publication *publication) {
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
   release->slack = definition->mechanism->noise->draw_slack(clock, definition->layout.touched);
+  if (until_is_given(release)) {
+    struct rung *rungs;
+    int count;
+    if (!until_ladder(publication, 0, &rungs, &count)) return 0;
+    release->slack = until_slack(publication, 0, rungs, count);
+    sqlite3_free(rungs);
+  }
   return definition_store(publication) && charge(publication, clock);
 }
 
@@ -517,6 +603,8 @@ int path_prepay(struct publication *publication, int tier) {
 
 int path_draw(struct publication *publication, const int64_t *totals) {
   if (publication->position.refining) return walk_inward(publication, totals);
+  if (until_is_given(&publication->definition.release) && !publication->planned)
+    return walk_until(publication, 0, totals);
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   uint64_t clock = mechanism->draw_clock(&terms, publication->position.clock);
@@ -531,14 +619,24 @@ int path_draw(struct publication *publication, const int64_t *totals) {
   return drawn;
 }
 
+/* Stores where the walk of a release with the option until has stopped. */
+static int keep_stop(struct publication *publication) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  if (!until_is_given(release)) return 1;
+  return ledger_release_slack(ledger, release->id, release->slack) &&
+         (!release->stop || ledger_release_stop(ledger, release->id, release->stop));
+}
+
 int path_keep(struct publication *publication) {
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];
+    int is_last = i + 1 == publication->drawn_count;
     kept = (point->is_stored ||
             store_point(publication, point->tier, point->clock, point->values)) &&
-           (i + 1 < publication->drawn_count ||
-            store_values(publication, point->clock, point->values));
+           (!is_last ||
+            (keep_stop(publication) && store_values(publication, point->clock, point->values)));
   }
   return kept;
 }

@@ -78,6 +78,7 @@ struct publication {
   struct position position;
   struct publication_cost cost;
   struct ledger_grid grid;    /* the grid of its coordinates; owned */
+  int planned;                /* dp_plan(): nothing is drawn from data */
   int declared;               /* a series: this call declares it, and publishes no period yet */
   struct span missing;        /* a series: the periods whose rows are read and figures stored */
   const char *const *outward; /* the request's list of outer tiers; not owned */

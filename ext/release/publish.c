@@ -520,6 +520,7 @@ int publish_plan(struct publication *publication, struct session *session,
   if (!error_is_set(ledger_error(session->ledger)) && !publication->answered &&
       !publication->failed) {
     struct totals nothing = {definition_grid(publication), 0};
+    publication->planned = 1;
     if (draw(publication, &nothing)) publish_store(publication);
   }
   return !error_is_set(ledger_error(session->ledger));

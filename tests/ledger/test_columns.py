@@ -14,7 +14,7 @@ COMPUTED = {"dp_value": [("display", "TEXT"), ("figure", "TEXT")]}  # columns th
 # Whoever adds a column decides whether the host sees it: this list and the host's tables together have every column.
 HIDDEN = {
     "dp_tier": "slack_limit",
-    "dp_release": "centre radius theta rho lo hi grid diagnose key_share size max_groups quantiles appended secret unit_type shift "
+    "dp_release": "centre radius theta rho lo hi grid diagnose key_share size max_groups quantiles stop appended secret unit_type shift "
                   "fingerprint",
     "dp_publication": "curve delta",
     "dp_value": "", "dp_policy": "", "dp_rdp": "", "dp_grant": "",
