@@ -100,7 +100,8 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
                      void *context) {
   sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(row, 2));
   if (!value) return error_set_memory(json->error);
-  int taken = take(context, key, (const char *)sqlite3_column_text(row, 1), value);
+  const char *type = (const char *)sqlite3_column_text(row, 1);
+  int taken = type ? take(context, key, type, value) : error_set_memory(json->error);
   sqlite3_value_free(value);
   return taken;
 }

@@ -49,13 +49,12 @@ static int count_rows(struct host *host, struct publication *publication, struct
                             .bytes = NAN,
                             .seconds = NAN};
   struct rows_opener opener = {release_open_rows, publication, 1, " (nothing was appended)"};
-  struct question_limits limits = question_limits_of(&request);
   struct counting counting = {publication, append};
   struct question *question = 0;
   struct rows rows = {0};
   int counted = question_open(&question, &host->collector, host->session.ledger, &request, error) &&
                 has_same_units(question, &definition->release, error) &&
-                question_run(question, &limits, &opener, &rows, error);
+                question_run(question, &opener, &rows, error);
   if (counted)
     counted = vector_sum_units(rows.vectors, series_count, &counting) || error_set_memory(error);
   rows_close(&rows);

@@ -96,8 +96,7 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
               ((request->tables = question_tables(question)) || error_set_memory(error));
   if (asked) {
     struct rows_opener opener = {open_rows, shard, 0, ""};
-    struct question_limits limits = question_limits_of(request);
-    asked = question_run(question, &limits, &opener, &shard->rows, error);
+    asked = question_run(question, &opener, &shard->rows, error);
   }
   question_close(question);
   return asked;

@@ -97,27 +97,25 @@ static int with_mechanism(struct publication *other, const struct publication *p
 }
 
 /* Appends the half-width that a mechanism has at a rate. Returns 0 when out of memory. */
-static int append_mechanism(sqlite3_str *json, const struct publication *planned,
+static int append_mechanism(sqlite3_str *json, const char *comma, const struct publication *planned,
                             const struct request *request, const struct mechanism *mechanism,
                             double rows, double rate) {
   struct publication other;
   int made = with_mechanism(&other, planned, request, mechanism);
   if (made)
-    sqlite3_str_appendf(json, "%s\"%s\":{\"half_width\":%s}",
-                        sqlite3_str_value(json)[sqlite3_str_length(json) - 1] == '{' ? "" : ",",
-                        mechanism->name, NUMBER_TEXT(planned_half_width(&other, rows, rate)));
+    sqlite3_str_appendf(json, "%s\"%s\":{\"half_width\":%s}", comma, mechanism->name,
+                        NUMBER_TEXT(planned_half_width(&other, rows, rate)));
   series_free(&other.definition.series);
   return made;
 }
 
-/* Appends where the better noise changes. */
-static void append_crossing(sqlite3_str *json, const struct publication *planned,
+/* Appends where the better noise changes. Returns 0 when out of memory. */
+static int append_crossing(sqlite3_str *json, const struct publication *planned,
                             const struct request *request, double rows) {
   struct comparison comparison = {.tier = publication_tier(planned), .rows = rows};
-  double from = NAN;
-  if (with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
-      with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism))
-    from = crossing(&comparison);
+  int made = with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
+             with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism);
+  double from = made ? crossing(&comparison) : NAN;
   series_free(&comparison.gaussian.definition.series);
   series_free(&comparison.laplace.definition.series);
   if (isnan(from)) {
@@ -125,23 +123,31 @@ static void append_crossing(sqlite3_str *json, const struct publication *planned
   } else {
     sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
   }
+  return made;
 }
 
-void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
-                            const struct request *request, double rows) {
+int plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
+                           const struct request *request, double rows) {
   const struct definition *definition = &planned->definition;
   const struct ledger_tier *tier = publication_tier(planned);
   double rate = definition->release.weight * tier->rate;
   int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
   int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;
   int draws = leaf_release_suits(definition->aggregate, &definition->release);
-  if (!noises && !draws) return;
+  if (!noises && !draws) return 1;
+  const struct mechanism *const mechanisms[] = {
+      noises || tier->accountant->covers_rates ? &gaussian_mechanism : 0,
+      noises || (!tier->accountant->covers_rates && rate <= laplace_noise.most) ? &laplace_mechanism
+                                                                                : 0,
+      draws ? &leaf_draw_mechanism : 0};
+  const char *comma = "";
+  int made = 1;
   sqlite3_str_appendall(json, ",\"mechanisms\":{");
-  if (noises || tier->accountant->covers_rates)
-    append_mechanism(json, planned, request, &gaussian_mechanism, rows, rate);
-  if (noises || (!tier->accountant->covers_rates && rate <= laplace_noise.most))
-    append_mechanism(json, planned, request, &laplace_mechanism, rows, rate);
-  if (draws) append_mechanism(json, planned, request, &leaf_draw_mechanism, rows, rate);
+  for (int i = 0; i < 3 && made; i++) {
+    if (!mechanisms[i]) continue;
+    made = append_mechanism(json, comma, planned, request, mechanisms[i], rows, rate);
+    comma = ",";
+  }
   sqlite3_str_appendall(json, "}");
-  if (noises) append_crossing(json, planned, request, rows);
+  return made && (!noises || append_crossing(json, planned, request, rows));
 }

@@ -12,9 +12,9 @@
 ** object with the half-width of each at the rate of this release. If the tier covers Gaussian and
 ** Laplace noise, also appends "gaussian_from", the least number n for which Gaussian noise has the
 ** smaller half-width when n equal releases use up the whole budget of the tier (null: there is none
-** up to 2^20).
+** up to 2^20). Returns 0 when out of memory.
 */
-void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
-                            const struct request *request, double rows);
+int plan_append_mechanisms(sqlite3_str *json, const struct publication *planned,
+                           const struct request *request, double rows);
 
 #endif

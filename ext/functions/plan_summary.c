@@ -170,9 +170,9 @@ char *plan_response_summary(double probability) {
   return sqlite3_mprintf("the most common category in %.3g%% of the draws; ", 100 * probability);
 }
 
-void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_parts, const char *missing, double half_width,
-                         double shrink, int64_t charge, double part) {
+int plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                        const char *of_parts, const char *missing, double half_width, double shrink,
+                        int64_t charge, double part) {
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
@@ -188,7 +188,9 @@ void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct 
   if (request && request->notice && *request->notice)
     sqlite3_str_appendf(text, "; %s", request->notice);
   char *summary = sqlite3_str_finish(text);
+  if (!summary) return 0;
   sqlite3_str_appendall(json, ",\"summary\":");
-  json_append_string(json, summary ? summary : "");
+  json_append_string(json, summary);
   sqlite3_free(summary);
+  return 1;
 }

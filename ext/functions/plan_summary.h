@@ -12,11 +12,11 @@
 ** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
 ** `request` is null for a plan of several releases. `of_parts` is null, or the text of
 ** plan_tables_summary() or plan_series_summary(), which takes the place of the half-width.
-** `missing` is null, or says which groups will not appear.
+** `missing` is null, or says which groups will not appear. Returns 0 when out of memory.
 */
-void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                         const char *of_parts, const char *missing, double half_width,
-                         double shrink, int64_t charge, double part);
+int plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                        const char *of_parts, const char *missing, double half_width, double shrink,
+                        int64_t charge, double part);
 
 /*
 ** Returns the summary of a series, from the half-widths of its noisiest period and of the total of

@@ -47,9 +47,10 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 
 /*
 ** Appends for every tier the sum of its charges after the charge with the id `since`, and the
-** remaining budget. If the ledger has an audience, starts at the tier of the audience.
+** remaining budget. If the ledger has an audience, starts at the tier of the audience. Returns 0
+** after setting the ledger's error.
 */
-static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
+static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
   int count;
   int loaded = ledger_tiers(ledger, &tiers, &count);
@@ -71,6 +72,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   }
   sqlite3_str_appendall(json, "]");
   ledger_tiers_free(tiers, count);
+  return !error_is_set(ledger_error(ledger));
 }
 
 /* Appends the members that describe the draw of a quantile. */
@@ -210,10 +212,14 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   sqlite3_str_appendall(json, ",\"tables\":[");
   for (int i = 0; i < ways->count; i++) {
     char *name = programme_table_name(programme, &ways->tables[i]);
+    if (!name) {
+      sqlite3_free(widths);
+      return 0;
+    }
     double half_width = widths[i].half_width;
     is_known &= !isnan(half_width);
     if (isnan(half_width)) half_width = statistic_half_width(publication, widths[i].stddev);
-    sqlite3_str_appendf(json, "%s{\"table\":%s,\"cells\":%d", i ? "," : "", name ? name : "[]",
+    sqlite3_str_appendf(json, "%s{\"table\":%s,\"cells\":%d", i ? "," : "", name,
                         ways->tables[i].cells);
     append_number(json, "half_width", half_width);
     sqlite3_str_appendall(json, "}");
@@ -278,20 +284,22 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
     char *of_parts, *missing = 0;
-    planned =
-        (append_tables(json, request, &publication, rows, &of_parts) &&
-         append_total(json, &publication, request, rows, &of_parts) &&
-         append_choice(json, &publication, &of_parts) && append_missing(&publication, &missing)) ||
-        error_set_memory(&host->session.error);
-    if (request->notice && *request->notice) {
+    planned = append_tables(json, request, &publication, rows, &of_parts) &&
+              append_total(json, &publication, request, rows, &of_parts) &&
+              append_choice(json, &publication, &of_parts) &&
+              append_missing(&publication, &missing);
+    if (planned && request->notice && *request->notice) {
       sqlite3_str_appendall(json, ",\"notice\":");
       json_append_string(json, request->notice);
     }
     double part = append_expected(json, &publication, rows);
-    append_tiers(json, host->session.ledger, since);
-    plan_append_mechanisms(json, &publication, request, rows);
-    plan_append_summary(json, host->session.ledger, request, of_parts, missing, half_width,
-                        planned_shrink(&publication, half_width), since, part);
+    planned = planned && append_tiers(json, host->session.ledger, since) &&
+              plan_append_mechanisms(json, &publication, request, rows) &&
+              plan_append_summary(json, host->session.ledger, request, of_parts, missing,
+                                  half_width, planned_shrink(&publication, half_width), since,
+                                  part);
+    if (!planned) error_set_memory(&host->session.error);
+    planned = !error_is_set(&host->session.error);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
     sqlite3_free(missing);
@@ -341,10 +349,10 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
     planned = plan(host, &items.list[i].request, json) || batch_items_fail(&items, i);
   }
   sqlite3_str_appendall(json, "]");
-  if (planned) {
-    append_tiers(json, ledger, since);
-    plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since, (double)NAN);
-  }
+  if (planned)
+    planned = append_tiers(json, ledger, since) &&
+              (plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
+               error_set_memory(&host->session.error));
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);
   batch_items_clear(&items);

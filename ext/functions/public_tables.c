@@ -529,9 +529,10 @@ static int add_table(struct public_tables *all, const char *name, struct error *
 /* Returns whether the texts of the file are in UTF-8. */
 static int is_utf8(sqlite3 *file) {
   sqlite3_stmt *row = 0;
+  const char *text;
   int is = sqlite3_prepare_v2(file, "PRAGMA main.encoding", -1, &row, 0) == SQLITE_OK &&
            sqlite3_step(row) == SQLITE_ROW &&
-           strcmp((const char *)sqlite3_column_text(row, 0), "UTF-8") == 0;
+           (text = (const char *)sqlite3_column_text(row, 0)) && strcmp(text, "UTF-8") == 0;
   sqlite3_finalize(row); /* after an error, the order of texts counts as another one */
   return is;
 }

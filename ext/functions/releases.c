@@ -36,13 +36,11 @@ int release_open_rows(void *context, struct rows *rows, const struct secret *sec
 }
 
 /* Collects the rows of the question and finishes the release. */
-static int run(struct publication *publication, const struct request *request,
-               struct question *question, struct error *error) {
+static int run(struct publication *publication, struct question *question, struct error *error) {
   struct rows_opener opener = {release_open_rows, publication, 1, " (the charge stays)"};
   struct rows rows = {0};
-  struct question_limits limits = question_limits_of(request);
   int finished = 0;
-  if (question_run(question, &limits, &opener, &rows, error)) {
+  if (question_run(question, &opener, &rows, error)) {
     finished = rows_publish(&rows, publication, publish_finish, error);
   } else {
     publish_fail(publication);
@@ -177,7 +175,7 @@ int release_ask(struct publication *publication, struct request *request, struct
   int done = request_ask(request, &question, host, arguments) &&
              publish_begin(publication, &host->session, request);
   if (done && !publication->answered)
-    done = run(publication, request, question, &host->session.error);
+    done = run(publication, question, &host->session.error);
   question_close(question);
   return done && publish_outward(publication, request, &host->session);
 }
@@ -200,7 +198,7 @@ int release_check(struct request *request, struct host *host,
 int release_run(struct publication *publication, struct request *request, struct host *host) {
   struct question *question = 0;
   int done = ask(&question, request, host, &host->session.error) &&
-             run(publication, request, question, &host->session.error);
+             run(publication, question, &host->session.error);
   question_close(question);
   return done && publish_outward(publication, request, &host->session);
 }

@@ -105,10 +105,30 @@ static double finite_or_nan(sqlite3_value *value) {
   return is_finite(value) ? sqlite3_value_double(value) : (double)NAN;
 }
 
+/* Sets *text to the text of an argument, or to null for NULL. Returns 0 when out of memory. */
+static int text_of(sqlite3_value *value, const char **text) {
+  *text = (const char *)sqlite3_value_text(value);
+  return *text || sqlite3_value_type(value) == SQLITE_NULL;
+}
+
+/* Sets the result to a text, which SQLite then frees. A null pointer means: out of memory. */
+static void result_made(sqlite3_context *context, char *text) {
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
-  struct ledger_release release = {.kind = (char *)sqlite3_value_text(argv[KIND]),
+  const char *kind;
+  if (!text_of(argv[KIND], &kind)) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  struct ledger_release release = {.kind = (char *)kind,
                                    .lo = number_or_nan(argv[LO]),
                                    .hi = number_or_nan(argv[HI]),
                                    .clip = number_or_nan(argv[CLIP]),
@@ -121,26 +141,18 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                .low = finite_or_nan(argv[LOW]),
                                .high = finite_or_nan(argv[HIGH])};
   struct shown shown = {.release = &release, .value = &value};
-  char *text;
   if (release.kind) shown.kind = kind_of(ledger, &release);
   if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
     /* a quantile that was drawn, an end of bounds, or a symbol */
-    int is_end = release.kind && strcmp(release.kind, "bounds") == 0;
-    text = shown.kind.has_leaves && isfinite(value.value) ? display_drawn(&shown)
-           : is_end ? sqlite3_mprintf("%.15g", sqlite3_value_double(argv[VALUE]))
-                    : 0;
-    if (!text) {
+    if (shown.kind.has_leaves && isfinite(value.value)) {
+      result_made(context, display_drawn(&shown));
+    } else if (release.kind && strcmp(release.kind, "bounds") == 0) {
+      result_made(context, sqlite3_mprintf("%.15g", sqlite3_value_double(argv[VALUE])));
+    } else {
       sqlite3_result_value(context, argv[KEY]);
-      return;
     }
-  } else {
-    if (!release.kind || !isfinite(value.value)) return; /* the result is NULL */
-    text = display_noisy(ledger, &shown, sqlite3_value_int(argv[MIXED]));
-  }
-  if (text) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context);
+  } else if (release.kind && isfinite(value.value)) { /* otherwise the result is NULL */
+    result_made(context, display_noisy(ledger, &shown, sqlite3_value_int(argv[MIXED])));
   }
 }
 
@@ -156,9 +168,12 @@ static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
 }
 
 static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
-  struct ledger_release release = {.kind = (char *)sqlite3_value_text(argv[0]),
+  const char *texts[FIGURE_ARGUMENTS] = {0};
+  int read = 1;
+  for (int i = 0; i < argc; i++)
+    if (i == 0 || (i >= 9 && i <= 13)) read = read && text_of(argv[i], &texts[i]);
+  struct ledger_release release = {.kind = (char *)texts[0],
                                    .clip = number_or_nan(argv[1]),
                                    .lo = number_or_nan(argv[2]),
                                    .hi = number_or_nan(argv[3]),
@@ -167,21 +182,16 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .theta = number_or_nan(argv[6]),
                                    .radius = number_or_nan(argv[7]),
                                    .max_groups = sqlite3_value_int(argv[8]),
-                                   .quantiles = (char *)sqlite3_value_text(argv[9]),
-                                   .ways = (char *)sqlite3_value_text(argv[10]),
-                                   .periods = (char *)sqlite3_value_text(argv[11]),
-                                   .mechanism = (char *)sqlite3_value_text(argv[12])};
+                                   .quantiles = (char *)texts[9],
+                                   .ways = (char *)texts[10],
+                                   .periods = (char *)texts[11],
+                                   .mechanism = (char *)texts[12]};
   struct ledger_figure terms = {
-      (const char *)sqlite3_value_text(argv[13]),
+      texts[13],
       sqlite3_value_int(argv[14]),
       number_or_nan(argv[15]),
       {number_or_nan(argv[16]), number_or_nan(argv[17]), number_or_nan(argv[18])}};
-  char *text = release.kind ? ledger->kinds->figure(&release, &terms) : 0;
-  if (text) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context);
-  }
+  result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
 }
 
 int display_register(struct ledger *ledger, sqlite3 *db) {

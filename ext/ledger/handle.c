@@ -61,6 +61,8 @@ int ledger_fail_epsilon(struct ledger *ledger, const struct ledger_tier *tier, d
 int ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
   va_list arguments;
   if (error_is_set(ledger->error)) return 0;
+  /* A column whose text could not be read is no discrepancy. */
+  if (sqlite3_errcode(ledger->db) == SQLITE_NOMEM) return error_set_memory(ledger->error);
   va_start(arguments, format);
   error_set_list(ledger->error, format, arguments);
   va_end(arguments);

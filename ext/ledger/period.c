@@ -124,7 +124,7 @@ int period_enter(struct ledger *ledger, const char *tier, const char *start) {
 int periods_enter(struct ledger *ledger, double rate, int *entered) {
   sqlite3_stmt *row;
   while (statement_row(ledger, row = statement_bind(ledger, &find_period_over, "d", rate)))
-    *entered |= period_enter(ledger, column_text(row, 0), column_borrow(ledger, row, 1));
+    *entered |= period_enter(ledger, column_text(ledger, row, 0), column_borrow(ledger, row, 1));
   return !error_is_set(ledger->error);
 }
 

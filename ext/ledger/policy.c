@@ -37,7 +37,7 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
   while (statement_row(ledger, row)) {
     if (!ledger_make_room(ledger, &policy->list, policy->count, sizeof *policy->list)) return 0;
-    int is_public = strcmp(column_text(row, 1), "public") == 0;
+    int is_public = strcmp(column_text(ledger, row, 1), "public") == 0;
     policy->list[policy->count++] = (struct ledger_declaration){
         column_copy(ledger, row, 0), is_public ? POLICY_PUBLIC : POLICY_PROTECTED,
         column_copy(ledger, row, 2), column_copy(ledger, row, 3)};

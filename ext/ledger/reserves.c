@@ -51,9 +51,9 @@ struct reserve_row {
   double reserved_slack, spent_slack, spent_high, spent_low, spent_curve;
 };
 
-static struct reserve_row reserve_of(sqlite3_stmt *row) {
+static struct reserve_row reserve_of(struct ledger *ledger, sqlite3_stmt *row) {
   return (struct reserve_row){
-      column_text(row, 0),           sqlite3_column_double(row, 1), sqlite3_column_double(row, 2),
+      column_text(ledger, row, 0),   sqlite3_column_double(row, 1), sqlite3_column_double(row, 2),
       sqlite3_column_double(row, 3), sqlite3_column_double(row, 4), sqlite3_column_int64(row, 5),
       sqlite3_column_double(row, 6), sqlite3_column_double(row, 7), sqlite3_column_double(row, 8),
       sqlite3_column_double(row, 9), sqlite3_column_double(row, 10)};
@@ -119,7 +119,7 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
   int any = 0;
   *room = *tier;
   while (statement_row(ledger, row)) {
-    struct reserve_row stored = reserve_of(row);
+    struct reserve_row stored = reserve_of(ledger, row);
     struct held more = held_by(tier, &stored);
     held.total = nextafter(held.total + more.total, INFINITY);
     held.delta = nextafter(held.delta + more.delta, INFINITY);
@@ -147,7 +147,7 @@ int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct l
                  struct budget *spent) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
   if (!statement_row(ledger, row)) return 0;
-  struct reserve_row stored = reserve_of(row);
+  struct reserve_row stored = reserve_of(ledger, row);
   *room = limited(tier, &stored);
   *spent = spent_of(&stored);
   return 1;
@@ -210,7 +210,7 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
     sqlite3_stmt *row =
         statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
     if (!statement_row(ledger, row)) break;
-    struct reserve_row stored = reserve_of(row);
+    struct reserve_row stored = reserve_of(ledger, row);
     struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
     reserve_insert(ledger, stored.grant_name, tier, &own);
     any = 1;
@@ -286,7 +286,7 @@ static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
 int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
   sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
   while (statement_row(ledger, row)) {
-    struct reserve_row stored = reserve_of(row);
+    struct reserve_row stored = reserve_of(ledger, row);
     check_reserve(ledger, tier, &stored);
   }
   return !error_is_set(ledger->error);

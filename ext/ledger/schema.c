@@ -68,11 +68,11 @@ static int same_sql(const char *a, const char *b) {
   return 1;
 }
 
-static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
+static int same_object(struct ledger *ledger, sqlite3_stmt *a, sqlite3_stmt *b) {
   for (int i = 0; i < 3; i++) {
-    if (strcmp(column_text(a, i), column_text(b, i)) != 0) return 0;
+    if (strcmp(column_text(ledger, a, i), column_text(ledger, b, i)) != 0) return 0;
   }
-  return same_sql(column_text(a, 3), column_text(b, 3));
+  return same_sql(column_text(ledger, a, 3), column_text(ledger, b, 3));
 }
 
 /* Steps through both lists of objects and compares them. */
@@ -83,11 +83,12 @@ static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_
     if (!more && of_wanted != SQLITE_DONE) return ledger_fail(ledger, "out of memory");
     if (!is_there && of_found != SQLITE_DONE) return ledger_fail_sqlite(ledger);
     if (!more && !is_there) return 1;
-    if (more && is_there && same_object(wanted, found)) continue;
-    int order = !more ? 1 : !is_there ? -1 : strcmp(column_text(wanted, 0), column_text(found, 0));
-    if (!order) order = strcmp(column_text(wanted, 1), column_text(found, 1));
-    const char *type = column_text(order < 0 ? wanted : found, 0);
-    const char *name = column_text(order < 0 ? wanted : found, 1);
+    if (more && is_there && same_object(ledger, wanted, found)) continue;
+    int order = !more ? 1 : !is_there ? -1 : 0;
+    for (int i = 0; i < 2 && !order; i++)
+      order = strcmp(column_text(ledger, wanted, i), column_text(ledger, found, i));
+    const char *type = column_text(ledger, order < 0 ? wanted : found, 0);
+    const char *name = column_text(ledger, order < 0 ? wanted : found, 1);
     if (order <= 0)
       return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
                                 order ? "missing" : "not that of the format");

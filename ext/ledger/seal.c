@@ -110,7 +110,7 @@ int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
 /* Returns whether a column of the first row holds this digest. */
 static int holds(struct ledger *ledger, sqlite3_stmt *row, int column, const char *digest) {
   if (!statement_row(ledger, row)) return 0;
-  int same = strcmp(column_text(row, column), digest) == 0;
+  int same = strcmp(column_text(ledger, row, column), digest) == 0;
   return same;
 }
 
@@ -150,7 +150,7 @@ static int append(struct ledger *ledger, int64_t subject) {
                       .charge = column_borrow(ledger, row, 3),
                       .at = column_borrow(ledger, row, 5)};
   const char *previous = column_borrow(ledger, row, 1);
-  int same_books = strcmp(column_text(row, 4), books) == 0;
+  int same_books = strcmp(column_text(ledger, row, 4), books) == 0;
   if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
     seal_hash(previous, &seal, hash);
     statement_run(ledger, &insert_seal, "iississ", seal.id, seal.release_id, seal.digest,

@@ -63,8 +63,8 @@ int ledger_exacts(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_exact *sum), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_sums, "i", release_id);
   while (statement_row(ledger, row)) {
-    struct ledger_exact sum = {column_text(row, 0), column_text(row, 1), sqlite3_column_int(row, 2),
-                               column_text(row, 3)};
+    struct ledger_exact sum = {column_text(ledger, row, 0), column_text(ledger, row, 1),
+                               sqlite3_column_int(row, 2), column_text(ledger, row, 3)};
     if (!take(context, &sum)) return ledger_fail_damaged(ledger, "dp_exact");
   }
   return !error_is_set(ledger->error);

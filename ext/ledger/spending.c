@@ -27,8 +27,8 @@ static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
   sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier->name);
   while (going) {
     int more = statement_row(ledger, row);
-    int same_period = more && strcmp(period ? period : "", column_text(row, 0)) == 0;
-    if (day && !(same_period && strcmp(day, column_text(row, 1)) == 0))
+    int same_period = more && strcmp(period ? period : "", column_text(ledger, row, 0)) == 0;
+    if (day && !(same_period && strcmp(day, column_text(ledger, row, 1)) == 0))
       going = take(context,
                    &(struct ledger_spending){tier->name, period, day, budget_used(tier, &spent)}) ||
               ledger_fail(ledger, "out of memory");

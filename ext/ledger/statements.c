@@ -180,8 +180,8 @@ char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared) {
 int statement_discrepancy(struct ledger *ledger, const struct statement *statement) {
   sqlite3_stmt *row = statement_bind(ledger, statement, "");
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
-  return ledger_discrepancy(ledger, "%s: '%s' %s", column_text(row, 0), column_text(row, 1),
-                            column_text(row, 2));
+  return ledger_discrepancy(ledger, "%s: '%s' %s", column_text(ledger, row, 0),
+                            column_text(ledger, row, 1), column_text(ledger, row, 2));
 }
 
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types,
@@ -211,8 +211,8 @@ char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
   return copy;
 }
 
-const char *column_text(sqlite3_stmt *statement, int column) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
+const char *column_text(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = column_borrow(ledger, statement, column);
   return text ? text : "";
 }
 

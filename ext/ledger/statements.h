@@ -87,7 +87,8 @@ void statements_finalize(struct ledger *ledger);
 /* ---- one column of a result ------------------------------------------------------------------ */
 
 /*
-** Return a column's text, or null for NULL, and set the error if memory runs out. column_borrow()
+** Return a column's text, or null for NULL, and set the error if memory runs out (column_text()
+** returns "" in both cases; a discrepancy that this feigns is not reported). column_borrow()
 ** returns SQLite's own text, which is valid until the next step, and column_copy() returns a copy,
 ** which the caller frees with sqlite3_free().
 */
@@ -98,7 +99,7 @@ char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 ** column_text() returns a column's text, or "" for NULL. column_bytes() returns the bytes of a
 ** blob, or a null pointer for NULL. Both results are valid until the next step.
 */
-const char *column_text(sqlite3_stmt *statement, int column);
+const char *column_text(struct ledger *ledger, sqlite3_stmt *statement, int column);
 struct bytes column_bytes(sqlite3_stmt *statement, int column);
 
 /* Returns the number in a column, or NaN for NULL. */

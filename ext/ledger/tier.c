@@ -87,13 +87,13 @@ static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);
   if (statement_row(ledger, row))
     ledger_fail(ledger, "grant '%s' reserves a part of the budget of tier '%s', which stays",
-                column_text(row, 0), name);
+                column_text(ledger, row, 0), name);
   row = statement_bind(ledger, &find_use_of_tier, "s", name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
               "charged can be dropped)",
-              name, column_text(row, 0));
+              name, column_text(ledger, row, 0));
   return 0;
 }
 

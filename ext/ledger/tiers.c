@@ -35,7 +35,7 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
                                  .epsilon = column_number(row, 2),
                                  .delta = column_number(row, 3),
                                  .delta_keys = column_number(row, 4),
-                                 .accountant = accountant_find(column_text(row, 5)),
+                                 .accountant = accountant_find(column_text(ledger, row, 5)),
                                  .filter_order = column_number(row, 6),
                                  .rate_limit = column_number(row, 7),
                                  .pure_limit = column_number(row, 8),

@@ -66,7 +66,7 @@ static int set_trial(struct ledger *ledger, int trial) {
 static int check_clock(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &select_now, "");
   if (!statement_row(ledger, row)) return 0;
-  const char *now = column_text(row, 0);
+  const char *now = column_text(ledger, row, 0);
   int is_known = strlen(now) == 24 && now[0] != '-';
   return is_known || ledger_fail(ledger, "the system's clock is outside the years 0 to 9999 (set "
                                          "the clock)");

@@ -136,17 +136,17 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
                         char hash[HASH_SIZE], struct recount *recounts, int count) {
   struct charge charge = {.id = sqlite3_column_int64(row, 0),
                           .release_id = sqlite3_column_int64(row, 1),
-                          .release = column_text(row, 2),
-                          .tier = column_text(row, 3),
-                          .subject = column_text(row, 13),
+                          .release = column_text(ledger, row, 2),
+                          .tier = column_text(ledger, row, 3),
+                          .subject = column_text(ledger, row, 13),
                           .rate = column_number(row, 4),
                           .slack = column_number(row, 5),
                           .delta = column_number(row, 6),
                           .curve = column_bytes(row, 7),
-                          .at = column_text(row, 8),
-                          .period = column_text(row, 9),
-                          .grant_name = column_text(row, 10),
-                          .kind = column_text(row, 12)};
+                          .at = column_text(ledger, row, 8),
+                          .period = column_text(ledger, row, 9),
+                          .grant_name = column_text(ledger, row, 10),
+                          .kind = column_text(ledger, row, 12)};
   struct recount *recount = 0;
   for (int i = 0; i < count; i++)
     if (strcmp(recounts[i].tier->name, charge.tier) == 0) recount = &recounts[i];
@@ -157,7 +157,7 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
                               (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
   charge_hash(hash, &charge, hash);
-  if (strcmp(column_text(row, 11), hash) != 0)
+  if (strcmp(column_text(ledger, row, 11), hash) != 0)
     return ledger_discrepancy(
         ledger,
         "dp_charge: row %lld does not match its hash, or its release, tier or terms "
@@ -292,7 +292,7 @@ static int is_possible(const struct curve *curve, double rate,
 */
 static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                              describe_mechanism *describe) {
-  const char *release = column_text(row, 0), *tier = column_text(row, 1);
+  const char *release = column_text(ledger, row, 0), *tier = column_text(ledger, row, 1);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 5);
   uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 6);
   double rate = sqlite3_column_double(row, 7), delta = sqlite3_column_double(row, 8);
@@ -300,7 +300,7 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
   struct ledger_mechanism mechanism = {0};
   int known = 0; /* mechanisms with the same name have the same facts here */
   for (int i = 0; !known && describe(i, &mechanism); i++)
-    known = strcmp(mechanism.name, column_text(row, 4)) == 0;
+    known = strcmp(mechanism.name, column_text(ledger, row, 4)) == 0;
   if (!(known && mechanism.has_rate)) curve = curve_column(ledger, row, 9);
   if (known && mechanism.has_rate) {
     double expected = fmin(lattice_rate(sensitivity, clock), sqlite3_column_double(row, 10));
@@ -318,13 +318,13 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
         release, tier);
   }
-  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), column_text(row, 2));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), column_text(ledger, row, 2));
   int covered = paid.delta >= delta && total_up(paid.rate) >= rate * (1 - 0x1p-48);
   for (int i = 0; curve.any && i < RENYI_ORDERS; i++) /* a curve of zeros needs no charge */
     covered &= paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   return covered ||
          ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                            column_text(row, 2), release, tier);
+                            column_text(ledger, row, 2), release, tier);
 }
 
 /*
@@ -333,12 +333,12 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
 */
 static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
   double owed = owed_for(ledger, sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3));
-  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 2), column_text(row, 1));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 2), column_text(ledger, row, 1));
   double left = total_up(paid.rate);
   return (owed > 0 && !sqlite3_column_int(row, 4) && paid.slack >= 0 &&
           fabs(left - owed) <= RETURN_ROUNDING * owed) ||
          ledger_discrepancy(ledger, "dp_charge: what '%s' gave back to tier '%s' does not fit it",
-                            column_text(row, 0), column_text(row, 1));
+                            column_text(ledger, row, 0), column_text(ledger, row, 1));
 }
 
 /* Checks that a release still has the name and the parameters with which it was charged. */

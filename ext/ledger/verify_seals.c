@@ -69,15 +69,15 @@ static void check_chain(struct ledger *ledger) {
   for (int64_t expected = 1; statement_row(ledger, row); expected++) {
     struct seal seal = {.id = sqlite3_column_int64(row, 0),
                         .release_id = sqlite3_column_int64(row, 1),
-                        .digest = column_text(row, 2),
-                        .books = column_text(row, 3),
+                        .digest = column_text(ledger, row, 2),
+                        .books = column_text(ledger, row, 3),
                         .charge_id = sqlite3_column_int64(row, 4),
-                        .charge = column_text(row, 7),
-                        .at = column_text(row, 5)};
+                        .charge = column_text(ledger, row, 7),
+                        .at = column_text(ledger, row, 5)};
     seal_hash(hash, &seal, hash);
     if (seal.id != expected)
       ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
-    if (strcmp(hash, column_text(row, 6)) != 0 || seal.charge_id < last_charge ||
+    if (strcmp(hash, column_text(ledger, row, 6)) != 0 || seal.charge_id < last_charge ||
         !sqlite3_column_int(row, 8))
       ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash", (long long)expected);
     last_charge = seal.charge_id;
@@ -98,12 +98,12 @@ static void check_subjects(struct ledger *ledger) {
   while (statement_row(ledger, row)) {
     char digest[HASH_SIZE];
     int64_t subject = sqlite3_column_int64(row, 0);
-    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(row, 1)) != 0)
+    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(ledger, row, 1)) != 0)
       ledger_discrepancy(
           ledger,
           "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value, "
           "dp_path, dp_exact or dp_allowance were changed",
-          (long long)subject, column_text(row, 2));
+          (long long)subject, column_text(ledger, row, 2));
   }
 }
 
@@ -113,8 +113,8 @@ static void check_subjects(struct ledger *ledger) {
 */
 static void check_file(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &check_integrity, "");
-  if (statement_row(ledger, row) && strcmp(column_text(row, 0), "ok") != 0)
-    ledger_discrepancy(ledger, "file: %s", column_text(row, 0));
+  if (statement_row(ledger, row) && strcmp(column_text(ledger, row, 0), "ok") != 0)
+    ledger_discrepancy(ledger, "file: %s", column_text(ledger, row, 0));
 }
 
 int ledger_verify_seals(struct ledger *ledger) {

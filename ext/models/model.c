@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/vector_text.h"
 #include "ledger/accountant.h"
 #include "math/cost.h"
@@ -290,12 +291,7 @@ static double three_digits(double x) {
   for (int digits = (int)(x / pow(10, exponent)); digits > 0; digits--) {
     snprintf(text, sizeof text, "%de%d", digits, (int)exponent);
     if (!vector_text_list(text, &rounded, 1) || !(rounded > 0)) continue;
-    sqlite3_str *json = sqlite3_str_new(0);
-    json_append_number(json, rounded);
-    char *written = sqlite3_str_finish(json);
-    int is_stable = written && vector_text_list(written, &read, 1) && read == rounded;
-    sqlite3_free(written);
-    if (is_stable) return rounded;
+    if (vector_text_list(NUMBER_TEXT(rounded), &read, 1) && read == rounded) return rounded;
   }
   return x;
 }

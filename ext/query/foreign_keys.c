@@ -342,9 +342,11 @@ static int planned_find(const struct planned *planned, const char *table) {
   return i < planned->count ? i : -1;
 }
 
-/* Adds a row of the plan, and frees both texts. */
-static int add_row(struct row_list *rows, const char *table, char *declaration, char *note) {
-  int added = row_text(rows, table) && row_text(rows, declaration) && row_text(rows, note);
+/* Adds a row of the plan, and frees both texts. Without a declaration, the owner decides. */
+static int add_row(struct row_list *rows, const char *table, char *declaration, char *note,
+                   struct error *error) {
+  int added = note ? row_text(rows, table) && row_text(rows, declaration) && row_text(rows, note)
+                   : error_set_memory(error);
   sqlite3_free(declaration);
   sqlite3_free(note);
   return added;
@@ -352,14 +354,15 @@ static int add_row(struct row_list *rows, const char *table, char *declaration, 
 
 /* Adds the declaration of a table whose foreign key refers to a planned table. */
 static int add_link(struct row_list *rows, const struct planned *planned, int table, int parent,
-                    const struct foreign_key *key, int choices) {
+                    const struct foreign_key *key, int choices, struct error *error) {
   const struct table_facts *child = &planned->tables[table], *other = &planned->tables[parent];
   const struct table_column *target = &other->columns[other->unique];
   int place = table_column_find(child, key->column);
   if (key->key && sqlite3_stricmp(key->key, target->name) != 0)
     return add_row(rows, child->name, 0,
                    sqlite3_mprintf("%s refers to %s.%s, but a link needs the key %s.%s",
-                                   key->column, other->name, key->key, other->name, target->name));
+                                   key->column, other->name, key->key, other->name, target->name),
+                   error);
   int is_unit = planned->distances[parent] == 0 && place >= 0 &&
                 child->columns[place].affinity == target->affinity &&
                 child->columns[place].collation == target->collation;
@@ -367,10 +370,12 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
       is_unit
           ? sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", child->name, key->column)
           : sqlite3_mprintf("SELECT dp_protect(%Q, %Q, %Q)", child->name, key->column, other->name);
-  return add_row(
-      rows, child->name, declaration,
-      sqlite3_mprintf("%s refers to %s%s", key->column, other->name,
-                      choices > 1 ? "; choose one of these: a row protects one unit" : ""));
+  if (!declaration) return error_set_memory(error);
+  return add_row(rows, child->name, declaration,
+                 sqlite3_mprintf("%s refers to %s%s", key->column, other->name,
+                                 choices > 1 ? "; choose one of these: a row protects one unit"
+                                             : ""),
+                 error);
 }
 
 /* Adds the rows of the tables at a distance from the units. */
@@ -388,7 +393,7 @@ static int add_layer(struct row_list *rows, const struct planned *planned, sqlit
         if (parent < 0 || planned->distances[parent] < 0 ||
             planned->distances[parent] >= distance || planned->tables[parent].unique < 0)
           continue;
-        if (pass) going = add_link(rows, planned, i, parent, &keys.list[j], choices);
+        if (pass) going = add_link(rows, planned, i, parent, &keys.list[j], choices, error);
         choices += !pass;
       }
     keys_clear(&keys);
@@ -437,7 +442,7 @@ static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
                            "or call dp_public() if anybody may know the rows",
                            people->name);
   sqlite3_free(long_key);
-  return note ? add_row(rows, facts->name, 0, note) : error_set_memory(error);
+  return add_row(rows, facts->name, 0, note, error);
 }
 
 static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db, int unit,
@@ -449,10 +454,11 @@ static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db
                      "column)",
                      facts->name);
   planned->distances[unit] = 0;
-  int going = add_row(
-      rows, facts->name,
-      sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", facts->name, facts->columns[facts->unique].name),
-      sqlite3_mprintf("each row is a unit"));
+  char *declaration =
+      sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", facts->name, facts->columns[facts->unique].name);
+  if (!declaration) return error_set_memory(error);
+  int going =
+      add_row(rows, facts->name, declaration, sqlite3_mprintf("each row is a unit"), error);
   int found = 1;
   for (int distance = 0; going && found > 0; distance++) {
     found = find_layer(planned, db, distance, error);

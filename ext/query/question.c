@@ -43,6 +43,7 @@ struct question {
   sqlite3_stmt *begun;        /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;        /* a statement that shows whether the host is interrupted */
   struct evaluator_text text; /* of a question that is evaluated for all units at once */
+  struct time_limit time;     /* its thread runs from question_open() on */
   int limits[8];              /* the limits of the host's connection: see `lifted` */
 };
 
@@ -306,6 +307,7 @@ int question_open(struct question **out, struct collector *collector, struct led
                   const struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   const struct procedure *procedure = aggregate->procedure;
+  struct question_limits limits = question_limits_of(request);
   int has_publics = procedure && procedure->publics && procedure->publics(request) > 0;
   *out = 0;
   static const char probe[] =
@@ -349,16 +351,21 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going) going = find_streams(question, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !reads_rows(question))
     going = cannot_count("", error);
-  if (going) leave_out_long_values(question, question_limits_of(request).bytes);
+  question->loop.limits = limits;
+  if (going) leave_out_long_values(question, limits.bytes);
   if (going) going = prepare_streams(question, error);
   if (going) going = check_count(question, request, error);
   if (going) going = unit_loop_prepare_helpers(&question->loop, error);
-  return going &&
-         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);
+  if (going)
+    going =
+        unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);
+  return going && time_limit_open(&question->time, limits.seconds, collector->db,
+                                  evaluator_connection(question->evaluator), error);
 }
 
 void question_close(struct question *question) {
   if (!question) return;
+  time_limit_end(&question->time);
   readers_close(question->readers);
   unit_loop_close(&question->loop);
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
@@ -539,18 +546,15 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
 ** The time limit interrupts the host's connection and the evaluator's. Further connections end with
 ** the host's (S5 in readers.h).
 */
-int question_run(struct question *question, const struct question_limits *limits,
-                 const struct rows_opener *opener, struct rows *rows, struct error *error) {
-  struct time_limit time;
+int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
+                 struct error *error) {
+  const struct question_limits *limits = &question->loop.limits;
   question->loop.after = opener->after;
-  question->loop.limits = *limits;
   question->loop.rows = rows;
   evaluator_limit_memory(question->evaluator, limits->bytes);
-  if (!time_limit_start(&time, limits->seconds, question->collector->db,
-                        evaluator_connection(question->evaluator), error))
-    return 0;
+  time_limit_start(&question->time, limits->seconds);
   int done = run_all(question, opener, rows, error);
-  if (!time_limit_end(&time)) return done;
+  if (!time_limit_end(&question->time)) return done;
   error_clear(error);
   return error_set(error, "the question took longer than its limit of %g seconds%s",
                    limits->seconds, opener->after);

@@ -14,7 +14,6 @@
 
 #include "ledger/ledger.h"
 #include "query/collector.h"
-#include "query/limits.h"
 #include "query/row_reader.h"
 #include "release/parameters.h"
 
@@ -23,8 +22,8 @@ struct question;
 /*
 ** Compiles the question of a request, request->sql, and begins to read the database. If public rows
 ** follow the rows of the question (procedure->publics), the text has a second SELECT, which gives
-** them. Returns 1, or 0 with the error set. The caller must call question_close(), even after an
-** error.
+** them. A release is charged afterwards, so this does what may fail before rows are read. Returns
+** 1, or 0 with the error set. The caller must call question_close(), even after an error.
 */
 int question_open(struct question **question, struct collector *collector, struct ledger *ledger,
                   const struct request *request, struct error *error);
@@ -50,10 +49,10 @@ char *question_unit_type(const struct question *question);
 char *question_notice(const struct question *question, const struct aggregate *aggregate);
 
 /*
-** Opens `rows`, evaluates the query for each unit within the limits and adds the results to `rows`.
-** Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
+** Opens `rows`, evaluates the query for each unit within the limits of the request, and adds the
+** results to `rows`. Returns 1, or 0 with the error set. The caller closes `rows` in both cases.
 */
-int question_run(struct question *question, const struct question_limits *limits,
-                 const struct rows_opener *opener, struct rows *rows, struct error *error);
+int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
+                 struct error *error);
 
 #endif

@@ -9,25 +9,28 @@
 
 #include <sqlite3ext.h>
 #include <stdatomic.h>
-#include <stdint.h>
 
 #include "base/error.h"
 #include "os/thread.h"
 
 struct time_limit {
   sqlite3 *connections[2]; /* they stay open until time_limit_end() */
-  int64_t end;             /* a time of clock_milliseconds() */
+  atomic_llong end;        /* a time of clock_milliseconds() */
   atomic_int is_over, is_done;
   struct thread thread;
   int has_thread;
 };
 
 /*
-** Starts the time. If `seconds` is infinite, there is no limit. `limit` must keep its address until
-** time_limit_end(). Returns 1, or 0 with the error set.
+** Starts the thread, which then waits for time_limit_start(): where no thread can start, nothing
+** has been charged yet. If `seconds` is infinite, there is no limit. `limit` must keep its address
+** until time_limit_end(). Returns 1, or 0 with the error set.
 */
-int time_limit_start(struct time_limit *limit, double seconds, sqlite3 *one, sqlite3 *other,
-                     struct error *error);
+int time_limit_open(struct time_limit *limit, double seconds, sqlite3 *one, sqlite3 *other,
+                    struct error *error);
+
+/* Starts the time. */
+void time_limit_start(struct time_limit *limit, double seconds);
 
 /* Ends the time, and returns whether it was over. From then on, nobody interrupts a connection. */
 int time_limit_end(struct time_limit *limit);

@@ -319,15 +319,16 @@ int numbers_tables(const struct publication *publication, double rows, struct pa
                                     shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
   }
   sqlite3_free(parts);
-  return done;
+  return done || error_set_memory(&publication->session->error);
 }
 
-/* Returns the table with the widest interval. Its numbers are NaN if memory runs out. */
+/* Returns the table with the widest interval, or NaNs after setting the ledger's error. */
 static struct part_width widest_table(const struct publication *publication, double rows) {
   int count = publication->definition.contribution.ways->count;
   struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
   struct part_width widest = {NAN, NAN, NAN};
-  int done = widths && numbers_tables(publication, rows, widths);
+  int done = widths ? numbers_tables(publication, rows, widths)
+                    : error_set_memory(&publication->session->error);
   for (int i = 0; i < count && done; i++)
     if (i == 0 || widths[i].half_width > widest.half_width ||
         (isnan(widest.half_width) && widths[i].stddev > widest.stddev))
@@ -376,7 +377,7 @@ int numbers_series(const struct publication *publication, double rows, struct pa
 
 /*
 ** Returns what each number of the release gets: for cross tables those of the widest table, for a
-** series those of the noisiest period. The numbers are NaN if memory runs out.
+** series those of the noisiest period. Returns NaNs after setting the ledger's error.
 */
 static struct part_width widest_of(const struct publication *publication, double rows) {
   struct part_width period, none = {NAN, NAN, NAN};

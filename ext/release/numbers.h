@@ -64,7 +64,8 @@ struct part_width {
 
 /*
 ** For a release of cross tables, at the clock of the publication's tier: what each table gets.
-** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 if memory runs out.
+** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 after
+** setting the ledger's error.
 */
 int numbers_tables(const struct publication *publication, double rows, struct part_width *widths);
 
@@ -77,7 +78,8 @@ int numbers_series(const struct publication *publication, double rows, struct pa
 
 /*
 ** Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
-** for cross tables the largest, for a series that of the noisiest period.
+** for cross tables the largest, for a series that of the noisiest period. Returns NaN after setting
+** the ledger's error if memory runs out, as numbers_half_width() does.
 */
 double numbers_stddev(const struct publication *publication);
 

@@ -138,8 +138,9 @@ static int write_history(struct page *page, const char *tier, int number) {
   char *first = 0, *last = 0;
   while (facts_row(row, page->error)) {
     if (!first) {
-      first = sqlite3_mprintf("%s", sqlite3_column_text(row, 3));
-      last = sqlite3_mprintf("%s", sqlite3_column_text(row, 4));
+      first = sqlite3_mprintf("%s", facts_text(row, 3));
+      last = sqlite3_mprintf("%s", facts_text(row, 4));
+      if (!first || !last) error_set_memory(page->error);
       sqlite3_str_appendf(page->html,
                           "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"Budget spent over "
                           "time\"><path class=axis d=\"M0 1H%dM0 %dH%d\"/><path class=p%d "

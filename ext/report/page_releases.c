@@ -142,7 +142,8 @@ static int write_line(struct release_table *table, int is_shown) {
   } while (more && release && sqlite3_column_int(table->row, LINE) == line &&
            strcmp(release, text_of(table, RELEASE)) == 0);
   for (; is_shown && next <= table->tiers; next++) sqlite3_str_appendall(html, "<td>");
-  char *paths = sqlite3_str_finish(chart);
+  if (sqlite3_str_errcode(chart) != SQLITE_OK) error_set_memory(page->error);
+  char *paths = sqlite3_str_finish(chart); /* null if there are none */
   if (is_shown && table->has_charts) sqlite3_str_appendall(html, "<td class=g>");
   if (is_shown && table->has_charts && paths)
     sqlite3_str_appendf(html, "<svg viewBox=\"0 0 %d %d\">%s</svg>", WIDTH, 16 * table->tiers,

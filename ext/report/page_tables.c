@@ -122,6 +122,7 @@ void page_tables(struct page *page) {
     if (!last || strcmp(last, facts_text(table, RELEASE)) != 0) {
       sqlite3_free(last);
       last = sqlite3_mprintf("%s", facts_text(table, RELEASE));
+      if (!last) error_set_memory(page->error);
       html_put(page->html, "<h3>", facts_text(table, RELEASE), "<small>");
       html_text(page->html, facts_text(table, ABOUT_TEXT));
       sqlite3_str_appendf(page->html, " · %s</small></h3>\n", facts_text(table, DAY));

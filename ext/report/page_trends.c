@@ -62,7 +62,7 @@ static int write_tier(struct page *page, struct trend *trend, const char *id) {
     sqlite3_str_appendf(bars, "M%d %dV%d", x, y_of(trend, LOW), y_of(trend, HIGH));
     more = facts_row(trend->row, page->error);
   } while (more && sqlite3_column_int(trend->row, TIER) == tier &&
-           strcmp((const char *)sqlite3_column_text(trend->row, ID), id) == 0);
+           strcmp(facts_text(trend->row, ID), id) == 0);
   char *intervals = sqlite3_str_finish(bars);
   sqlite3_str_appendf(page->html, "\"/><path class=\"i p%d\" d=\"%s\"/>", (tier - 1) % 5 + 1,
                       intervals ? intervals : "");
@@ -92,7 +92,7 @@ static int write_trend(struct page *page, struct trend *trend, int is_shown, int
     page_scale_end(page, trend->scale.high);
     sqlite3_str_appendf(page->html, "</span></div><svg viewBox=\"0 0 %d %d\">", WIDTH, HEIGHT);
   }
-  while (more && strcmp((const char *)sqlite3_column_text(trend->row, ID), id) == 0)
+  while (more && strcmp(facts_text(trend->row, ID), id) == 0)
     more = is_shown ? write_tier(page, trend, id) : facts_row(trend->row, page->error);
   if (is_shown) { /* the first and the last period of the series below the chart */
     html_put(page->html, "</svg><div class=ends><span>", trend->start, "</span><span>");

@@ -9,12 +9,13 @@ import random
 import resource
 import shutil
 import sqlite3
+import sys
 import threading
 from collections import Counter
 
 import pytest
 
-from conftest import connect, one, open_files, refused, run
+from conftest import connect, library, one, open_files, refused, run
 from noise_helpers import quick_path
 import question_reference as reference
 import random_questions
@@ -517,6 +518,27 @@ def test_threads_that_do_not_start(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_STACK, limit)
     assert "no thread starts" in said
+
+
+@pytest.mark.plain  # a sanitizer must be the first library that is loaded
+@pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded by LD_PRELOAD")
+def test_a_limit_of_seconds_costs_nothing_without_a_thread(tmp_path, monkeypatch):
+    """The thread that keeps the limit starts before the charge. Each question of a guest has such a limit."""
+    make(tmp_path / "data.db", threads=0).close()
+    source = tmp_path / "nothread.c"
+    source.write_text("#include <errno.h>\n#include <pthread.h>\nint pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x)"
+                      " { (void)t; (void)a; (void)f; (void)x; return EAGAIN; }\n")
+    monkeypatch.setenv("LD_PRELOAD", library(tmp_path, source))
+    run("""
+        db, guest = connect(sys.argv[1]), connect(sys.argv[1])
+        assert one(db, "SELECT dp_grant('g', 'exact', 0.5)") == "g"
+        assert one(guest, "SELECT dp_guard('exact', '{\\"ask\\":\\"g\\"}')") == "exact"
+        for connection, options in ((db, '{"clip":9,"seconds":5}'), (guest, '{"clip":9,"name":"q"}')):
+            for query in ("SELECT x FROM t", "SELECT sum(x) FROM t"):
+                assert "no thread starts" in refused(connection, "SELECT dp_release('exact', 'sum', ?, ?)", query, options)
+        assert one(db, "SELECT count(*) FROM dp_charge") == 0
+        assert one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\\"clip\\":9}')") is not None
+    """, tmp_path / "data.db")
 
 
 def test_a_guarded_connection(tmp_path):
