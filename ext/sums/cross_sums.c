@@ -1,4 +1,7 @@
-/* cross_sums.c: see cross_sums.h. Tests: tests/mechanism/test_cross_tables.py */
+/*
+** cross_sums.c: see cross_sums.h.
+** Tests: tests/sums/test_cross_sums.c, tests/mechanism/test_cross_tables.py
+*/
 #include "sums/cross_sums.h"
 
 #include <limits.h>
@@ -6,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
 #define MOST_SUM        ((int128)1 << 110)
-#define MOST_ROUNDS     8 /* of scaling; two are normally enough (clip.c) */
+#define MOST_ROUNDS     8 /* of scaling; three are normally enough */
 
 /* Within these bounds the sum over pairs is below 2^127: 2^30 from W, 2^84 and 2 * 2^12 pairs. */
 #define FEW   64
@@ -305,14 +307,17 @@ static void scale(struct cross_sums *tables, double factor) {
 }
 
 /*
-** Scales the unit until its first `end` components fit. After MOST_ROUNDS rounds the loop scales by
+** Scales the unit until its first `end` components fit. Where values have both signs, truncation can
+** make a sum longer, each value by less than 1, or for means by less than 3. So the later rounds aim
+** at less, down to a norm that fits after any truncation. After MOST_ROUNDS rounds the loop scales by
 ** 0, so that it ends whatever the rounding errors are.
 */
 static int shrink(struct cross_sums *tables, int end, int64_t reach) {
-  double margin = 1, norm;
+  double most = 4.0 * (double)ways_sum(tables->shape->ways) * (double)tables->count, norm;
   int round = 0;
-  for (; !fits(tables, end, reach, &norm); round++, margin *= 1 - 0x1p-40) {
-    double factor = round < MOST_ROUNDS ? (double)reach / norm * margin : 0;
+  for (; !fits(tables, end, reach, &norm); round++) {
+    double goal = fmax((double)reach - most * round / (MOST_ROUNDS - 1), 0);
+    double factor = round < MOST_ROUNDS ? goal / norm * (1 - round * 0x1p-40) : 0;
     scale(tables, fmin(factor, 1));
   }
   return round > 0;
