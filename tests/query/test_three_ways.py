@@ -4,6 +4,7 @@ unit, and by plain SQLite over the rows of each unit in a database of its own.""
 import json
 import os
 import shutil
+import sqlite3
 
 import pytest
 
@@ -41,3 +42,27 @@ def test_random_questions_have_one_answer(tmp_path, seed):
     at_once = sum("dp_collect(" in sql for sql in statements)
     assert EACH / 5 < at_once < 0.9 * EACH
     db.close()
+
+
+@pytest.mark.parametrize("unit", sorted(set(random_rows.UNIT_TYPES)))
+def test_units_that_are_equal_are_one(tmp_path, unit):
+    """However SQLite stores them (1 and 1.0, 'a' and 'A'), equal units are one person in every evaluation, with rows of their own and
+    by a link. With a clip of 1, the count of all rows is the number of units that plain SQLite sees."""
+    path, hand = str(tmp_path / "a"), str(tmp_path / "b")
+    plain = sqlite3.connect(path)
+    plain.execute(f"CREATE TABLE visit(id INTEGER PRIMARY KEY, who {unit})")
+    plain.execute("CREATE TABLE exam(visit INT)")
+    plain.executemany("INSERT INTO visit(who) VALUES (?)", [(value,) for value in random_rows.UNITS] * 2)
+    plain.execute("INSERT INTO exam SELECT id FROM visit ORDER BY id % 7")
+    plain.commit()
+    ((units,),) = plain.execute("SELECT count(DISTINCT who) FROM visit").fetchall()
+    assert 8 < units < len(random_rows.UNITS)
+    plain.close()
+    counted = sqlite3.connect(hand)
+    counted.execute("CREATE TABLE t(unit INT)")
+    counted.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(units)])
+    counted.commit()
+    counted.close()
+    questions = [("count", {"clip": 1}, sql) for table in ("visit", "exam") for sql in (f"SELECT 1 FROM {table}", by_unit(f"SELECT 1 FROM {table}"))]
+    policy = ["dp_protect('visit', 'who')", "dp_protect('exam', 'visit', 'visit')"]
+    assert integers(path, policy, questions) == integers(hand, ["dp_protect('t', 'unit')"], [("count", {"clip": 1}, "SELECT 1 FROM t")]) * 4
