@@ -30,7 +30,7 @@ SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(addprefix $(B
 SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
-        check-valgrind check-questions check-versions check-newest check-settings check-defaults coverage injector fixed faults replays fuzz fuzzers bench \
+        check-valgrind mutants check-questions check-versions check-newest check-settings check-defaults coverage injector fixed faults replays fuzz fuzzers bench \
         bench-coverage bench-growth \
         bench-libraries deps-bench bench-bounds bench-questions bench-sampler bench-shards bench-tables deps-shards bench-utility \
         deps-utility figures deps-figures deps-lint deps-report report-pictures errors lint clean format
@@ -286,6 +286,14 @@ coverage:
 	-BUILD=build/coverage PATH=$(CURDIR)/build/coverage/bin:$$PATH $(PYTHON) -m pytest -q -p no:cacheprovider \
 	  tests/ledger/test_curves.py tests/test_build.py
 	$(PYTHON) tests/coverage.py build/coverage
+
+# Changes ext/ROOM in MUTANTS random ways, one after the other, and lists the changes that no test of the room notices. The same SEED
+# makes the same changes. Use it by hand: one mutant takes from seconds to minutes.
+ROOM    ?= sums
+MUTANTS ?= 25
+SEED    ?= 1
+mutants:
+	$(PYTHON) tests/mutants.py $(ROOM) $(MUTANTS) $(SEED)
 
 # Runs the demo and a story of every function and of many errors under valgrind, which fails on a
 # leak or an invalid access.
