@@ -507,7 +507,7 @@ def test_other_refusals(tmp_path):
     one(db, "SELECT dp_release('inner', 'group_count', ?, ?)", question(SMALL), options(SMALL, 2, name="r"))
     one(db, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM person', '{\"name\":\"plain\",\"clip\":1}')")
     assert "no table of the release contains ward and age and sex" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'ward', 'age', 'sex')")
-    assert "unknown attribute (known attributes: ward, age, sex)" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'x')")
+    assert "unknown attribute 'x' (known attributes: ward, age, sex)" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'x')")
     assert "the attribute 'WARD' is there twice" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'ward', 'WARD')")
     assert "is not of cross tables" in refused(db, "SELECT * FROM dp_table('plain', 'inner')")
     assert "has no values at tier 'outer'" in refused(db, "SELECT * FROM dp_table('r', 'outer')")
