@@ -307,10 +307,10 @@ static void scale(struct cross_sums *tables, double factor) {
 }
 
 /*
-** Scales the unit until its first `end` components fit. Where values have both signs, truncation can
-** make a sum longer, each value by less than 1, or for means by less than 3. So the later rounds aim
-** at less, down to a norm that fits after any truncation. After MOST_ROUNDS rounds the loop scales by
-** 0, so that it ends whatever the rounding errors are.
+** Scales the unit until its first `end` components fit. Where values have both signs, truncation
+** can make a sum longer, each value by less than 1, or for means by less than 3. So the later
+** rounds aim at less, down to a norm that fits after any truncation. After MOST_ROUNDS rounds the
+** loop scales by 0, so that it ends whatever the rounding errors are.
 */
 static int shrink(struct cross_sums *tables, int end, int64_t reach) {
   double most = 4.0 * (double)ways_sum(tables->shape->ways) * (double)tables->count, norm;

@@ -1,7 +1,7 @@
 /*
 ** test_cross_sums.c: checks cross_sums.c with random programmes and random units. The truth is the
-** definition in plain loops: for each table, two cells of the full table lie in the same cell of the
-** table exactly if they have the same key in each of its attributes.
+** definition in plain loops: for each table, two cells of the full table lie in the same cell of
+** the table exactly if they have the same key in each of its attributes.
 */
 #include "check.h"
 #include "families.h"
