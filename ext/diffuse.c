@@ -4,10 +4,10 @@
 */
 #include <gsl/gsl_errno.h>
 
-#include "categories/room.h"
+#include "categories/categories.h"
 #include "functions/functions.h"
 #include "functions/host.h"
-#include "models/room.h"
+#include "models/model.h"
 #include "os/memory.h"
 #include "os/thread.h"
 #include "papers/papers.h"

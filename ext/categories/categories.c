@@ -1,18 +1,257 @@
-/* categories.c: see categories.h. Tests: tests/categories/test_symbols.py */
+/*
+** categories.c: see categories.h.
+** Tests: tests/categories/test_symbols.py, tests/categories/test_long_kernels.py
+*/
 #include "categories/categories.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "categories/divergences.h"
-#include "categories/mechanisms.h"
+#include "math/bounded_loss.h"
 #include "math/cost.h"
+#include "math/mixing.h"
 #include "noise/noise.h"
+#include "release/deferred.h"
 #include "release/definition.h"
 #include "release/session.h"
 #include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- mechanisms ------------------------------------------------------------------------------ */
+
+/* A mechanism that draws one of the public categories. */
+struct category_mechanism {
+  struct mechanism mechanism;
+  /*
+  ** Returns the tilt of a draw whose cost is at most `rate`. If `replace` is true, neighbours
+  ** differ by the replacement of a unit. Otherwise they differ by adding or removing a unit.
+  */
+  struct tilt (*tilt)(double rate, int replace);
+  /* Returns the Renyi divergence of order alpha of a draw with this epsilon. */
+  double (*rdp)(double alpha, double epsilon);
+  /* Computes the utility of each category from the number of units that have the category. */
+  void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
+};
+
+/* ---- the exponential mechanism (McSherry and Talwar 2007) ------------------------------------ */
+
+/*
+** The utility of a category is the number of units that have the category. Adding a unit raises
+** each utility by 0 or 1, and removing a unit lowers each utility by 0 or 1. The privacy loss is
+** therefore in an interval of length `step` (struct tilt). Replacing a unit can raise some
+** utilities and lower others by 1, so the length of the interval is 2 step.
+*/
+static struct tilt exponential_tilt(double rate, int replace) {
+  return tilt_make(sqrt(8 * rate), replace ? 2 : 1);
+}
+
+static void exponential_utility(int64_t *utility, const int64_t *counts, size_t count) {
+  memcpy(utility, counts, sizeof *utility * count);
+}
+
+static const struct category_mechanism exponential = {
+    .mechanism = {.name = "exponential",
+                  .theorem = EXPONENTIAL_THEOREM,
+                  .statistics = STATISTIC_CATEGORY,
+                  .most = TILT_MOST_RATE},
+    .tilt = exponential_tilt,
+    .rdp = bounded_range_rdp,
+    .utility = exponential_utility};
+
+/* ---- randomized response (Warner 1965) ------------------------------------------------------- */
+
+/*
+** The mechanism draws the most common category with the largest probability. All other categories
+** have one common, smaller probability.
+*/
+
+/*
+** On all data, one utility is 1 and the others are 0. The weights exp(step utility) therefore have
+** the same sum on all data, and the absolute value of the privacy loss is at most `step`
+** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval.
+*/
+static struct tilt response_tilt(double rate, int replace) {
+  (void)replace;
+  return tilt_make(published_down(response_epsilon(rate)), 1);
+}
+
+/*
+** Sets the utility of the most common category to 1 and all other utilities to 0. If several
+** categories are equally common, the first of them gets 1.
+*/
+static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
+  size_t mode = 0;
+  for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
+  for (size_t i = 0; i < count; i++) utility[i] = i == mode;
+}
+
+static const struct category_mechanism randomized_response = {
+    .mechanism = {.name = "response",
+                  .theorem = "randomized response (Warner 1965; Kairouz, Oh and Viswanath 2015); "
+                             "behind a kernel the worst pair of states",
+                  .statistics = STATISTIC_CATEGORY,
+                  .most = TILT_MOST_RATE},
+    .tilt = response_tilt,
+    .rdp = response_rdp,
+    .utility = response_utility};
+
+/* ---- local randomisation --------------------------------------------------------------------- */
+
+/*
+** A public kernel randomises every row before the row is counted. The kernel is a parameter of the
+** release. The cost is the cost of the kernel's worst pair of rows (responses.h).
+*/
+static const struct mechanism local_randomisation = {
+    .name = "local",
+    .theorem = "local randomisation of each row (Warner 1965; Balle et al. 2019, Table 1): the "
+               "worst pair of rows of the product of its kernels",
+    .statistics = STATISTIC_REPORTS,
+    .most = TILT_MOST_RATE};
+
+const struct mechanism *const category_mechanisms[] = {
+    &exponential.mechanism, &randomized_response.mechanism, &local_randomisation, 0};
+
+/* Returns the mechanism that draws a category, for a mechanism of STATISTIC_CATEGORY. */
+static const struct category_mechanism *category_mechanism_of(const struct mechanism *mechanism) {
+  assert(mechanism->statistics == STATISTIC_CATEGORY);
+  return (const struct category_mechanism *)mechanism;
+}
+
+/* ---- the costs of kernels -------------------------------------------------------------------- */
+
+/*
+** The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (kernel_rdp).
+** For a kernel with 64 states and 1024 outputs, this takes 20 seconds. In a transaction that
+** defers, the divergences of a large kernel are therefore computed while the ledger is not locked
+** (release/deferred.h). They are found again by the exact probabilities of the kernels, by epsilon
+** and by the orders, so a transaction never takes a wrong divergence.
+*/
+
+/* The divergences of one kernel. */
+struct divergence {
+  struct computation computation;
+  struct chain chain; /* a copy */
+  double epsilon;
+  int count;
+  double *orders, *rdp; /* rdp is set when the computation is done */
+};
+
+/* A computation with at most this many terms takes a few milliseconds, and is never deferred. */
+#define FEW_TERMS 100000
+
+/*
+** Computes the divergences of a chain. Checks for an interrupt after each row of the chain.
+*/
+static int compute(struct ledger *ledger, const struct chain *chain, double epsilon,
+                   const double *orders, int count, double *rdp, struct error *error) {
+  struct kernel kernel = {chain->high, chain->rows, chain->columns};
+  for (int i = 0; i < count; i++) rdp[i] = 0;
+  for (size_t row = 0; row < chain->rows; row++) {
+    if (!kernel_rdp(&kernel, chain->low, epsilon, row, orders, count, rdp))
+      return error_set_memory(error);
+    if (!ledger_goes_on(ledger)) return error_set(error, "%s", error_text(ledger_error(ledger)));
+  }
+  return 1;
+}
+
+static int divergence_compute(struct session *session, struct computation *computation) {
+  struct divergence *divergence = (struct divergence *)computation;
+  return compute(session->ledger, &divergence->chain, divergence->epsilon, divergence->orders,
+                 divergence->count, divergence->rdp, &session->error);
+}
+
+static void divergence_free(struct computation *computation) {
+  struct divergence *divergence = (struct divergence *)computation;
+  chain_clear(&divergence->chain);
+  sqlite3_free(divergence->orders);
+  sqlite3_free(divergence);
+}
+
+/* Adds a kernel with the orders that are to be computed. Returns 0 if memory runs out. */
+static int add(struct deferred *deferred, const struct chain *chain, double epsilon,
+               const double *orders, int count) {
+  struct divergence *added = sqlite3_malloc64(sizeof *added);
+  if (!added) return 0;
+  *added = (struct divergence){
+      {deferred->list, 0, divergence_compute, divergence_free}, .epsilon = epsilon, .count = count};
+  added->orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
+  if (!added->orders || !chain_copy(&added->chain, chain)) {
+    divergence_free(&added->computation);
+    return 0;
+  }
+  memcpy(added->orders, orders, sizeof *orders * (size_t)count);
+  added->rdp = added->orders + count;
+  deferred->list = &added->computation;
+  return 1;
+}
+
+/*
+** Copies those divergences of the chain that the list has to rdp. Moves the orders that the list
+** lacks to the front of `missing`, and sets places[i] to the place of missing[i] in rdp. Returns
+** the number of these orders.
+*/
+static int take_listed(const struct deferred *deferred, const struct chain *chain, double epsilon,
+                       double *missing, int *places, int count, double *rdp) {
+  for (const struct computation *next = deferred->list; next && count; next = next->next) {
+    const struct divergence *at = (const struct divergence *)next;
+    size_t size = 2 * sizeof *chain->high * chain->rows * chain->columns;
+    if (!next->done || at->epsilon != epsilon || at->chain.rows != chain->rows ||
+        at->chain.columns != chain->columns || memcmp(at->chain.high, chain->high, size) != 0)
+      continue;
+    int left = 0;
+    for (int i = 0; i < count; i++) {
+      int k = 0;
+      while (k < at->count && at->orders[k] != missing[i]) k++;
+      if (k < at->count) {
+        rdp[places[i]] = at->rdp[k];
+      } else {
+        missing[left] = missing[i];
+        places[left++] = places[i];
+      }
+    }
+    count = left;
+  }
+  return count;
+}
+
+/*
+** Sets rdp[i] to the largest Renyi divergence of order orders[i] between two output distributions
+** of the chain, if an epsilon-DP mechanism draws the chain's first state. Returns 1, or 0 with the
+** error set.
+*/
+static int divergences_find(struct session *session, const struct chain *chain, double epsilon,
+                            const double *orders, int count, double *rdp, struct error *error) {
+  struct deferred *deferred = &session->deferred;
+  double *missing = sqlite3_malloc64(2 * sizeof *missing * (sqlite3_uint64)count);
+  int *places = sqlite3_malloc64(sizeof *places * (sqlite3_uint64)count), found = 0;
+  for (int i = 0; missing && places && i < count; i++) {
+    missing[i] = orders[i];
+    places[i] = i;
+  }
+  double terms = (double)chain->rows * (double)chain->rows * (double)chain->columns;
+  int left =
+      missing && places ? take_listed(deferred, chain, epsilon, missing, places, count, rdp) : 0;
+  if (!missing || !places) {
+    error_set_memory(error);
+  } else if (deferred->defers && left && terms * left > FEW_TERMS) {
+    if (add(deferred, chain, epsilon, missing, left)) { /* nobody sees this error */
+      error_set(error, "the cost of a kernel is not computed yet (a bug)");
+    } else {
+      error_set_memory(error);
+    }
+  } else {
+    double *computed = missing + count;
+    found = !left || compute(session->ledger, chain, epsilon, missing, left, computed, error);
+    for (int i = 0; found && i < left; i++) rdp[places[i]] = computed[i];
+  }
+  sqlite3_free(missing);
+  sqlite3_free(places);
+  return found;
+}
+
+/* ---- releases of one category ---------------------------------------------------------------- */
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 

@@ -3,13 +3,23 @@
 **
 ** The first category is one of the candidates. The exponential mechanism or randomized response
 ** draws it. It alone reads the data: for a tier further out, a public kernel draws a new category
-** (walk.h). A cost is a curve over the orders of the Renyi divergence.
+** (mix.h). A cost is a curve over the orders of the Renyi divergence.
 */
 #ifndef DIFFUSE_CATEGORIES_CATEGORIES_H
 #define DIFFUSE_CATEGORIES_CATEGORIES_H
 
 #include "categories/markov_kernel.h"
 #include "release/publication.h"
+#include "release/room.h"
+
+/*
+** The room: releases of one of the public categories (dp_choice), local randomisation of rows
+** (dp_response_count), and the public kernels that send releases on (dp_mix).
+*/
+extern const struct room categories_room;
+
+/* All mechanisms of the room, in the order in which messages list them, then null. */
+extern const struct mechanism *const category_mechanisms[];
 
 /*
 ** A release of categories or reports has a cost at each of symbols_order_count() orders: first the
@@ -30,7 +40,7 @@ double *symbols_costs(const struct publication *publication, int tier);
 /*
 ** Lowers the costs to those behind a chain of kernels, where these are smaller: a kernel never
 ** raises the cost, and the cost of the worst epsilon-DP mechanism behind all kernels is another
-** bound (divergences.h). `epsilon` is the cost before any kernel at order infinity. An audience
+** bound. `epsilon` is the cost before any kernel at order infinity. An audience
 ** that has also seen an earlier stage has already paid for it. Returns 1, or 0 with the error set.
 */
 int symbols_lower(const struct publication *publication, const struct chain *chain, double epsilon,

@@ -9,7 +9,7 @@
 ** differ. The cost of the release is the cost of one report for the worst pair of states. The
 ** release publishes an unbiased estimate of the number of rows in each state. For a tier further
 ** out, another kernel changes the reports, and the tier pays for the product of all kernels
-** (walk.h).
+** (mix.h).
 **
 ** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}.
 */
@@ -17,6 +17,7 @@
 #define DIFFUSE_CATEGORIES_RESPONSES_H
 
 #include "categories/markov_kernel.h"
+#include "ledger/ledger.h"
 #include "release/parameters.h"
 #include "release/publication.h"
 
@@ -74,5 +75,24 @@ void responses_prepare(const struct publication *publication, const struct reque
 int responses_charge(struct publication *publication);
 int responses_draw(struct publication *publication, const int64_t *counts);
 int responses_keep(struct publication *publication);
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+/*
+** Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
+** If a report y is drawn from row x of the kernel K, the mean of the weight W[x'][y] is 1 for
+** x' = x and 0 for every other x'. Returns 1, or 0 with the error set. The caller frees the weights
+** with sqlite3_free().
+*/
+int response_weights(const struct chain *chain, double **weights, struct error *error);
+
+/*
+** Returns the estimate for a state, whose text is `key`, from `count` reports. The standard
+** deviation of the estimate is the largest that any data gives. The 95% interval holds for any
+** data, by Hoeffding's or Bernstein's inequality.
+*/
+struct ledger_value response_estimate(const struct chain *chain, const double *weights,
+                                      const char *key, size_t state, const int64_t *reports,
+                                      int64_t count);
 
 #endif

@@ -20,7 +20,7 @@ struct tilt {
   uint64_t exponent;
   /*
   ** The length of the interval of the privacy loss, from which the cost of the draw follows. For
-  ** randomized response (categories/mechanisms.c), the largest absolute value of this loss.
+  ** randomized response (categories/categories.c), the largest absolute value of this loss.
   */
   double epsilon;
 };

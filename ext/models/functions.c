@@ -1,16 +1,222 @@
 /*
 ** functions.c: dp_predict() and dp_sgd_profile(), which use stored models.
-** Tests: tests/models/test_sgd.py
+** Tests: tests/models/test_sgd.py, tests/models/test_sgd_hiding.py
 */
+#include <math.h>
+#include <string.h>
+
 #include "base/vector_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "ledger/ledger.h"
+#include "math/cost.h"
+#include "math/iteration.h"
+#include "mechanism/mechanism.h"
+#include "models/hiding.h"
 #include "models/model.h"
-#include "models/profile.h"
+#include "release/kinds.h"
 #include "release/pending.h"
+#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- the privacy of every row of a stored model ---------------------------------------------- */
+
+/*
+** Finds a finished model with this name. Returns 1, or 0 after setting the ledger's error. The
+** caller clears the release in both cases.
+*/
+static int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
+                      struct descent *descent) {
+  *release = (struct ledger_release){0};
+  if (!ledger_release_find(ledger, name, release)) return ledger_release_unknown(ledger, name);
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate || aggregate->family->statistic != STATISTIC_MODEL)
+    return error_set(ledger_error(ledger), "release '%s' is no model but a '%s'", name,
+                     release->kind);
+  if (!models_read(release->model, descent))
+    return error_set(ledger_error(ledger), "release '%s' has an impossible model", name);
+  return strcmp(release->state, "released") == 0 ||
+         error_set(ledger_error(ledger), "release '%s' is %s", name, release->state);
+}
+
+#define MOST_INDEXES 5000000 /* the most private rows that one text can list */
+
+/*
+** Copies the tier at which a model was drawn, except for the name of the tier. Returns 0 on
+** failure.
+*/
+static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
+                         struct ledger_tier *tier) {
+  struct ledger_path path;
+  struct ledger_tier *tiers = 0;
+  int count = 0, at = -1;
+  if (ledger_path_read(ledger, release, release->dimension, &path) &&
+      ledger_tiers(ledger, &tiers, &count))
+    at = ledger_tier_find(ledger, tiers, count, path.points[0].tier);
+  if (at >= 0) *tier = tiers[at];
+  ledger_tiers_free(tiers, count);
+  ledger_path_free(&path);
+  tier->name = 0;
+  return at >= 0;
+}
+
+static void append_number(sqlite3_str *json, const char *key, double x) {
+  sqlite3_str_appendf(json, ",\"%s\":", key);
+  json_append_number(json, x);
+}
+
+/* A model and the values to list for its rows. */
+struct listing {
+  const struct descent *descent;
+  const struct ledger_release *release;
+  struct price price;
+  double delta; /* the tier's delta without delta_keys */
+  struct sgd theorem;
+  struct layout shape;
+  struct course course;
+  double *first, *second; /* one number for each row */
+  sqlite3_str *json;
+};
+
+/*
+** Returns the least epsilon for which Theorem 3 of Asoodeh et al., as printed, gives at most the
+** delta of the listing.
+*/
+static double printed_epsilon(const struct listing *listing) {
+  const struct sgd *theorem = &listing->theorem;
+  double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;
+  if (sgd_delta_laplace_printed(theorem, 0) <= listing->delta) return 0;
+  for (int i = 0; i < 50; i++) {
+    double middle = low / 2 + high / 2;
+    if (sgd_delta_laplace_printed(theorem, middle) <= listing->delta) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/*
+** Appends the result of the printed theorem, or null where its conditions fail. The printed
+** theorems assume that all steps have the same length. The printed theorem for Laplace noise also
+** assumes one dimension.
+*/
+static void append_printed(struct listing *listing, double x) {
+  if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
+    sqlite3_str_appendall(listing->json, ",\"paper\":null");
+  } else {
+    append_number(listing->json, "paper", x);
+  }
+}
+
+/* Computes `first` and `second` for all rows. */
+static void set_numbers(struct listing *listing) {
+  const struct descent *descent = listing->descent;
+  const struct course *course = &listing->course;
+  double *first = listing->first, *second = listing->second;
+  int rows = (int)descent->rows;
+  if (descent->random_stop > 0) { /* Theorem 5 of Asoodeh et al. */
+    hiding_stop_deltas(course, listing->price.epsilon, first);
+  } else if (descent->laplace > 0) { /* Theorem 3 of Asoodeh et al. */
+    double scale = (double)laplace_scale((uint64_t)descent->variance);
+    double own = (double)course->last.sensitivity / scale * (1 + 0x1p-40);
+    for (int i = 0; i < rows; i++) first[i] = second[i] = own;
+    hiding_lower(course, 0, first);
+    if (listing->delta > 0) hiding_lower(course, listing->delta, second);
+    if (!(listing->delta > 0)) memcpy(second, first, sizeof *first * (size_t)rows);
+  } else { /* Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
+    descent_rates(descent, &listing->shape, listing->release->shift, first);
+    hiding_path_epsilons(course, listing->delta, first, second);
+    hiding_lower(course, listing->delta, second);
+  }
+}
+
+static void list_rows(struct listing *listing) {
+  const struct descent *descent = listing->descent;
+  const struct sgd *theorem = &listing->theorem;
+  int stops = descent->random_stop > 0, is_laplace = descent->laplace > 0;
+  double epsilon = listing->price.epsilon;
+  set_numbers(listing);
+  for (int i = 0; i < (int)descent->rows; i++) {
+    double first = listing->first[i], second = stops ? 0 : listing->second[i];
+    listing->theorem.index = i + 1;
+    sqlite3_str_appendf(listing->json, "%s{\"index\":%d", i ? "," : "[", i + 1);
+    if (!stops)
+      append_number(listing->json, is_laplace ? "pure" : "rate",
+                    is_laplace ? published_up(first) : first);
+    append_number(listing->json, "epsilon", stops ? epsilon : published_up(second));
+    if (stops) append_number(listing->json, "delta", first);
+    append_printed(listing, stops        ? sgd_delta_random_stop(theorem, epsilon)
+                            : is_laplace ? printed_epsilon(listing)
+                                         : sgd_rate_printed(theorem));
+    sqlite3_str_appendall(listing->json, "}");
+  }
+  sqlite3_str_appendall(listing->json, "]");
+}
+
+static char *profile_text(const struct descent *descent, const struct ledger_release *release,
+                          const struct ledger_tier *tier) {
+  sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
+  struct contribution question = model_contribution(descent);
+  /*
+  ** In the theorems as they are printed, the noise is added to a gradient, and its size is the
+  ** standard deviation of Gaussian noise or the scale of Laplace noise.
+  */
+  double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
+  struct sgd theorem = {.length = descent->rows + descent->public_rows,
+                        .lipschitz_loss = descent->lipschitz,
+                        .noise = ldexp(sqrt(variance), release->granularity) / descent->eta,
+                        .eta = descent->eta,
+                        .beta = descent->beta,
+                        .rho = descent->l2,
+                        .diameter = 2 * descent->radius};
+  struct listing listing = {.descent = descent,
+                            .release = release,
+                            .price = model_price(tier, release->weight, release->key_share),
+                            .delta = tier->delta - tier->delta_keys,
+                            .theorem = theorem,
+                            .first = sqlite3_malloc64(bytes),
+                            .second = sqlite3_malloc64(bytes)};
+  char *text = 0;
+  layout_make(&listing.shape, &question, 0, 1);
+  course_make(&listing.course, descent, &listing.shape, release->shift);
+  if (listing.first && listing.second) {
+    listing.json = sqlite3_str_new(0);
+    list_rows(&listing);
+    text = sqlite3_str_finish(listing.json);
+  }
+  sqlite3_free(listing.first);
+  sqlite3_free(listing.second);
+  return text;
+}
+
+/*
+** Returns the privacy of every private row as JSON, in the form that dp_sgd_profile() publishes.
+** The caller frees the text with sqlite3_free(). Returns null after setting the session's error.
+*/
+static char *model_profile(struct session *session, const char *name) {
+  struct ledger *ledger = session->ledger;
+  struct ledger_release release = {0};
+  struct descent descent = {0};
+  struct ledger_tier tier;
+  char *json = 0;
+  if (!ledger_ready(ledger) || !pending_begin_reading(session)) return 0;
+  int found =
+      model_find(ledger, name, &release, &descent) && tier_of_model(ledger, &release, &tier);
+  if (found && descent.rows > MOST_INDEXES)
+    found = error_set(&session->error,
+                      "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
+                      name, MOST_INDEXES);
+  ledger_rollback(ledger); /* other connections need not wait for the calculation */
+  if (found) json = profile_text(&descent, &release, &tier);
+  if (found && !json) error_set_memory(&session->error);
+  ledger_release_clear(&release);
+  return json;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* The published coefficients of a model. */
 struct coefficients {

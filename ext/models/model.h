@@ -7,6 +7,10 @@
 
 #include "models/sgd.h"
 #include "release/procedure.h"
+#include "release/room.h"
+
+/* The room: dp_sgd, its rows and mechanisms, and the functions that use stored models. */
+extern const struct room models_room;
 
 /* The details of a request for a model: the options that only models have. */
 struct model_options {

@@ -26,7 +26,6 @@
 #include "base/scalar.h"
 #include "base/sql_text.h"
 #include "math/mixing.h"
-#include "papers/row_aggregate.h"
 
 SQLITE_EXTENSION_INIT3
 

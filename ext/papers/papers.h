@@ -7,15 +7,31 @@
 #define DIFFUSE_PAPERS_PAPERS_H
 
 #include <sqlite3ext.h>
+#include <stddef.h>
 
 /* Registers all functions of the room. Returns an SQLite code, as the functions below do. */
 int papers_register(sqlite3 *db);
 
-int kernels_register(sqlite3 *db); /* the dp_kernel_... aggregates */
-int paths_register(sqlite3 *db);   /* the dp_iteration_... aggregates over steps */
-int amplify_register(sqlite3 *db); /* the table-valued function dp_amplify */
+int kernels_register(sqlite3 *db);   /* the dp_kernel_... aggregates */
+int processes_register(sqlite3 *db); /* dp_iteration_... and dp_diffusion_rate */
+int amplify_register(sqlite3 *db);   /* the table-valued function dp_amplify */
 
-struct row_aggregate;                                  /* row_aggregate.h */
-extern const struct row_aggregate diffusion_aggregate; /* dp_diffusion_rate */
+/*
+** The descriptor of an aggregate, which is the beginning of its user data. Its state has `size`
+** bytes, which are 0 at first, and begins with an int `failed`: 1 after an error has been reported,
+** and no further row is added then. add() returns 0 after an error. xFinal runs once, even after an
+** error; without a row there is no state, and the result is NULL.
+*/
+struct row_aggregate {
+  const char *name;
+  int least, most; /* numbers of arguments */
+  size_t size;
+  int (*add)(sqlite3_context *context, void *state, int count, sqlite3_value **arguments);
+  void (*final)(sqlite3_context *context);
+};
+int aggregate_register(sqlite3 *db, const struct row_aggregate *aggregate);
+
+/* Reports that memory ran out, and returns 0. */
+int function_memory(sqlite3_context *context);
 
 #endif

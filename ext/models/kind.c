@@ -1,8 +1,8 @@
 /*
-** room.c: see room.h. The kind, its options, and the rows of a descent.
+** kind.c: the kind 'sgd', its options, and the rows of a descent.
 ** Tests: tests/models/test_sgd.py
 */
-#include "models/room.h"
+#include "models/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "functions/options.h"
-#include "models/model.h"
 #include "query/row_reader.h"
 
 SQLITE_EXTENSION_INIT3

@@ -1,11 +1,7 @@
-/* room.c: see room.h. The kinds and their options. Tests: tests/functions/test_options.py */
-#include "categories/room.h"
-
+/* kinds.c: the kinds of this room, and their options. Tests: tests/functions/test_options.py */
 #include "categories/categories.h"
-#include "categories/mechanisms.h"
 #include "categories/mix.h"
 #include "categories/responses.h"
-#include "categories/walk.h"
 #include "functions/options.h"
 #include "release/procedure.h"
 #include "sums/vector_sum.h"
