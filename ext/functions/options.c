@@ -59,6 +59,7 @@ static const struct option options[] = {
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), WISHES, PARAMETERS, 0, 0},
     {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), WISHES, PARAMETERS, 0, 0},
     {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), WISHES, PARAMETERS, 0, 0},
+    {{"bounds", 0, 0, 0, 0}, TEXT, IN(bounds), OPTIONS_OF_PLAN, P_CLIP, 0, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0, 0},
     {{"kind", 0, 0, 0, 0},
      READ_ALREADY,

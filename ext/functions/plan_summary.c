@@ -30,11 +30,7 @@ static const char *noun_of(const char *kind) {
   return "value";
 }
 
-/*
-** Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
-** otherwise to two significant digits.
-*/
-static void append_width(sqlite3_str *text, double x) {
+void plan_append_width(sqlite3_str *text, double x) {
   if (x >= 10 && x < 1e15) {
     sqlite3_str_appendf(text, "%,lld", (long long)ceil(x * (1 - 1e-9)));
   } else if (x >= 1e-6 && x < 10) {
@@ -61,7 +57,7 @@ static void append_noun(sqlite3_str *text, const struct request *request) {
 
 static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {
   sqlite3_str_appendall(text, "\xC2\xB1");
-  append_width(text, half_width);
+  plan_append_width(text, half_width);
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
 }
 
@@ -72,14 +68,14 @@ static void append_precision(sqlite3_str *text, const struct request *request, d
                              double shrink) {
   if (request->aggregate->family->by_exponent) {
     sqlite3_str_appendall(text, "an end needs a count of about ");
-    append_width(text, half_width);
+    plan_append_width(text, half_width);
     sqlite3_str_appendall(text, " in its bin; ");
     return;
   }
   if (!isnan(request->until))
     sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%, or at ", 100 * request->until);
   sqlite3_str_appendall(text, "\xC2\xB1");
-  append_width(text, half_width);
+  plan_append_width(text, half_width);
   append_noun(text, request);
   if (shrink < 1 - MOVES)
     sqlite3_str_appendf(text, ", which is moved %.3g%% of the way to %.15g", 100 * (1 - shrink),
@@ -132,10 +128,10 @@ char *plan_tables_summary(const struct request *request, int count, const struct
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", count, count == 1 ? "" : "s",
                       count == 1 ? "s" : "");
-  append_width(text, range->least);
+  plan_append_width(text, range->least);
   if (range->most > range->least) {
     sqlite3_str_appendall(text, " to \xC2\xB1");
-    append_width(text, range->most);
+    plan_append_width(text, range->most);
   }
   append_noun(text, request);
   sqlite3_str_appendall(text, "; ");
@@ -171,8 +167,8 @@ char *plan_response_summary(double probability) {
 }
 
 int plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                        const char *of_parts, const char *missing, double half_width, double shrink,
-                        int64_t charge, double part) {
+                        const char *of_parts, const char *missing, const char *cuts,
+                        double half_width, double shrink, int64_t charge, double part) {
   sqlite3_str *text = sqlite3_str_new(0);
   if (of_parts) {
     sqlite3_str_appendall(text, of_parts);
@@ -184,6 +180,7 @@ int plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct r
                           "\"rows\", a public guess of how many count, would show how accurate; ");
   }
   if (missing) sqlite3_str_appendall(text, missing);
+  if (cuts) sqlite3_str_appendall(text, cuts);
   append_room(text, ledger, request, charge, part);
   if (request && request->notice && *request->notice)
     sqlite3_str_appendf(text, "; %s", request->notice);

@@ -6,17 +6,24 @@
 #include "release/parameters.h"
 
 /*
+** Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
+** otherwise to two significant digits.
+*/
+void plan_append_width(sqlite3_str *text, double x);
+
+/*
 ** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
 ** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the
 ** unit of the values, or NaN if it is not known. `shrink` is the factor by which the value then
 ** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
 ** `request` is null for a plan of several releases. `of_parts` is null, or the text of
 ** plan_tables_summary() or plan_series_summary(), which takes the place of the half-width.
-** `missing` is null, or says which groups will not appear. Returns 0 when out of memory.
+** `missing` and `cuts` are null, or say which groups will not appear, and what clips cut off.
+** Returns 0 when out of memory.
 */
 int plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                        const char *of_parts, const char *missing, double half_width, double shrink,
-                        int64_t charge, double part);
+                        const char *of_parts, const char *missing, const char *cuts,
+                        double half_width, double shrink, int64_t charge, double part);
 
 /*
 ** Returns the summary of a series, from the half-widths of its noisiest period and of the total of

@@ -24,6 +24,7 @@
 #include "math/cost.h"
 #include "release/definition.h"
 #include "release/interval.h"
+#include "release/bounds_cut.h"
 #include "release/figure_words.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
@@ -266,6 +267,65 @@ static double append_expected(sqlite3_str *json, struct publication *publication
   return part;
 }
 
+/* The clips that a plan with bounds compares: the upper end, and halves of it. */
+#define MOST_CLIPS 4
+
+static void append_share(sqlite3_str *text, struct bounds_cut cut) {
+  int low = (int)floor(100 * cut.low), high = (int)ceil(100 * cut.high);
+  if (low == high || high == 0) {
+    sqlite3_str_appendf(text, "%d%%", high);
+  } else if (low == 0) {
+    sqlite3_str_appendf(text, "at most %d%%", high);
+  } else {
+    sqlite3_str_appendf(text, "%d%% to %d%%", low, high);
+  }
+}
+
+static void append_cut(sqlite3_str *json, const char *before, double clip, double half_width,
+                       struct bounds_cut cut) {
+  sqlite3_str_appendf(json, "%s{\"clip\":%s", before, NUMBER_TEXT(clip));
+  append_number(json, "half_width", half_width);
+  append_number(json, "low", cut.low);
+  append_number(json, "high", cut.high);
+  sqlite3_str_appendall(json, "}");
+}
+
+/*
+** Appends what the clip of the request cuts off, and what others would, by published bounds of what
+** each unit counts. The half-width is in proportion to the clip. Sets the text of the summary.
+*/
+static int append_cuts(sqlite3_str *json, const struct publication *publication,
+                       const struct request *request, double half_width, char **summary) {
+  struct bounds_counts counts;
+  if (!request->bounds) return 1;
+  if (!publication->definition.aggregate->family->is_linear || isnan(half_width))
+    return error_set(&publication->session->error,
+                     "bounds is for counts and sums, whose clip cuts amounts off");
+  if (!bounds_counts_read(&counts, publication->session, request->bounds, request->tier)) return 0;
+  double clip = request->clip, per_clip = half_width / clip;
+  struct bounds_cut cut = bounds_cut(&counts, clip);
+  sqlite3_str *text = sqlite3_str_new(0);
+  append_cut(json, ",\"cut\":", clip, half_width, cut);
+  sqlite3_str_appendall(json, ",\"clips\":[");
+  append_share(text, cut);
+  sqlite3_str_appendf(text, " of the total cut off with clip %.15g", clip);
+  int listed = 0;
+  for (double other = bounds_size(counts.last); counts.last && listed < MOST_CLIPS; other /= 2) {
+    struct bounds_cut of_other = bounds_cut(&counts, other);
+    append_cut(json, listed++ ? "," : "", other, other * per_clip, of_other);
+    if (other == clip) continue;
+    sqlite3_str_appendall(text, ", ");
+    append_share(text, of_other);
+    sqlite3_str_appendf(text, " with %.15g (\xC2\xB1", other);
+    plan_append_width(text, other * per_clip);
+    sqlite3_str_appendall(text, ")");
+  }
+  sqlite3_str_appendall(json, "]");
+  sqlite3_str_appendall(text, "; ");
+  *summary = sqlite3_str_finish(text);
+  return *summary || error_set_memory(&publication->session->error);
+}
+
 /* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
@@ -283,32 +343,49 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
-    char *of_parts, *missing = 0;
+    char *of_parts, *missing = 0, *cuts = 0;
     planned = append_tables(json, request, &publication, rows, &of_parts) &&
               append_total(json, &publication, request, rows, &of_parts) &&
               append_choice(json, &publication, &of_parts) &&
-              append_missing(&publication, &missing);
+              append_missing(&publication, &missing) &&
+              append_cuts(json, &publication, request, half_width, &cuts);
     if (planned && request->notice && *request->notice) {
       sqlite3_str_appendall(json, ",\"notice\":");
       json_append_string(json, request->notice);
     }
     double part = append_expected(json, &publication, rows);
-    planned = planned && append_tiers(json, host->session.ledger, since) &&
-              plan_append_mechanisms(json, &publication, request, rows) &&
-              plan_append_summary(json, host->session.ledger, request, of_parts, missing,
-                                  half_width, planned_shrink(&publication, half_width), since,
-                                  part);
+    planned =
+        planned && append_tiers(json, host->session.ledger, since) &&
+        plan_append_mechanisms(json, &publication, request, rows) &&
+        plan_append_summary(json, host->session.ledger, request, of_parts, missing, cuts,
+                            half_width, planned_shrink(&publication, half_width), since, part);
     if (!planned) error_set_memory(&host->session.error);
     planned = !error_is_set(&host->session.error);
     sqlite3_str_appendall(json, "}");
     sqlite3_free(of_parts);
     sqlite3_free(missing);
+    sqlite3_free(cuts);
   }
   publish_clear(&publication);
   return planned;
 }
 
 /* ---- dp_plan --------------------------------------------------------------------------------- */
+
+/* Takes the clip of a plan without one from the upper end of its bounds. */
+static int take_bound(struct host *host, struct request *request) {
+  struct bounds_counts counts;
+  struct ledger *ledger = host->session.ledger;
+  int read = ledger_begin_copy(ledger) &&
+             bounds_counts_read(&counts, &host->session, request->bounds, request->tier);
+  ledger_rollback(ledger);
+  if (!read) return 0;
+  if (!counts.last)
+    return error_set(&host->session.error, "the bounds '%s' show no unit, and clip is missing",
+                     request->bounds);
+  request->clip = bounds_size(counts.last);
+  return 1;
+}
 
 /* Plans one release from the arguments of dp_plan(). */
 static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json,
@@ -325,6 +402,7 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
     read = aggregate->takes & (1u << P_CLIP | 1u << P_SERIES)
                ? request_argument(&request, json_reader, P_CLIP, argv[2])
                : error_set(error, "kind '%s' has no clip (give NULL)", aggregate->kind);
+  if (read && request.bounds && isnan(request.clip)) read = take_bound(host, &request);
   if (read && !isnan(clip) && clip != request.clip)
     read = error_set(error, "clip is given twice (argument 3 and the option differ)");
   int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
@@ -351,7 +429,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   sqlite3_str_appendall(json, "]");
   if (planned)
     planned = append_tiers(json, ledger, since) &&
-              (plan_append_summary(json, ledger, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
+              (plan_append_summary(json, ledger, 0, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
                error_set_memory(&host->session.error));
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);

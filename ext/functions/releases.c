@@ -162,10 +162,9 @@ static int request_ask(struct request *request, struct question **question, stru
   return request_start(request, aggregate, ledger_json(ledger), arguments->tier, arguments->options,
                        OPTIONS_OF_RELEASE | arguments->form) &&
          check_name(request, host, arguments, error) &&
-         request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-         release_guarded(host, request, 1, error) &&
          ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
-         ask(question, request, host, error);
+         request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+         release_guarded(host, request, 1, error) && ask(question, request, host, error);
 }
 
 int release_ask(struct publication *publication, struct request *request, struct host *host,

@@ -25,7 +25,13 @@
   " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"             \
   " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"               \
   " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"                                    \
-  " || iif(r.until IS NULL, '', (" STOPPED_SQL(v) "))"
+  " || iif(r.until IS NULL, '', (" STOPPED_SQL(                                                    \
+      v) "))"                                                                                      \
+         " || ifnull('; the same is also answered with clip ' || (SELECT group_concat(c, ' and ')" \
+         " FROM (SELECT DISTINCT printf('%.15g', o.clip) AS c FROM dp_release o"                   \
+         " JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v ".tier"                   \
+         " WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip <> r.clip AND o.state = 'released'"  \
+         " ORDER BY o.clip)), '')"
 
 /*
 ** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:

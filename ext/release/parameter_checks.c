@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sql_text.h"
+#include "mechanism/families.h"
 #include "base/vector_text.h"
 #include "mechanism/exponential.h"
 #include "release/parameters.h"
@@ -25,34 +27,77 @@ static double or_else(double x, double otherwise) {
   return isnan(x) ? otherwise : x;
 }
 
+/*
+** Returns the statement that finds a clip for a question: the bounds of what each unit counts. The
+** caller calls sqlite3_free(). Returns an empty text if there is no question, or if its clip is not
+** found in this way, and null if memory runs out.
+*/
+static char *recipe_of(const struct request *request) {
+  const struct aggregate *aggregate = request->aggregate;
+  int is_sum = aggregate->family->statistic == STATISTIC_NUMBER && !aggregate->counts;
+  int is_sum_by_key = aggregate->family == &family_key_sum;
+  char word[8];
+  if (request->sql) first_word(request->sql, word);
+  int is_query = request->sql && (strcmp(word, "SELECT") == 0 || strcmp(word, "WITH") == 0);
+  if (!is_query || !request->tier || !(aggregate->counts || is_sum || is_sum_by_key))
+    return sqlite3_mprintf("%s", "");
+  int keys = aggregate->places.key > 0, columns = keys + (aggregate->places.value > 0);
+  if (request->programme) columns += request->programme->count - 1;
+  columns += request->periods != 0;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "WITH q");
+  for (int i = 1; i < columns; i++) sqlite3_str_appendf(sql, "%sk%d", i > 1 ? ", " : "(", i);
+  if (aggregate->places.value)
+    sqlite3_str_appendall(sql, columns > 1 ? ", x)" : "(x)");
+  else if (columns > 1)
+    sqlite3_str_appendf(sql, ", k%d)", columns);
+  sqlite3_str_appendf(sql, " AS (%s) SELECT %s FROM q", request->sql,
+                      is_sum                    ? "sum(x)"
+                      : is_sum_by_key           ? "sum(abs(x))"
+                      : aggregate->places.value ? "count(x)"
+                                                : "count(*)");
+  char *text = sqlite3_str_finish(sql);
+  char *recipe = text ? sqlite3_mprintf("; to find one: SELECT dp_release(%Q, 'bounds', %Q, "
+                                        "'{\"name\":\"bounds\"}')",
+                                        request->tier, text)
+                      : 0;
+  sqlite3_free(text);
+  return recipe;
+}
+
 /* The caller must say how many rows of a unit count, and hears how to count units instead. */
-static int ask_for_rows(const struct aggregate *aggregate, struct error *error) {
-  const struct family *family = aggregate->family;
-  return family->has_bins
-             ? error_set(error,
-                         "clip is missing (the most rows of one unit that count; '%s' counts "
-                         "units if clip is 1 and the query has one row for each)",
-                         aggregate->kind)
-             : error_set(error,
-                         "clip is missing (the most rows of one unit that count; "
-                         "'%s_distinct' counts units)",
-                         aggregate->kind);
+static int ask_for_clip(const struct request *request, int by_unit, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  char *recipe = by_unit ? recipe_of(request) : sqlite3_mprintf("%s", "");
+  if (!recipe) return error_set_memory(error);
+  if (!kind_counts_rows(aggregate)) {
+    error_set(error, "clip is missing (the bound on what one %s contributes%s)",
+              by_unit ? "unit" : "row", recipe);
+  } else if (aggregate->family->has_bins) {
+    error_set(error,
+              "clip is missing (the most rows of one unit that count; '%s' counts units if clip is "
+              "1 and the query has one row for each%s)",
+              aggregate->kind, recipe);
+  } else {
+    error_set(error,
+              "clip is missing (the most rows of one unit that count; '%s_distinct' counts "
+              "units%s)",
+              aggregate->kind, recipe);
+  }
+  sqlite3_free(recipe);
+  return 0;
 }
 
 static int finish_clip(struct request *request, int by_unit, struct error *error) {
   double clip = request->aggregate->default_clip;
-  if (request->programme && request->aggregate->counts) clip = 1;
   if (request_takes(request, P_SERIES) && !request->periods &&
       (is_given(request->clip) || request->diagnose))
     return error_set(error, "clip and diagnose of '%s' are for a series (give periods)",
                      request->aggregate->kind);
-  if (by_unit && !request->programme && !is_given(request->clip) &&
-      kind_counts_rows(request->aggregate))
-    return ask_for_rows(request->aggregate, error);
+  if (by_unit && !is_given(request->clip) && kind_counts_rows(request->aggregate))
+    return ask_for_clip(request, by_unit, error);
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
-  if (!is_given(request->clip))
-    return error_set(error, "clip is missing (the bound on what one %s contributes)",
-                     by_unit ? "unit" : "row");
+  if (!is_given(request->clip)) return ask_for_clip(request, by_unit, error);
   if (!(clip > 0)) return 1;
   /*
   ** The clip is a number of rows of a unit. If the ledger protects rows, a unit is one row, so the

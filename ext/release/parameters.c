@@ -35,6 +35,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->notice);
   sqlite3_free(request->unit_type);
   sqlite3_free(request->unit_word);
+  sqlite3_free(request->bounds);
   *request = (struct request){0};
 }
 

@@ -24,6 +24,7 @@ struct request {
   double half_width;            /* dp_plan(): the requested 95% half-width */
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */
   char *unit_word;              /* dp_plan(): the unit of the values, for the summary */
+  char *bounds;                 /* dp_plan(): the name of a release of bounds; null: none */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
   char *keys;              /* public keys as a sorted JSON array; null: no keys or private keys */
   void *details;           /* the parameters that only this kind has (procedure.h); owned */

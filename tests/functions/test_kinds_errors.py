@@ -127,9 +127,10 @@ def test_unknown_options_list_the_known_ones(units, kind):
     p = {**PARAMETERS[kind][0], "colour": 1}
     call, arguments = aggregate(kind, p, True)
     bounds = set(KINDS[kind].bounds.split())
+    clips = {"bounds"} if "clip" in ALSO[kind] | bounds else set()
     for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
                                    (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p)),
-                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit"}, "SELECT dp_plan('exact', ?, NULL, ?)",
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit", "sql"} | clips, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option 'colour' (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted

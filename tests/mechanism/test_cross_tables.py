@@ -25,7 +25,7 @@ ODD = {'a "b"': ["x.y", "ä'", 'q"'], "n": [1, "1.5", None], "one": ["only"], "y
 
 
 def options(attributes, ways, **more):
-    return json.dumps({"keys": attributes, "ways": ways, **more})
+    return json.dumps({"keys": attributes, "ways": ways, "clip": 1, **more})
 
 
 def question(attributes, x=None):
@@ -467,9 +467,9 @@ REFUSALS = [
     ("group_count", None, options({"ward": []}, 1), "keys: 'ward' has no key"),
     ("group_count", None, options({}, 1), "keys has no attribute"),
     ("group_count", None, options({"ward": ["A"], "Ward": ["B"]}, 1), "keys: 'ward' and 'Ward' are the same name (names ignore case)"),
-    ("group_count", None, json.dumps({"keys": SMALL}), "ways is missing"),
-    ("group_count", None, json.dumps({"ways": 2}), "ways needs keys as an object of attributes"),
-    ("group_count", None, json.dumps({"ways": 2, "keys": ["A"]}), "ways needs keys as an object of attributes"),
+    ("group_count", None, json.dumps({"keys": SMALL, "clip": 1}), "ways is missing"),
+    ("group_count", None, json.dumps({"ways": 2, "clip": 1}), "ways needs keys as an object of attributes"),
+    ("group_count", None, json.dumps({"ways": 2, "clip": 1, "keys": ["A"]}), "ways needs keys as an object of attributes"),
     ("group_count", None, options(SMALL, 4), "ways must be a whole number from 1 to 3"),
     ("group_count", None, options(SMALL, 0), "ways must be a whole number from 1 to 3"),
     ("group_count", None, options(SMALL, 1.5), "ways must be a whole number"),
@@ -477,7 +477,7 @@ REFUSALS = [
     ("group_count", None, options(SMALL, [["ward", "age"], ["age", "ward"]]), "is there twice"),
     ("group_count", None, options(SMALL, [["ward", 0]]), "ways: a weight must be a number above 0"),
     ("group_count", None, options(SMALL, [["ward", 1e300]]), "ways: a weight must be a number above 0 (from 1e-06 to 1e+06)"),
-    ("group_count", None, json.dumps({"keys": SMALL, "ways": 10 ** 20}), "ways must be a whole number from 1 to 3"),
+    ("group_count", None, json.dumps({"keys": SMALL, "clip": 1, "ways": 10 ** 20}), "ways must be a whole number from 1 to 3"),
     ("group_median", None, json.dumps({"keys": ["A"], "ways": 1, "lo": 0, "hi": 1}), "kind 'group_median' has no cross tables (ways is for group_count,"),
     ("count", None, json.dumps({"ways": 1, "clip": 1}), "kind 'count' has no cross tables (ways is for group_count,"),
     ("group_count", None, options(SMALL, [["ward", 2, "age"]]), "ways: a weight is not at the end of its table"),
@@ -487,7 +487,7 @@ REFUSALS = [
     ("group_count", None, options({f"k{i}": list(range(99)) for i in range(16)}, 1), "must be below 2^62"),
     ("group_count", None, options(SMALL, 2, max_groups=3), "cross tables have public keys only"),
     ("group_median", None, json.dumps({"keys": SMALL, "lo": 0, "hi": 1}), "kind 'group_median' has no cross tables"),
-    ("group_count_distinct", None, json.dumps({"keys": SMALL}), "kind 'group_count_distinct' has no cross tables"),
+    ("group_count_distinct", None, json.dumps({"keys": SMALL, "clip": 1}), "kind 'group_count_distinct' has no cross tables"),
     ("ou_group_count", None, json.dumps({"keys": SMALL, "radius": 9}), "kind 'ou_group_count' has no cross tables"),
 ]
 

@@ -50,7 +50,7 @@ def make(path, ways):
     make_ledger(db, "{}", "person, id")
     for tier, rate in (("inner", 1.0), ("outer", 0.1)):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", tier, rate)
-    one(db, "SELECT dp_release('inner', 'group_count', 'SELECT ward, age, sex FROM person', ?)", json.dumps({"name": "census", "ways": ways, "keys": KEYS}))
+    one(db, "SELECT dp_release('inner', 'group_count', 'SELECT ward, age, sex FROM person', ?)", json.dumps({"name": "census", "clip": 1, "ways": ways, "keys": KEYS}))
     one(db, "SELECT dp_diffuse('census', 'outer')")
     return db
 
@@ -90,7 +90,7 @@ def test_large_tables_are_not_printed(tmp_path):
     make_ledger(db, "{}", "person, id")
     one(db, "SELECT dp_tier('t', 1.0, 1e6, 1e-6)")
     keys = {"a": [str(i) for i in range(21)], "b": [str(i) for i in range(20)]}
-    one(db, "SELECT dp_release('t', 'group_count', 'SELECT a, b FROM person', ?)", json.dumps({"name": "large", "ways": 2, "keys": keys}))
+    one(db, "SELECT dp_release('t', 'group_count', 'SELECT a, b FROM person', ?)", json.dumps({"name": "large", "clip": 1, "ways": 2, "keys": keys}))
     page = one(db, "SELECT dp_report()")
     assert "The table a × b is too large to print. The data of this page has it." in page
     assert page.count('{\\"a\\":') > 400  # the data of the page has all cells

@@ -1,0 +1,115 @@
+/* bounds_cut.c: see bounds_cut.h. Tests: tests/functions/test_plan_bounds.py */
+#include "release/bounds_cut.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "mechanism/estimate.h"
+#include "release/definition.h"
+#include "release/kinds.h"
+#include "release/numbers.h"
+#include "release/session.h"
+
+SQLITE_EXTENSION_INIT3
+
+double bounds_size(int place) {
+  return layout_exponent_high(LAYOUT_EXPONENTS + place);
+}
+
+/* Adds up the counts of both signs, where they show units, and finds the largest size. */
+static void read_point(struct bounds_counts *counts, struct publication *publication,
+                       const int64_t *values) {
+  struct view view = definition_view(publication);
+  double unit = publication->definition.layout.count_factor;
+  double threshold = numbers_threshold(publication, 0);
+  for (int i = 0; i <= LAYOUT_EXPONENTS; i++) {
+    double above = ldexp((double)values[LAYOUT_EXPONENTS + i], view.granularity) / unit;
+    double below = ldexp((double)values[LAYOUT_EXPONENTS - i], view.granularity) / unit;
+    if (below > threshold && i) counts->signs = 2;
+    if (above > threshold || (below > threshold && i)) counts->last = i;
+  }
+  for (int i = 0; i <= counts->last; i++) {
+    counts->list[i] = ldexp((double)values[LAYOUT_EXPONENTS + i], view.granularity) / unit;
+    if (counts->signs == 2 && i)
+      counts->list[i] += ldexp((double)values[LAYOUT_EXPONENTS - i], view.granularity) / unit;
+  }
+  counts->half_width = sqrt(counts->signs) *
+                       mixed_half_width(view.noise, view_noise(&view) / unit, NUMBERS_CONFIDENCE);
+}
+
+int bounds_counts_read(struct bounds_counts *counts, struct session *session, const char *name,
+                       const char *tier) {
+  struct publication publication = {.session = session};
+  struct position *position = &publication.position;
+  struct ledger *ledger = session->ledger;
+  struct ledger_release *release = &publication.definition.release;
+  struct ledger_path path = {0};
+  int is_read = 0;
+  *counts = (struct bounds_counts){.signs = 1};
+  if (ledger_tiers(ledger, &position->tiers, &position->count))
+    position->at = ledger_tier_find(ledger, position->tiers, position->count, tier);
+  if (error_is_set(&session->error)) {
+    publish_clear(&publication);
+    return 0;
+  }
+  if (!ledger_release_find(ledger, name, release)) {
+    ledger_release_unknown(ledger, name);
+  } else if (strcmp(release->kind, "bounds") != 0) {
+    error_set(&session->error, "release '%s' is no 'bounds' (bounds is for one)", name);
+  } else if (definition_describe(&publication, 0) &&
+             ledger_publication_find(ledger, release->id, tier, &position->clock) &&
+             ledger_path_read(ledger, release, definition_grid(&publication).components, &path)) {
+    for (int i = 0; i < path.count && !is_read; i++) {
+      if (strcmp(path.points[i].tier, tier) != 0) continue;
+      read_point(counts, &publication, path.points[i].values);
+      is_read = 1;
+    }
+  }
+  ledger_path_free(&path);
+  publish_clear(&publication);
+  return is_read || error_set(&session->error,
+                              "the bounds '%s' are not published at tier '%s' (dp_diffuse them "
+                              "first)",
+                              name, tier);
+}
+
+/*
+** A unit whose value v is above the clip c loses v - c. If f is the true share, the sum over all
+** units of (v - c)+ - f v is 0. Takes each v between its powers of two as it makes this sum least
+** (`is_most` 0) or largest, and returns the sum by the noisy counts, moved by the noise of its
+** terms: not above 0, or not below 0, if f is possible.
+*/
+static double sum_at(const struct bounds_counts *counts, double clip, double f, int is_most) {
+  double sum = 0, squares = 0;
+  for (int i = 1; i <= counts->last; i++) {
+    double from = bounds_size(i - 1), to = bounds_size(i);
+    /* The term falls up to the clip and then grows. */
+    double at_from = fmax(from - clip, 0) - f * from, at_to = fmax(to - clip, 0) - f * to;
+    double term = is_most ? fmax(at_from, at_to) : -f * fmax(fmin(clip, to), from);
+    if (!is_most && from > clip) term = at_from;
+    sum += counts->list[i] * term;
+    squares += term * term;
+  }
+  double noise = counts->half_width * sqrt(squares);
+  return is_most ? sum + noise : sum - noise;
+}
+
+/* Returns the end of the possible shares. The sum falls as the share grows. */
+static double end_of(const struct bounds_counts *counts, double clip, int is_most) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 50; i++) {
+    double middle = (low + high) / 2, sum = sum_at(counts, clip, middle, is_most);
+    if (is_most ? sum >= 0 : sum > 0) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return is_most ? high : low;
+}
+
+struct bounds_cut bounds_cut(const struct bounds_counts *counts, double clip) {
+  if (!counts->last) return (struct bounds_cut){0, 1};
+  if (clip >= bounds_size(counts->last)) return (struct bounds_cut){0, 0};
+  return (struct bounds_cut){end_of(counts, clip, 0), end_of(counts, clip, 1)};
+}
