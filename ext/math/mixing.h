@@ -65,11 +65,9 @@ double kernel_hockey_stick(const struct kernel *kernel, double weight, double ep
 
 /*
 ** Returns the least delta' such that every (epsilon, delta)-DP mechanism is (epsilon_out,
-** delta')-DP after the kernel. The result is exact for every epsilon_out >= 0. The proof: every
-** (epsilon, delta)-DP pair of inputs is also (epsilon_out, d)-DP, where d = delta + (1-delta)
-** [e^epsilon - e^epsilon_out]_+/(1+e^epsilon). Randomized response attains this d. The hockey-stick
-** divergence is convex, so in the worst case the inputs are distributions on two states. The result
-** is therefore that of Theorem 1(2) for (epsilon_out, d).
+** delta')-DP after the kernel. The result is exact for every epsilon_out >= 0: that of Theorem 1(2)
+** for (epsilon_out, d), where every input is (epsilon_out, d)-DP with d = delta + (1-delta)
+** [e^epsilon - e^epsilon_out]_+/(1+e^epsilon) (README.md).
 */
 double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
                           double epsilon_out);
@@ -79,15 +77,11 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 ** the kernel is the output of an epsilon-DP mechanism. Order infinity gives the epsilon of pure
 ** differential privacy. One call raises rdp[k] to the divergence of the worst pair whose first row
 ** is `row`. The caller sets rdp[k] to 0 and calls the function for every row, so that it can stop
-** between two rows of a large kernel. The result is exact for the following reason. Every
-** epsilon-DP pair of inputs is randomized response between two distributions (Kairouz, Oh and
-** Viswanath 2015). The moment e^((alpha - 1) r) of the divergence r is convex in these two
-** distributions, so in the worst case they are two states x and x'. The function returns the
-** divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from (K(x) + e^epsilon K(x'))/(1 +
-** e^epsilon). 0 <= epsilon < 700. The relative error is at most 1e-12 for every result above
-** 1e-280. `rest` holds corrections that the function adds to the probabilities; each correction is
-** smaller than the rounding error of its probability. `rest` may be null. Returns 1, or 0 if memory
-** runs out.
+** between two rows of a large kernel. The result is exact (README.md): that of randomized response
+** between two states. 0 <= epsilon < 700. The relative error is at most 1e-12 for every result
+** above 1e-280. `rest` holds corrections that the function adds to the probabilities; each
+** correction is smaller than the rounding error of its probability. `rest` may be null. Returns 1,
+** or 0 if memory runs out.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, size_t row,
                const double *orders, int count, double *rdp);

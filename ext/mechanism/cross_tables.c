@@ -112,6 +112,15 @@ static double set_slopes(struct objective *objective) {
   return most;
 }
 
+/*
+** For Gaussian noise the w_A add up to 1, and f is convex. The iteration q_A <- q_A sqrt(g_A/f),
+** with g_A the slope of -f in q_A, is monotone: by Cauchy-Schwarz
+**
+**     1/p_B(q') <= sum over A of q_A^2 (n(B)/n(A)) / (p_B(q)^2 q'_A)
+**
+** with equality at q' = q, so f(q') <= sum over A of q_A^2 g_A/q'_A, which is least at the update.
+** Read backwards, the same inequality bounds the best f from below: f^2 / max g_A.
+*/
 static void minimise(struct objective *objective, double *q) {
   int count = objective->ways->count;
   for (int a = 0; a < count; a++) q[a] = 1.0 / count;

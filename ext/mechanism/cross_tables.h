@@ -11,15 +11,7 @@
 **     p_B = sum over measured A that contain B of w_A n(B)/n(A)
 **     variance of each cell of A = v * sum over B inside A of k_B/p_B (n(B)/n(A))^2
 **
-** The shares minimise f, the mean of these variances over all tables, weighted. For Gaussian noise
-** the w_A add up to 1, and f is convex. The iteration q_A <- q_A sqrt(g_A/f), with g_A the slope of
-** -f in q_A, is monotone: by Cauchy-Schwarz
-**
-**     1/p_B(q') <= sum over A of q_A^2 (n(B)/n(A)) / (p_B(q)^2 q'_A)
-**
-** with equality at q' = q, so f(q') <= sum over A of q_A^2 g_A/q'_A, which is least at the update.
-** Read backwards, the same inequality bounds the best f from below: f^2 / max g_A.
-**
+** The shares minimise f, the mean of these variances over all tables, weighted.
 ** All sums run in one fixed order in IEEE doubles, so every machine finds the same multipliers.
 */
 #ifndef DIFFUSE_MECHANISM_CROSS_TABLES_H

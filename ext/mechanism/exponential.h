@@ -54,15 +54,9 @@ static inline struct tilt tilt_make(double epsilon, uint64_t range) {
 **     loss(i) = max(0, W(< i) - t, t - W(<= i))
 **
 ** The exponential mechanism draws leaf i with a probability proportional to exp(-step loss(i)). Its
-** cost depends on how differently one unit can change the losses of two leaves. Let the unit have
-** the rows s <= clip. Adding it raises W(< i) by a and W(<= i) by b, both in [0, s], and t by q s.
-** The two differences above thus change by amounts in [-m s, m s] with m = max(q, 1 - q), and so
-** does their maximum with 0. All changes together lie in an interval of length
-**
-**     2 max(q, 1 - q) clip, or, if one unit with s rows is replaced by one with s' rows, 2 clip:
-**
-** a' - a - q (s' - s) is at least -(1 - q) s - q s' >= -clip and at most (1 - q) s' + q s <= clip,
-** and the same holds for b. For a median this is no more than if all losses changed the same way.
+** cost depends on how differently one unit can change the losses of two leaves. All its changes lie
+** in an interval of length 2 max(q, 1 - q) clip, or of length 2 clip if a unit is replaced
+** (math/README.md).
 **
 ** All of this is computed with integers. q is a multiple of 2^-LEAF_DRAW_SHARE, and a loss is
 ** rounded down to score steps; rounding lengthens the interval by at most one step.

@@ -283,12 +283,9 @@ struct layout {
 ** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
 ** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.
 ** With S^2 the sum of the squared multipliers, a unit's vector is at most clip S long, in rows.
-** Under 'replace', all coordinates of counts are non-negative and the total alone gives <v, v'> >=
-** w |v| |v'| with w = m^2/S^2 for the multiplier m of the total, because |v| <= S times the unit's
-** rows. So |v - v'|^2 <= |v|^2 + |v'|^2 - 2 w |v| |v'|, which is largest where both are R long, 2
-** R^2 (1 - w), or one is 0, R^2. Clipping scales a unit's rows, not its coordinates, so that what
-** is added stays a table with its margins, and no margin for truncation is needed. Means stay in
-** their cones, because clipping clamps the sum of each cell to twice its count.
+** Clipping scales a unit's rows, not its coordinates, so that what is added stays a table with its
+** margins, and no margin for truncation is needed. Under 'replace', the squared distance of counts
+** is the larger of R^2 and 2 R^2 (1 - m^2/S^2), for the multiplier m of the total (math/README.md).
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
 ** unit. For a mean of vectors of norm R with a count w, the distance for 'replace' is the larger of
