@@ -9,7 +9,7 @@
 ** that is made from a row would overflow the stack and end the process. Functions of an application
 ** are not allowed, even under a listed name: an extension that is loaded for every connection may
 ** have replaced a function of SQLite.
-** Tests: tests/query/test_question_rules.py
+** Tests: tests/query/test_question_rules.py, tests/query/test_question_dialect.py
 */
 #include "query/allowed_functions.h"
 

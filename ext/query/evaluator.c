@@ -214,8 +214,10 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   ** host's.
   */
   int digits = 0;
-  if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+  if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
+    evaluator->tables.searches_nothing = digits < 15; /* unit_rows.h takes 15 digits for granted */
+  }
   sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA main.cache_size = -2000", 0, 0, 0);
   if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK)
     return error_set_memory(error);
@@ -267,8 +269,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   const struct table_facts *facts = &table->route.tables[0];
   table->used = calloc((size_t)facts->count + 1, 1);
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
-  if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
-    return error_set_memory(error);
+  unit_rows_open(&table->rows, facts->count);
+  if (!table->used || !table->places) return error_set_memory(error);
   for (int i = 0; facts->without_rowid && i < facts->key_count; i++) table->used[facts->key[i]] = 1;
   char *sql = sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " EVALUATOR_MODULE "(%d)",
                               facts->name, number);

@@ -13,14 +13,14 @@ struct vtab {
   int number; /* the index in all->list */
 };
 
-/* What xFilter reads if it does not search a column. */
+/* What xFilter reads if it does not search in an index. */
 enum { ALL_ROWS = -1, ALL_ROWS_BACKWARD = -2 };
 
 struct cursor {
   sqlite3_vtab_cursor base;
   size_t row; /* the number of rows, or more, at the end */
-  int column; /* the column that is searched, ALL_ROWS or ALL_ROWS_BACKWARD */
-  uint32_t hash;
+  int index;  /* the number of the index, ALL_ROWS or ALL_ROWS_BACKWARD */
+  struct row_search search;
 };
 
 static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
@@ -87,7 +87,7 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 #endif
 
 void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql) {
-  all->hides_in |= has_hidden_in(sql);
+  all->searches_nothing |= has_hidden_in(sql);
 }
 
 /*
@@ -102,7 +102,7 @@ void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql) {
 */
 static int is_equality(const struct evaluator_tables *all, sqlite3_index_info *info, int i) {
   if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ ||
-      all->hides_in || i > 31)
+      all->searches_nothing || i > 31)
     return 0;
 #if SQLITE_VERSION_NUMBER >= IN_TOLD_SINCE
   return sqlite3_libversion_number() < IN_TOLD_SINCE || !sqlite3_vtab_in(info, i, -1);
@@ -125,29 +125,42 @@ static int is_rowid_order(const struct evaluator_table *table, const sqlite3_ind
 }
 
 /*
-** Chooses one column by whose value the table will look up rows. The costs that the function
-** reports do not depend on the rows (Q1 in evaluator.h). The function also records which columns
-** the statement reads, from the mask colUsed, because SQLite asks no authorizer for the columns of
-** USING.
+** What the tables report about their rows does not depend on the rows (Q1 in evaluator.h). A unit
+** has few rows and a public table many, so that a join begins with the rows of the unit.
+*/
+static void report_costs(sqlite3_index_info *info, const struct evaluator_table *table,
+                         int searches) {
+  int is_public = table->declaration->role == POLICY_PUBLIC;
+  info->estimatedRows = searches ? 10 : is_public ? 1000000 : 100;
+  info->estimatedCost = (double)info->estimatedRows;
+}
+
+/*
+** Chooses the columns by whose values the table will look up rows: all that have an equality. The
+** function also records which columns the statement reads, from the mask colUsed, because SQLite
+** asks no authorizer for the columns of USING.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
-  int columns = table->route.tables[0].count, chosen = -1;
+  int columns = table->route.tables[0].count, chosen[INDEX_MOST], count = 0;
   for (int i = 0; i < columns; i++)
     if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
-  for (int i = 0; i < info->nConstraint && chosen < 0; i++)
-    if (is_equality(((struct vtab *)vtab)->all, info, i)) chosen = i;
+  for (int i = 0; i < info->nConstraint && count < INDEX_MOST; i++) {
+    int column = info->aConstraint[i].iColumn, is_new = 1;
+    if (column < 0) column = columns;
+    for (int j = 0; j < count; j++) is_new &= chosen[j] != column;
+    if (!is_new || !is_equality(((struct vtab *)vtab)->all, info, i)) continue;
+    chosen[count++] = column;
+    info->aConstraintUsage[i].argvIndex = count;
+    if (column < columns) table->used[column] = 1;
+  }
   int is_ordered = is_rowid_order(table, info), backward = is_ordered && info->aOrderBy[0].desc;
-  info->orderByConsumed = is_ordered && (!backward || chosen < 0);
+  info->orderByConsumed = is_ordered && (!backward || !count);
+  report_costs(info, table, count > 0);
   info->idxNum = backward ? ALL_ROWS_BACKWARD : ALL_ROWS;
-  info->estimatedCost = chosen < 0 ? 1000000 : 10;
-  info->estimatedRows = chosen < 0 ? 1000000 : 10;
-  if (chosen < 0) return SQLITE_OK;
-  int column = info->aConstraint[chosen].iColumn;
-  info->aConstraintUsage[chosen].argvIndex = 1;
-  info->idxNum = column < 0 ? columns : column;
-  if (column >= 0) table->used[column] = 1;
-  return SQLITE_OK;
+  if (!count) return SQLITE_OK;
+  info->idxNum = unit_rows_index(&table->rows, chosen, count);
+  return info->idxNum < 0 ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 /*
@@ -177,22 +190,22 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   struct cursor *cursor = (struct cursor *)base;
   struct unit_rows *rows = &table_of(base->pVtab)->rows;
   int failed = 0;
-  cursor->column = number;
+  cursor->index = number;
   cursor->row = number == ALL_ROWS_BACKWARD ? rows->count - 1 : 0; /* no rows: SIZE_MAX, the end */
   if (!argc) return SQLITE_OK;
-  settle(cursor, rows, unit_rows_find(rows, cursor->column, argv[0], &cursor->hash, &failed));
+  settle(cursor, rows, unit_rows_find(rows, number, argv, &cursor->search, &failed));
   return failed ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 static int xNext(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
   const struct unit_rows *rows = &table_of(base->pVtab)->rows;
-  if (cursor->column == ALL_ROWS) {
+  if (cursor->index == ALL_ROWS) {
     cursor->row++;
-  } else if (cursor->column == ALL_ROWS_BACKWARD) {
+  } else if (cursor->index == ALL_ROWS_BACKWARD) {
     cursor->row--;
   } else {
-    settle(cursor, rows, unit_rows_next(rows, cursor->column, (uint32_t)cursor->row, cursor->hash));
+    settle(cursor, rows, unit_rows_next(rows, &cursor->search, (uint32_t)cursor->row));
   }
   return SQLITE_OK;
 }

@@ -22,8 +22,11 @@ struct evaluator_tables {
   struct evaluator_table *list;
   int count;
   int is_broken; /* the statement read a column or a row that does not exist: a bug */
-  /* the question or a view may have an operator IN that xBestIndex cannot tell from an equality */
-  int hides_in;
+  /*
+  ** No table looks up rows, because the question or a view may have an operator IN that xBestIndex
+  ** cannot tell from an equality, or because the texts of numbers have few digits.
+  */
+  int searches_nothing;
 };
 
 /* Notes the text of the question or of a view, before SQLite compiles it. */

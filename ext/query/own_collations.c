@@ -4,7 +4,7 @@
 ** SQLite does not tell whose function a collation is. So the check compares pairs of texts: all
 ** visible ASCII characters with the other case and with the next character, and texts that the
 ** collations of languages treat in another way (umlauts, accents, numbers, hyphens, spaces).
-** Tests: tests/query/test_question_rules.py
+** Tests: tests/query/test_question_rules.py, tests/query/test_question_dialect.py
 */
 #include "query/own_collations.h"
 
@@ -38,46 +38,58 @@ static size_t trimmed(const char *text) {
   return length;
 }
 
-static int is_equal_nocase(const char *one, const char *other) {
+/* The order of two texts under a collation of SQLite: negative, 0 or positive. */
+static int order_binary(const char *one, const char *other) {
+  return strcmp(one, other);
+}
+
+static int order_nocase(const char *one, const char *other) {
   while (*one && folded(*one) == folded(*other)) one++, other++;
-  return folded(*one) == folded(*other);
+  return (unsigned char)folded(*one) - (unsigned char)folded(*other);
 }
 
-static int is_equal_rtrim(const char *one, const char *other) {
-  return trimmed(one) == trimmed(other) && memcmp(one, other, trimmed(one)) == 0;
+static int order_rtrim(const char *one, const char *other) {
+  size_t size = trimmed(one), length = trimmed(other);
+  int order = memcmp(one, other, size < length ? size : length);
+  return order ? order : (size > length) - (size < length);
 }
 
-static int is_equal_binary(const char *one, const char *other) {
-  return strcmp(one, other) == 0;
+static int is_ascii(const char *text) {
+  while (*text && (unsigned char)*text < 128) text++;
+  return !*text;
 }
 
-/* Returns 1 if the collation of the statement agrees about two texts, 0 if not, -1 on an error. */
-static int agrees(sqlite3_stmt *compare, const char *one, const char *other, int is_equal) {
+/*
+** Returns 1 if the collation of the statement agrees about two texts, 0 if not, -1 on an error. In
+** a database in UTF-16, BINARY orders other letters than ASCII in another way.
+*/
+static int agrees(sqlite3_stmt *compare, const char *one, const char *other, int order) {
   sqlite3_bind_text(compare, 1, one, -1, SQLITE_STATIC);
   sqlite3_bind_text(compare, 2, other, -1, SQLITE_STATIC);
-  int agreed =
-      sqlite3_step(compare) == SQLITE_ROW ? sqlite3_column_int(compare, 0) == is_equal : -1;
-  sqlite3_reset(compare); /* the error is in `agreed` */
-  return agreed;
+  int rc = sqlite3_step(compare), found = rc == SQLITE_ROW ? sqlite3_column_int(compare, 0) : 0;
+  sqlite3_reset(compare); /* the error is in `rc` */
+  if (rc != SQLITE_ROW) return -1;
+  int has_order = is_ascii(one) && is_ascii(other);
+  return has_order ? found == (order > 0) - (order < 0) : !found == !order;
 }
 
-static int check(sqlite3 *db, const char *name, int (*is_equal)(const char *, const char *),
+static int check(sqlite3 *db, const char *name, int (*order)(const char *, const char *),
                  struct error *error) {
   sqlite3_stmt *compare = 0;
-  char *sql = sqlite3_mprintf("SELECT ?1 = ?2 COLLATE %s", name);
+  char *sql = sqlite3_mprintf("SELECT (?1 > ?2 COLLATE %s) - (?1 < ?2 COLLATE %s)", name, name);
   int agreed = sql && sqlite3_prepare_v2(db, sql, -1, &compare, 0) == SQLITE_OK && compare ? 1 : -1;
   for (size_t i = 0; i < sizeof others / sizeof *others && agreed == 1; i++)
-    agreed = agrees(compare, others[i][0], others[i][1], is_equal(others[i][0], others[i][1]));
+    agreed = agrees(compare, others[i][0], others[i][1], order(others[i][0], others[i][1]));
   for (char c = '!'; c < '~' && agreed == 1; c++) {
     char one[] = {c, 0}, case_of[] = {(char)(c ^ 32), 0}, next[] = {(char)(c + 1), 0};
-    agreed = agrees(compare, one, case_of, is_equal(one, case_of));
-    if (agreed == 1) agreed = agrees(compare, one, next, is_equal(one, next));
+    agreed = agrees(compare, one, case_of, order(one, case_of));
+    if (agreed == 1) agreed = agrees(compare, one, next, order(one, next));
   }
   if (agreed < 0) error_set(error, "cannot compare texts: %s", sqlite3_errmsg(db));
   if (agreed == 0)
     error_set(error,
               "the application has replaced SQLite's collation %s, so one person could count as "
-              "two (use a connection without it)",
+              "two, or a comparison mean something else (use a connection without it)",
               name);
   sqlite3_finalize(compare); /* its error has been reported */
   sqlite3_free(sql);
@@ -85,6 +97,6 @@ static int check(sqlite3 *db, const char *name, int (*is_equal)(const char *, co
 }
 
 int own_collations_check(sqlite3 *db, struct error *error) {
-  return check(db, "BINARY", is_equal_binary, error) &&
-         check(db, "NOCASE", is_equal_nocase, error) && check(db, "RTRIM", is_equal_rtrim, error);
+  return check(db, "BINARY", order_binary, error) &&
+         check(db, "NOCASE", order_nocase, error) && check(db, "RTRIM", order_rtrim, error);
 }

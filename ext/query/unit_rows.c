@@ -1,4 +1,7 @@
-/* unit_rows.c: see unit_rows.h. Tests: tests/query/test_questions.py */
+/*
+** unit_rows.c: see unit_rows.h.
+** Tests: tests/query/test_random_comparisons.py, tests/query/test_question_steps.py
+*/
 #include "query/unit_rows.h"
 
 #include <math.h>
@@ -9,14 +12,12 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-int unit_rows_open(struct unit_rows *rows, int columns) {
+void unit_rows_open(struct unit_rows *rows, int columns) {
   *rows = (struct unit_rows){.columns = columns};
-  rows->indices = calloc((size_t)columns + 1, sizeof *rows->indices);
-  return rows->indices != 0;
 }
 
 void unit_rows_close(struct unit_rows *rows) {
-  for (int i = 0; rows->indices && i <= rows->columns; i++) {
+  for (int i = 0; i < rows->index_count; i++) {
     free(rows->indices[i].heads);
     free(rows->indices[i].next);
     free(rows->indices[i].hashes);
@@ -35,7 +36,7 @@ double unit_rows_bytes(const struct unit_rows *rows) {
 
 void unit_rows_clear(struct unit_rows *rows) {
   rows->count = rows->used = 0;
-  for (int i = 0; i <= rows->columns; i++) rows->indices[i].is_built = 0;
+  for (int i = 0; i < rows->index_count; i++) rows->indices[i].is_built = 0;
 }
 
 static int make_room(struct unit_rows *rows) {
@@ -120,13 +121,24 @@ void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, si
 
 /*
 ** Two values have the same hash if any comparison of SQLite treats them as equal. A comparison may
-** convert a text to a number, or a number to a text of 15 digits. It may also ignore case and
-** trailing spaces. A number near a whole number, and a text that starts with such a number,
-** therefore have the hash of the whole number. All other numbers, and texts that start with another
-** number, share one hash. But SQLite writes an infinite number as the text Inf or -Inf, so numbers
-** near infinity have the hash of this text.
+** convert a text that is a number as a whole to this number, or a number to a text of 15 digits or
+** more. It may also ignore case and trailing spaces.
+**
+** So a number that is not whole shares its hash with all numbers that differ in the tenth digit or
+** later, and near a whole number it has the hash of the whole number. (SQLite writes an infinite
+** number as the text Inf or -Inf, so numbers near infinity have the hash of this text.) Some
+** numbers are odd: those that lie so close to the limit of such a class that a number on the other
+** side may have the same text, and those of at least LARGE that are no integers. A search for an
+** odd number reads all rows. So does a search for an integer of at least LARGE, if a row has an odd
+** number.
 */
-#define OTHER_NUMBER 0x9e3779b9u
+#define LARGE 1e12
+#define DIGITS_OFF 2e-14 /* the relative error of a text of 15 digits, and some room */
+
+struct hashed {
+  uint32_t hash;
+  int is_odd, is_large;
+};
 
 static uint32_t hash_bytes(const unsigned char *bytes, int size, int fold) {
   uint32_t hash = 2166136261u;
@@ -144,14 +156,32 @@ static uint32_t hash_integer(int64_t x) {
   return (uint32_t)(mixed >> 32);
 }
 
-static uint32_t hash_real(double x) {
-  /* No usual number lies at these limits or those of `near`, where a rounding error matters. */
-  if (x > 1.2345e300) return hash_bytes((const unsigned char *)"inf", 3, 0);
-  if (x < -1.2345e300) return hash_bytes((const unsigned char *)"-inf", 4, 0);
-  double whole = nearbyint(x);
+static struct hashed hashed_integer(int64_t x) {
+  return (struct hashed){hash_integer(x), 0, x >= (int64_t)LARGE || x <= -(int64_t)LARGE};
+}
+
+/* The limits of classes are such that no usual number lies near them. */
+static struct hashed hashed_real(double x) {
+  double size = fabs(x), whole = nearbyint(x), gap = fabs(x - whole);
+  if (size > 1.2345e300)
+    return x > 0 ? (struct hashed){hash_bytes((const unsigned char *)"inf", 3, 0), 0, 0}
+                 : (struct hashed){hash_bytes((const unsigned char *)"-inf", 4, 0), 0, 0};
+  if (gap == 0 && size < 1e15) return hashed_integer((int64_t)x);
+  if (!(size < LARGE)) return (struct hashed){0, 1, 1};
   double near = fmin(1.2345e-9 * (1 + fabs(whole)), 0.24371);
-  if (!(fabs(x - whole) <= near) || !(fabs(whole) < 1e15)) return OTHER_NUMBER;
-  return hash_integer((int64_t)whole);
+  struct hashed found = {0, fabs(gap - near) <= DIGITS_OFF * (1 + size), 0};
+  if (gap <= near) {
+    found.hash = hash_integer((int64_t)whole);
+    return found;
+  }
+  int power;
+  double part = frexp(size * 1.23456789, &power), place = part * 0x1p31 + 0.3719;
+  double low = floor(place), off = place - low, limit = DIGITS_OFF * 0x1p31;
+  found.is_odd |= off < limit || off > 1 - limit;
+  found.is_odd |= part < 0.5 + DIGITS_OFF || part > 1 - DIGITS_OFF;
+  int64_t number = (int64_t)low * 4096 + power;
+  found.hash = hash_integer(x > 0 ? number : -number);
+  return found;
 }
 
 static int is_digit(unsigned char c) {
@@ -171,59 +201,97 @@ static void add_digit(double *x, int *scale, unsigned char digit) {
   }
 }
 
-/* Reads the number with which a text starts. Returns 0 if the text does not start with a number. */
-static int number_at(const unsigned char *text, int size, double *number) {
+/*
+** Reads the number that a text is as a whole. Returns 0 if the text is no number. Sets *whole to 1
+** if it has up to 18 digits and nothing else, so that *number is exact.
+*/
+static int number_of(const unsigned char *text, int size, double *number, int64_t *whole) {
   int i = 0, negative = 0, digits = 0, scale = 0;
   double x = 0;
+  *whole = 0;
   while (i < size && is_space(text[i])) i++;
   if (i < size && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
-  for (; i < size && is_digit(text[i]); i++, digits++) add_digit(&x, &scale, text[i]);
+  for (; i < size && is_digit(text[i]); i++, digits++) {
+    if (digits < 18) *whole = *whole * 10 + (text[i] - '0');
+    add_digit(&x, &scale, text[i]);
+  }
+  int is_whole = digits <= 18;
   if (i < size && text[i] == '.') {
+    is_whole = 0;
     for (i++; i < size && is_digit(text[i]); i++, digits++, scale--) add_digit(&x, &scale, text[i]);
   }
   if (!digits) return 0;
-  if (i + 1 < size && (text[i] == 'e' || text[i] == 'E')) {
-    int minus = text[i + 1] == '-', power = 0;
-    i += 1 + (minus || text[i + 1] == '+');
-    for (; i < size && is_digit(text[i]) && power < 10000; i++)
-      power = power * 10 + (text[i] - '0');
+  if (i < size && (text[i] == 'e' || text[i] == 'E')) {
+    int minus = i + 1 < size && text[i + 1] == '-', power = 0;
+    is_whole = 0;
+    i += 1 + (minus || (i + 1 < size && text[i + 1] == '+'));
+    if (i >= size || !is_digit(text[i])) return 0;
+    for (; i < size && is_digit(text[i]); i++)
+      if (power < 10000) power = power * 10 + (text[i] - '0');
     scale += minus ? -power : power;
   }
-  if (x > 0) x *= pow(10, scale); /* pow() may overflow */
+  while (i < size && is_space(text[i])) i++;
+  if (i < size) return 0;
+  if (x > 0 && scale) x *= pow(10, scale); /* pow() may overflow */
   *number = negative ? -x : x;
-  return 1;
+  *whole = negative ? -*whole : *whole;
+  return is_whole ? 2 : 1;
 }
 
-static uint32_t hash_text(const unsigned char *text, int size) {
+static struct hashed hashed_bytes(const unsigned char *bytes, int size, int fold) {
+  return (struct hashed){hash_bytes(bytes, size, fold), 0, 0};
+}
+
+static struct hashed hashed_text(const unsigned char *text, int size) {
   double number;
-  if (number_at(text, size, &number)) return hash_real(number);
+  int64_t whole;
+  int kind = number_of(text, size, &number, &whole);
+  if (kind) return kind == 2 ? hashed_integer(whole) : hashed_real(number);
   while (size && text[size - 1] == ' ') size--;
-  return hash_bytes(text, size, 1);
+  return hashed_bytes(text, size, 1);
 }
 
-static uint32_t hash_of(const struct unit_rows *rows, size_t row, int column) {
-  if (column == rows->columns) return hash_real((double)rows->rowids[row]);
+static struct hashed hashed_cell(const struct unit_rows *rows, size_t row, int column) {
+  if (column == rows->columns) return hashed_integer(rows->rowids[row]);
   const struct cell *cell = &rows->cells[row * (size_t)rows->columns + (size_t)column];
   const unsigned char *bytes = rows->bytes + (cell->size ? cell->as.offset : 0);
   switch (cell->type) {
-  case SQLITE_INTEGER: return hash_real((double)cell->as.integer);
-  case SQLITE_FLOAT: return hash_real(cell->as.real);
-  case SQLITE_TEXT: return hash_text(bytes, cell->size);
-  default: return hash_bytes(bytes, cell->size, 0);
+  case SQLITE_INTEGER: return hashed_integer(cell->as.integer);
+  case SQLITE_FLOAT: return hashed_real(cell->as.real);
+  case SQLITE_TEXT: return hashed_text(bytes, cell->size);
+  default: return hashed_bytes(bytes, cell->size, 0);
   }
 }
 
-static uint32_t hash_value(sqlite3_value *value, int *failed) {
+static struct hashed hashed_value(sqlite3_value *value, int *failed) {
   int type = sqlite3_value_type(value);
   const void *bytes;
-  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) return hash_real(sqlite3_value_double(value));
+  if (type == SQLITE_INTEGER) return hashed_integer(sqlite3_value_int64(value));
+  if (type == SQLITE_FLOAT) return hashed_real(sqlite3_value_double(value));
   if (type == SQLITE_TEXT) {
     bytes = sqlite3_value_text(value);
     if (!bytes) *failed = 1;
-    return bytes ? hash_text(bytes, sqlite3_value_bytes(value)) : 0;
+    return bytes ? hashed_text(bytes, sqlite3_value_bytes(value)) : (struct hashed){0};
   }
   bytes = sqlite3_value_blob(value);
-  return hash_bytes(bytes, bytes ? sqlite3_value_bytes(value) : 0, 0);
+  return hashed_bytes(bytes, bytes ? sqlite3_value_bytes(value) : 0, 0);
+}
+
+/* ---- indices --------------------------------------------------------------------------------- */
+
+int unit_rows_index(struct unit_rows *rows, const int *columns, int count) {
+  struct row_index made = {.count = count};
+  for (int i = 0; i < count; i++) made.columns[i] = columns[i];
+  for (int i = 0; i < rows->index_count; i++)
+    if (memcmp(rows->indices[i].columns, made.columns, sizeof made.columns) == 0 &&
+        rows->indices[i].count == count)
+      return i;
+  struct row_index *grown =
+      realloc(rows->indices, sizeof *grown * (size_t)(rows->index_count + 1));
+  if (!grown) return -1;
+  rows->indices = grown;
+  grown[rows->index_count] = made;
+  return rows->index_count++;
 }
 
 static int index_room(struct row_index *index, size_t rows) {
@@ -247,17 +315,27 @@ static int index_room(struct row_index *index, size_t rows) {
   return 1;
 }
 
+static uint32_t mixed(uint32_t hash, uint32_t other) {
+  return (hash ^ other) * 0x9e3779b1u + (hash >> 7);
+}
+
 /*
-** Builds the index on a column. Adds the last row first, so that every bucket lists its rows in
-** order. Returns 0 when out of memory.
+** Builds an index. Adds the last row first, so that every bucket lists its rows in order. Returns 0
+** when out of memory.
 */
-static int build(struct unit_rows *rows, int column) {
-  struct row_index *index = &rows->indices[column];
+static int build(struct unit_rows *rows, struct row_index *index) {
   if (index->is_built) return 1;
   if (!index_room(index, rows->count)) return 0;
   memset(index->heads, 0xff, sizeof *index->heads * index->buckets);
+  index->has_odd = 0;
   for (size_t i = rows->count; i-- > 0;) {
-    uint32_t hash = hash_of(rows, i, column), *head = &index->heads[hash & (index->buckets - 1)];
+    uint32_t hash = 0;
+    for (int j = 0; j < index->count; j++) {
+      struct hashed cell = hashed_cell(rows, i, index->columns[j]);
+      index->has_odd |= cell.is_odd && cell.is_large;
+      hash = mixed(hash, cell.hash);
+    }
+    uint32_t *head = &index->heads[hash & (index->buckets - 1)];
     index->hashes[i] = hash;
     index->next[i] = *head;
     *head = (uint32_t)i;
@@ -271,16 +349,26 @@ static uint32_t same_hash(const struct row_index *index, uint32_t row, uint32_t 
   return row;
 }
 
-uint32_t unit_rows_find(struct unit_rows *rows, int column, sqlite3_value *value, uint32_t *hash,
-                        int *failed) {
-  struct row_index *index = &rows->indices[column];
-  *hash = hash_value(value, failed);
-  if (!build(rows, column)) *failed = 1;
-  if (*failed || sqlite3_value_type(value) == SQLITE_NULL) return NO_ROW;
-  return same_hash(index, index->heads[*hash & (index->buckets - 1)], *hash);
+uint32_t unit_rows_find(struct unit_rows *rows, int number, sqlite3_value **values,
+                        struct row_search *search, int *failed) {
+  struct row_index *index = &rows->indices[number];
+  int reads_all = 0;
+  *search = (struct row_search){0};
+  if (!build(rows, index)) *failed = 1;
+  for (int i = 0; i < index->count && !*failed; i++) {
+    struct hashed value = hashed_value(values[i], failed);
+    if (sqlite3_value_type(values[i]) == SQLITE_NULL) return NO_ROW;
+    reads_all |= value.is_odd || (value.is_large && index->has_odd);
+    search->hash = mixed(search->hash, value.hash);
+  }
+  if (*failed || !rows->count) return NO_ROW;
+  if (reads_all) return 0;
+  search->index = index;
+  return same_hash(index, index->heads[search->hash & (index->buckets - 1)], search->hash);
 }
 
-uint32_t unit_rows_next(const struct unit_rows *rows, int column, uint32_t row, uint32_t hash) {
-  const struct row_index *index = &rows->indices[column];
-  return same_hash(index, index->next[row], hash);
+uint32_t unit_rows_next(const struct unit_rows *rows, const struct row_search *search,
+                        uint32_t row) {
+  if (search->index) return same_hash(search->index, search->index->next[row], search->hash);
+  return row + 1 < rows->count ? row + 1 : NO_ROW;
 }

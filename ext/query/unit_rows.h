@@ -22,9 +22,15 @@ struct cell {
   } as;
 };
 
-/* An index on one column, which links the rows that have the same hash. */
+/*
+** An index on some columns, which links the rows that have the same hash. Column number
+** rows->columns is the rowid.
+*/
+#define INDEX_MOST 8
 struct row_index {
+  int columns[INDEX_MOST], count;
   int is_built;
+  int has_odd; /* a row has an odd value: see unit_rows.c */
   uint32_t *heads, *next, *hashes;
   size_t buckets, heads_room, rows_room;
 };
@@ -36,14 +42,11 @@ struct unit_rows {
   int64_t *rowids;
   unsigned char *bytes;
   size_t used, bytes_room;
-  struct row_index *indices; /* one index for each column; the last index is for rowids */
+  struct row_index *indices;
+  int index_count;
 };
 
-/*
-** unit_rows_open() returns 1, or 0 when out of memory. The caller must call unit_rows_close() in
-** both cases.
-*/
-int unit_rows_open(struct unit_rows *rows, int columns);
+void unit_rows_open(struct unit_rows *rows, int columns);
 void unit_rows_close(struct unit_rows *rows);
 
 /* Returns the number of bytes that the rows need. It depends on the rows alone. */
@@ -66,14 +69,27 @@ void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, si
 #define NO_ROW UINT32_MAX
 
 /*
-** Find the rows whose value in a column may be equal to `value`, in the order of the rows. These
-** are all rows whose value is equal to `value` under some affinity and collation, and possibly
-** other rows. Column number rows->columns is the rowid. unit_rows_find() returns the first row and
-** sets *hash. unit_rows_next() takes this hash and returns the next row. Both return NO_ROW if
-** there is no further row. unit_rows_find() sets *failed when out of memory.
+** Returns the number of the index on these columns, at most INDEX_MOST, or -1 when out of memory.
+** The index has no rows before unit_rows_find() needs it.
 */
-uint32_t unit_rows_find(struct unit_rows *rows, int column, sqlite3_value *value, uint32_t *hash,
-                        int *failed);
-uint32_t unit_rows_next(const struct unit_rows *rows, int column, uint32_t row, uint32_t hash);
+int unit_rows_index(struct unit_rows *rows, const int *columns, int count);
+
+/* A search in an index, or over all rows if an index cannot tell which rows it would miss. */
+struct row_search {
+  const struct row_index *index; /* null: all rows */
+  uint32_t hash;
+};
+
+/*
+** Find the rows whose values in the columns of an index may be equal to `values`, in the order of
+** the rows. These are all rows whose values are equal under some affinity and collation, and
+** possibly other rows. unit_rows_find() starts a search and returns the first row.
+** unit_rows_next() returns the row after `row`. Both return NO_ROW if there is no further row.
+** unit_rows_find() sets *failed when out of memory.
+*/
+uint32_t unit_rows_find(struct unit_rows *rows, int index, sqlite3_value **values,
+                        struct row_search *search, int *failed);
+uint32_t unit_rows_next(const struct unit_rows *rows, const struct row_search *search,
+                        uint32_t row);
 
 #endif
