@@ -223,15 +223,15 @@ def small(what, rounds, folder=None):
                 plain.execute("INSERT INTO n VALUES (?)", (number,))
 
         def release(number):
-            db.execute("SELECT dp_sum('in', x, 10, unit) FROM visit").fetchone()
+            db.execute("SELECT dp_sum('in', x, 10) FROM visit").fetchone()
 
         def groups(number):
-            db.execute("SELECT dp_group_count('in', x, 1, unit, ?) FROM visit", (keys,)).fetchone()
+            db.execute("SELECT dp_group_count('in', x, 1, ?) FROM visit", (keys,)).fetchone()
 
         names = {}
         if what == "diffuse":
             for number in range(-2, rounds):
-                db.execute("SELECT dp_group_count('in', x, 1, unit, ?) FROM visit", (keys,)).fetchone()
+                db.execute("SELECT dp_group_count('in', x, 1, ?) FROM visit", (keys,)).fetchone()
                 (names[number],) = db.execute("SELECT name FROM dp_release ORDER BY id DESC").fetchone()
 
         def diffuse(number):

@@ -73,7 +73,7 @@ def run(jobs, rounds):
 def rows(most, rounds):
     path = made("visit", most)
     statements = {"sum(x)": ("SELECT sum(x)", None), "dp_sum, rows protected": ("SELECT dp_sum('t', x, 1000)", "row"),
-                  "dp_sum, 1000 units": ("SELECT dp_sum('t', x, 1000, unit % 1000)", "unit")}
+                  "dp_sum, 1000 units": ("SELECT dp_sum('t', x, 1000)", "unit")}
     return run([(name, n, query(path, f"{sql} FROM visit WHERE id <= {n}", protects=protects))
                 for n in steps(10**5, 10**8, most) for name, (sql, protects) in statements.items()], rounds)
 
@@ -84,7 +84,7 @@ def units(most, rounds):
     scan = f"FROM visit WHERE id <= {rows}"
     jobs = [("scan", rows, query(path, f"SELECT sum(x + 0 * (id * {PRIME} % {rows})) {scan}"))]
     sizes = sorted({*steps(10**3, 2 * 10**7, rows), rows})
-    jobs += [("dp_sum", n, query(path, f"SELECT dp_sum('t', x, 1000, id * {PRIME} % {n}) {scan}", protects="unit"))
+    jobs += [("dp_sum", n, query(path, f"SELECT dp_sum('t', x, 1000) {scan}", protects="unit"))
              for n in sizes]
     return run(jobs, rounds)
 
@@ -98,7 +98,7 @@ def keys(most, rounds):
         jobs.append(("two rows", n, query(
             path, "SELECT dp_release('t', 'group_count', 'SELECT id, 1 FROM visit WHERE id <= 2', json_set(?, '$.clip', 1))", [option], protects="unit")))
         jobs.append((f"{rows:,} rows of {people:,} units", n, query(
-            path, f"SELECT dp_group_count('t', id * {PRIME} / 7 % {n}, 1, unit % {people}, ?)"
+            path, f"SELECT dp_group_count('t', id * {PRIME} / 7 % {n}, 1, ?)"
                   f" FROM visit WHERE id <= {rows}", [option], protects="unit")))
     return run(jobs, rounds)
 
@@ -113,7 +113,7 @@ def dimension(most, rounds):
         jobs.append(("dp_vec_sum, rows protected", n, query(path, f"SELECT dp_vec_sum('t', v, {n}, 10) FROM v{n}",
                                                             protects="row")))
         jobs.append(("dp_vec_sum, every row a unit", n, query(
-            path, f"SELECT dp_vec_sum('t', v, {n}, 10, rowid) FROM v{n}", protects="unit")))
+            path, f"SELECT dp_vec_sum('t', v, {n}, 10) FROM v{n}", protects="unit")))
         jobs.append(("one row", n, query(path, f"SELECT dp_vec_sum('t', v, {n}, 10) FROM v{n} WHERE rowid = 1",
                                          protects="row")))
     return run(jobs, rounds)

@@ -43,7 +43,7 @@ MEASURED = {
     "by unit": RELEASE.format("SELECT sum(minutes) FROM visit"),
     "at once": RELEASE.format("SELECT minutes FROM visit"),
     "at once, where": RELEASE.format("SELECT minutes FROM visit" + WHERE),
-    "aggregate": "SELECT dp_sum('t', minutes, 100, patient) FROM visit",
+    "aggregate": "SELECT dp_sum('t', minutes, 100) FROM visit",
 }
 RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("at once, where", "at once"), ("aggregate", "at once")]
 
@@ -51,7 +51,7 @@ LINKED = {
     "GROUP BY": "SELECT sum(x) FROM (SELECT sum(result) AS x FROM exam{} GROUP BY patient)",
     "by unit": RELEASE.format("SELECT sum(result) FROM exam"),
     "at once": RELEASE.format("SELECT result FROM exam"),
-    "aggregate": "SELECT dp_sum('t', result, 100, visit) FROM exam",
+    "aggregate": "SELECT dp_sum('t', result, 100) FROM exam",
 }
 LINKED_RATIOS = [("by unit", "GROUP BY"), ("at once", "GROUP BY"), ("aggregate", "at once")]
 

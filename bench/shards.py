@@ -109,7 +109,7 @@ def merge(states):
     db.execute("CREATE TABLE states(state BLOB)")
     db.executemany("INSERT INTO states VALUES (?)", [(s,) for s in states])
     start = time.perf_counter()
-    (answer,) = db.execute("SELECT dp_merge('t', state) FROM states").fetchone()
+    (answer,) = db.execute("SELECT dp_merge('t', dp_states(state)) FROM states").fetchone()
     seconds = time.perf_counter() - start
     assert db.execute("SELECT count(*) FROM dp_charge").fetchone() == (1,)
     db.close()

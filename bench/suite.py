@@ -164,7 +164,7 @@ class Suite:
         """Makes the jobs of grouped sums over a table with keys. The names of the jobs end with `what`."""
         def group_sum(key, *parameters):
             options = ", ?" if parameters else ""
-            return self.query(table, f"SELECT dp_group_sum('t', {key}, x, 1000, unit{options}) FROM {{table}}", parameters, "unit")
+            return self.query(table, f"SELECT dp_group_sum('t', {key}, x, 1000{options}) FROM {{table}}", parameters, "unit")
 
         ten = json.dumps({"keys": list(range(10))})
         return [(f"sum(x) beside {what}", self.query(table, "SELECT sum(x) FROM {table}")),
@@ -175,14 +175,14 @@ class Suite:
     # ---- the sections: each function measures a section of the report and returns its results ------------
 
     def goals(self):
-        unit = "SELECT dp_sum('t', x, 1000, {0}) FROM {{table}}".format
+        unit = "SELECT dp_sum('t', x, 1000) FROM {{table}}".format
         release = "SELECT dp_release('t', 'sum', 'SELECT {0} FROM visit', '{{\"clip\":1000}}')".format
         jobs = [
             ("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}")),
             ("dp_sum, rows protected, 3 arguments",
              self.query("visit", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="row")),
             ("dp_sum, rows protected, 5 arguments",
-             self.query("visit", "SELECT dp_sum('t', x, 1000, NULL, 'name') FROM {table}", protects="row")),
+             self.query("visit", "SELECT dp_sum('t', x, 1000, 'name') FROM {table}", protects="row")),
             ("dp_sum, integer units in random order", self.query("visit", unit("unit"), protects="unit")),
             ("dp_release, integer units in random order",
              self.query("visit", release("x"), protects="unit")),
@@ -201,7 +201,7 @@ class Suite:
             ("dp_vec_sum, rows protected",
              self.query("track", "SELECT dp_vec_sum('t', v, 32, 10) FROM {table}", protects="row")),
             ("dp_vec_sum, integer units",
-             self.query("track", "SELECT dp_vec_sum('t', v, 32, 10, unit) FROM {table}", protects="unit")),
+             self.query("track", "SELECT dp_vec_sum('t', v, 32, 10) FROM {table}", protects="unit")),
         ]
         return measure.interleave(jobs, self.rounds)
 
@@ -225,7 +225,7 @@ class Suite:
                 options += f',"keys":{KEYS}'
             elif kind.endswith("histogram"):
                 parameters, keys = ['{"clip":1}'], ", ?"
-            arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
+            arguments = ", ".join(filter(None, ("'t'", arguments)))
             jobs.append((kind, self.query(table, f"SELECT dp_{kind}({arguments}{keys}) FROM {{table}}", parameters,
                                           protects="unit", rows=self.some)))
             jobs.append((f"{kind} release", self.query(
@@ -236,13 +236,13 @@ class Suite:
     def formulations(self):
         jobs = [
             ("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}")),
-            ("dp_sum", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit")),
+            ("dp_sum", self.query("visit", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="unit")),
             ("per unit", self.query("visit", PER_UNIT)),
             ("sum(x), text", self.query("named", "SELECT sum(x) FROM {table}")),
-            ("dp_sum, text", self.query("named", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit")),
+            ("dp_sum, text", self.query("named", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="unit")),
             ("per unit, text", self.query("named", PER_UNIT)),
             ("sum(x), few", self.query("visit", "SELECT sum(x) FROM {table}", rows=self.few)),
-            ("dp_sum, few", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit",
+            ("dp_sum, few", self.query("visit", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="unit",
                                        rows=self.few)),
             ("row_number, few", self.query("visit", BY_NUMBER, rows=self.few)),
         ]
@@ -261,7 +261,7 @@ class Suite:
         keys, options = f'{{"keys":{KEYS}}}', f'{{"clip":1000,"keys":{KEYS}}}'
         jobs = [("sum(x)", self.query("spread", "SELECT sum(x) FROM {table}")),
                 ("dp_group_sum",
-                 self.query("spread", "SELECT dp_group_sum('t', key, x, 1000, unit, ?) FROM {table}", [keys], "unit"))]
+                 self.query("spread", "SELECT dp_group_sum('t', key, x, 1000, ?) FROM {table}", [keys], "unit"))]
         for threads in THREADS:
             jobs += [(f"dp_release, {threads}",
                       self.query("spread", "SELECT dp_release('t', 'group_sum', 'SELECT key, x FROM {table}', ?)", [options],
@@ -271,7 +271,7 @@ class Suite:
 
     def systems(self):
         jobs = [("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}", rows=self.few)),
-                ("diffuse", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit",
+                ("diffuse", self.query("visit", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="unit",
                                        rows=self.few))]
         for name, folder in (("opendp", "python-utility"), ("smartnoise", "python-utility-smartnoise"),
                              ("diffprivlib", "python-utility")):

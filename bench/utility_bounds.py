@@ -84,7 +84,7 @@ class Data:
         return self.states[key]
 
     def draw(self, kind, weight, **options):
-        return self.one("SELECT dp_merge('t', ?, ?)", self.state(kind, **options), json.dumps({"weight": weight}))
+        return self.one("SELECT dp_merge('t', dp_states(?), ?)", self.state(kind, **options), json.dumps({"weight": weight}))
 
     def sigma(self, kind, weight, **options):
         plan = self.one("SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps({"weight": weight, **options}))

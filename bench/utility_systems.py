@@ -155,7 +155,7 @@ class Diffuse:
                 state += self.connections[noise].execute("SELECT dp_partial(?, ?, ?)", (
                     kind, f"SELECT {columns} FROM t", json.dumps(parameters))).fetchone()
             options = json.dumps({"mechanism": mechanism.lower()})
-            (answer,) = self.connections[noise].execute("SELECT dp_merge('t', ?, ?)", (state[0], options)).fetchone()
+            (answer,) = self.connections[noise].execute("SELECT dp_merge('t', dp_states(?), ?)", (state[0], options)).fetchone()
             if isinstance(answer, str):
                 answer = json.loads(answer)
                 return np.array([answer[str(key)] for key in range(question.keys_count)])

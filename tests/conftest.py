@@ -238,7 +238,7 @@ def edit(ledger, sql, parameters=()):
 APPEND_ONLY = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
 
 
-SUM = "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM visits"
+SUM = "SELECT dp_sum('clinic', minutes, 10, ?) FROM visits"
 
 PRELUDE = """
 import ctypes, os, signal, sqlite3, sys, threading, time

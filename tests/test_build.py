@@ -233,7 +233,7 @@ def test_comments_name_files_that_exist():
 def test_every_c_file_names_its_tests():
     """The first comment of each C file in a room names tests, and these exist. The map of the tests has every folder."""
     named = {path: re.findall(r"tests/\S+?\.(?:py|c)\b", path.read_text().split("*/")[0]) for path in (ROOT / "ext").glob("*/*.c")}
-    assert len(named) > 200
+    assert len(named) > 100
     assert [str(path) for path, tests in named.items() if not tests or not all((ROOT / test).exists() for test in tests)] == []
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/*") if path.is_file()} - {"__pycache__"}
     assert folders == set(re.findall(r"`(\w+)/`", re.sub("`ext/`|`sql/`|`bench/`|`fixtures/`", "", (ROOT / "tests/README.md").read_text())))
@@ -327,7 +327,7 @@ def test_amalgamation_is_one_file_with_one_symbol(whole, tmp_path):
         run("cc", *flags, "-fsyntax-only", str(tmp_path / "diffuse.c"), env=plain_environment())
         sources = [str(path) for path in sorted((root / "ext").rglob("*.c"))]
         ours = texts(f"-I{root}/ext", f"-I{BUILD}", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", *sources)
-        assert texts(str(tmp_path / "diffuse.c")) == ours and len(ours) > 2000
+        assert texts(str(tmp_path / "diffuse.c")) == ours and len(ours) > 1000
         return
     run("cc", *flags, "-o", str(shared), str(tmp_path / "diffuse.c"), "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
         "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
@@ -335,7 +335,7 @@ def test_amalgamation_is_one_file_with_one_symbol(whole, tmp_path):
     assert sorted(symbols) == ["sqlite3_diffuse_init", "sqlite3_extension_init"]
     said = run("sqlite3", ":memory:", f".load {shared}", "CREATE TABLE t(i); SELECT dp_init(); SELECT dp_protect('t', 'i'); SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
                "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;"
-               "SELECT dp_count('t', i, 1, i, 'n') BETWEEN 900 AND 1100 FROM t;",
+               "SELECT dp_count('t', i, 1, 'n') BETWEEN 900 AND 1100 FROM t;",
                env=plain_environment())
     assert said.splitlines()[-1] == "1", said
 

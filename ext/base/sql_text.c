@@ -262,7 +262,38 @@ char *query_trimmed(const char *sql) {
   return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
+/* Returns the end of the digits at the start of a text, among which underscores may stand. */
+static const char *digits_end(const char *sql) {
+  return sql + strspn(sql, "0123456789_");
+}
+
+/* Returns the end of a number. What sticks to it belongs to it, and SQLite refuses both. */
+static const char *number_end(const char *sql) {
+  sql = digits_end(sql);
+  if (*sql == '.') sql = digits_end(sql + 1);
+  if ((*sql == 'e' || *sql == 'E') &&
+      isdigit((unsigned char)sql[1 + (sql[1] == '+' || sql[1] == '-')]))
+    sql = digits_end(sql + 2);
+  while (sql_is_of_word(*sql)) sql++;
+  return sql;
+}
+
+int sql_is_parameter(const char *sql) {
+  return *sql == '?' || (strchr(":@$#", *sql) && *sql && sql_is_of_word(sql[1]));
+}
+
+/* Returns the end of a parameter, such as ?, ?1, :a, @a, $a or $a::b(c). */
+static const char *parameter_end(const char *sql) {
+  if (*sql == '?') return sql + 1 + strspn(sql + 1, "0123456789");
+  const char *start = sql++;
+  while (sql_is_of_word(*sql) || (sql[0] == ':' && sql[1] == ':')) sql += 1 + (*sql == ':');
+  size_t inside = *sql == '(' ? strcspn(sql, ") \t\r\n\f\v") : 0;
+  return *start == '$' && inside && sql[inside] == ')' ? sql + inside + 1 : sql;
+}
+
 const char *sql_token_end(const char *sql) {
+  static const char *const operators[] = {"->>", "->", "||", "<=", "<>",
+                                          "<<",  ">=", ">>", "==", "!="};
   if (strncmp(sql, "--", 2) == 0 || strncmp(sql, "/*", 2) == 0) return sql_skip_space(sql);
   if (strchr("'\"`[", *sql)) {
     char quote = *sql == '[' ? ']' : *sql;
@@ -270,9 +301,13 @@ const char *sql_token_end(const char *sql) {
       sql += *sql == quote;
     return sql + (*sql != 0);
   }
-  if (!(sql_is_of_word(*sql) || *sql == '$')) return sql + 1;
+  if (isdigit((unsigned char)sql[*sql == '.'])) return number_end(sql);
+  if (sql_is_parameter(sql)) return parameter_end(sql);
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+    if (strncmp(sql, operators[i], strlen(operators[i])) == 0) return sql + strlen(operators[i]);
+  if (!sql_is_of_word(*sql)) return sql + 1;
   if ((*sql == 'x' || *sql == 'X') && sql[1] == '\'') return sql_token_end(sql + 1);
-  while (sql_is_of_word(*sql) || *sql == '$') sql++;
+  while (sql_is_of_word(*sql)) sql++;
   return sql;
 }
 

@@ -71,9 +71,13 @@ char *query_trimmed(const char *sql);
 
 /*
 ** Returns the end of the token at the start of a statement's text: a comment, a text, blob or name
-** in quotes, a word, or one character of any other kind. The text must not be empty.
+** in quotes, a word, a number, a parameter, an operator, or one character of any other kind. The
+** text must not be empty.
 */
 const char *sql_token_end(const char *sql);
+
+/* Returns whether the token is a parameter of a statement. */
+int sql_is_parameter(const char *sql);
 
 /* Returns whether the text from `at` to `end` is a word. The comparison ignores case. */
 int sql_is_word(const char *at, const char *end, const char *word);

@@ -16,7 +16,6 @@
 #include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/numbers.h"
-#include "release/pending.h"
 #include "release/publish.h"
 #include "release/session.h"
 #include "release/values.h"
@@ -405,7 +404,6 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   if (!kernel || (argc > 3 && !argument_number(context, argv[3], &domain, &steps))) return;
   struct publication publication = {0};
   struct kernel_mixing mixing = {{mix, send_groups, 0}, {0}};
-  pending_settle(session);
   error_clear(&session->error);
   int going =
       markov_kernel_read(&mixing.kernel, ledger_json(session->ledger), kernel, &session->error) &&

@@ -12,7 +12,6 @@
 #include "functions/functions.h"
 #include "functions/releases.h"
 #include "functions/value_table.h"
-#include "release/pending.h"
 
 #define ANSWER "dp_answer"
 
@@ -45,7 +44,7 @@ static int read_rows(struct row_list *rows, struct session *session,
                                .has_keys = form == FORM_OBJECT || form == FORM_ARRAYS ||
                                            form == FORM_SYMBOL || definition->release.periods,
                                .is_array = form == FORM_ARRAY || (quantiles && *quantiles == '[')};
-  int read = ledger_resume(session->ledger) && pending_begin_reading(session) &&
+  int read = ledger_resume(session->ledger) && ledger_begin_reading(session->ledger) &&
              ledger_values_in_words(session->ledger, definition->release.id, answer.tier,
                                     take_value, &answer);
   ledger_rollback(session->ledger);

@@ -12,7 +12,6 @@
 #include "functions/value_table.h"
 #include "query/question.h"
 #include "release/numbers.h"
-#include "release/pending.h"
 #include "release/series.h"
 
 SQLITE_EXTENSION_INIT3
@@ -74,7 +73,6 @@ static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) 
     function_error(context, "a release cannot read from another release");
     return;
   }
-  pending_settle(&host->session);
   int done = ledger_ready(host->session.ledger), again = done;
   while (again) {
     struct append append;
@@ -193,8 +191,8 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   struct ledger *ledger = host->session.ledger;
   struct spans spans = {.publication = {.session = &host->session}};
   if (!value_table_enter(host, SPAN, error)) return 0;
-  int filled = ledger_ready(ledger) && ledger_begin_reading(ledger) &&
-               read_ledger(&spans, host, arguments);
+  int filled =
+      ledger_ready(ledger) && ledger_begin_reading(ledger) && read_ledger(&spans, host, arguments);
   ledger_rollback(ledger);
   filled = filled && ledger_begin_computing(ledger) && add_spans(rows, &spans);
   ledger_rollback(ledger);

@@ -22,7 +22,6 @@
 #include "release/bounds_use.h"
 #include "release/deferred.h"
 #include "release/publish.h"
-#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -122,7 +121,6 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
     function_error(context, "a release cannot read from another release");
     return;
   }
-  pending_settle(session);
   int done = ledger_ready(session->ledger) && batch_items_read(&batch.items, array);
   if (done) {
     size_t size = sizeof *batch.publications * ((size_t)batch.items.count + 1);

@@ -13,7 +13,6 @@
 #include "functions/value_table.h"
 #include "release/clipping.h"
 #include "release/kinds.h"
-#include "release/pending.h"
 #include "report/facts.h"
 
 SQLITE_EXTENSION_INIT3
@@ -51,7 +50,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   struct ledger_clipping clipping = NO_CLIPPING;
   char *unit = 0;
   if (!argument_text(context, argv[0], "name") || !argument_text(context, argv[1], "tier")) return;
-  if (ledger_ready(ledger) && pending_begin_reading(&host->session)) {
+  if (ledger_ready(ledger) && ledger_begin_reading(host->session.ledger)) {
     if (published_find(ledger, argv[0], argv[1], &release, &clipping)) unit = ledger_unit(ledger);
     if (isnan(clipping.stddev))
       error_set(&host->session.error,

@@ -11,7 +11,6 @@
 #include "functions/host.h"
 #include "functions/value_table.h"
 #include "ledger/ledger.h"
-#include "release/pending.h"
 #include "release/programme.h"
 
 SQLITE_EXTENSION_INIT3
@@ -150,7 +149,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   struct ledger *ledger = host->session.ledger;
   struct values values = {.count = 0};
   if (!value_table_enter(host, TABLE, error)) return 0;
-  int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
+  int filled = ledger_ready(ledger) && ledger_begin_reading(host->session.ledger) &&
                fill_inside(rows, host, &values, arguments);
   ledger_rollback(ledger);
   for (int i = 0; i < values.count; i++) {

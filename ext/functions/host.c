@@ -1,4 +1,4 @@
-/* host.c: see host.h. Tests: tests/functions/test_statement_end.py */
+/* host.c: see host.h. Tests: tests/functions/test_aggregate_form.py */
 #include "functions/host.h"
 
 #include "functions/tier_guard.h"
@@ -6,7 +6,6 @@
 #include "os/thread.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
-#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -56,13 +55,6 @@ void host_release(struct host *host) {
   while (*place != host) place = &(*place)->next;
   *place = host->next;
   mutex_unlock(&mutex);
-  /* Try a last time to store what could not be stored. What still cannot be stays 'charged'. */
-  pending_settle(&host->session);
-  while (host->session.pending) {
-    struct pending *pending = host->session.pending;
-    host->session.pending = pending->next;
-    pending->release(pending);
-  }
   tier_guard_free(host->guard);
   ledger_free(host->session.ledger);
   error_clear(&host->session.error);

@@ -1,8 +1,9 @@
 /*
-** partials.c: dp_partial() and dp_merge(), which make one release from the rows of many databases.
-** A shard is one of these databases. dp_partial() asks a question in one shard and writes the exact
-** sums of its answers as a state. It charges nothing. dp_merge() adds up the states and makes one
-** release.
+** partials.c: dp_partial(), dp_states() and dp_merge(), which make one release from the rows of
+** many databases. A shard is one of these databases. dp_partial() asks a question in one shard and
+** writes the exact sums of its answers as a state. It charges nothing. The aggregate dp_states()
+** adds up the states, and dp_merge() makes one release of its result. SQLite calls a scalar
+** function with the result of an aggregate only if the aggregate has seen all rows.
 **
 ** Requirements:
 **   P1  dp_merge() publishes what dp_release() would publish if all rows were in one database: the
@@ -27,9 +28,9 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/host.h"
 #include "functions/options.h"
 #include "release/parameter_checks.h"
-#include "functions/statement_guard.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/question.h"
@@ -39,6 +40,7 @@
 SQLITE_EXTENSION_INIT3
 
 #define PARTIAL "dp_partial"
+#define STATES  "dp_states"
 #define MERGE   "dp_merge"
 
 /* ---- the rows of a shard --------------------------------------------------------------------- */
@@ -138,32 +140,29 @@ static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- the states of a merge ------------------------------------------------------------------- */
 
+/* The sum of states: the result of dp_states(), a pointer that only dp_merge() can read. */
 struct merge {
   struct host *host;
-  struct site *site;
-  sqlite3_value *constants[3]; /* copies of the tier and of the name, from the first row */
-  struct request request;
+  struct request request;         /* the parameters of the states */
   struct publication description; /* the definition of the states that are added up */
-  struct publication publication; /* the release of the sum of all states */
   struct rows rows;
   char *parameters; /* the parameters of the first state; all other states must have the same */
   unsigned char (*serials)[STATE_SERIAL]; /* the serial numbers of the states added so far */
   size_t count, room;
+  int is_spent; /* dp_merge() has used the rows */
 };
 
-/* The memory that SQLite gives to dp_merge(). */
+/* The memory that SQLite gives to dp_states(). */
 struct merging {
   struct merge *merge; /* null before the first state and after the end */
   int failed;
 };
 
-static void merge_close(struct merge *merge) {
+static void merge_close(void *pointer) {
+  struct merge *merge = pointer;
   if (!merge) return;
   rows_close(&merge->rows);
-  publish_clear(&merge->publication);
-  for (int i = 0; i < 3; i++) sqlite3_value_free(merge->constants[i]);
   request_clear(&merge->request);
-  site_release(merge->site);
   host_release(merge->host);
   sqlite3_free(merge->parameters);
   free(merge->serials);
@@ -173,10 +172,9 @@ static void merge_close(struct merge *merge) {
 static void merge_fail(sqlite3_context *context, struct merging *merging, struct error *error) {
   /* merge_close() may release the last reference to the host, which owns the error. */
   struct error taken = error_take(error);
-  if (merging->merge) site_fail(merging->merge->site);
   merge_close(merging->merge);
   *merging = (struct merging){0, 1};
-  fail_call(context, MERGE, &taken);
+  fail_call(context, STATES, &taken);
 }
 
 static int take_kind(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -229,15 +227,13 @@ static int settle_mechanism(struct request *request, char *asked, struct error *
   return suits;
 }
 
-/* Fills the request from the call and from the parameters of the first state (P2). */
-static int read_request(struct merge *merge, int argc, sqlite3_value **argv, struct error *error) {
+/* Fills the request from the parameters of the first state (P2). */
+static int read_first(struct merge *merge, struct error *error) {
   struct request *request = &merge->request;
   char *asked = 0;
   int read = read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
-                             argv[0], argc > 2 ? argv[2] : 0, &asked) &&
-             request_finish(request, !request->rows, error) &&
-             ((request->statement = sqlite3_mprintf(MERGE)) || error_set_memory(error));
-  request->has_states = request->aggregate && request->aggregate->family->l1;
+                             0, 0, &asked) &&
+             request_finish_shape(request, !request->rows, error);
   char *again = read ? request_parameters(request, OPTIONS_OF_STATE) : 0;
   int same = again && strcmp(again, merge->parameters) == 0;
   if (read && !again) error_set_memory(error);
@@ -245,9 +241,7 @@ static int read_request(struct merge *merge, int argc, sqlite3_value **argv, str
     error_set(error, "the state's parameters are not as dp_partial() writes them (make it anew, "
                      "with this version)");
   sqlite3_free(again);
-  if (same) return settle_mechanism(request, asked, error);
-  sqlite3_free(asked);
-  return 0;
+  return same;
 }
 
 /* Reports that a state does not belong to this merge, and shows both sets of parameters. */
@@ -312,29 +306,15 @@ static int check_tables(const struct merge *merge, struct error *error) {
 }
 
 static int merge_open(sqlite3_context *context, struct merge *merge,
-                      const struct shard_state *state, int argc, sqlite3_value **argv,
-                      struct error *error) {
+                      const struct shard_state *state, struct error *error) {
   struct host *host = merge->host = host_retain(sqlite3_user_data(context));
-  merge->site = site_of(context, host);
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  if (!merge->site || !merge->parameters) return error_set_memory(error);
+  if (!merge->parameters) return error_set_memory(error);
   if (strlen(merge->parameters) != state->parameters_size)
     return error_set(error, "the state is malformed");
-  if (host->collector.collecting)
-    return error_set(error, "a release cannot read from another release");
-  if (!ledger_ready(host->session.ledger)) return 0;
-  if (!read_request(merge, argc, argv, error) || !check_protection(merge, error) ||
-      !check_tables(merge, error))
-    return 0;
-  /* Advice: GROUP BY evaluates an aggregate once for each group. One release for all groups:
-     `dp_group_…`. */
-  if (site_is_second(merge->site) && merge->request.name)
-    return error_set(error,
-                     "the name stands for one release, but the statement evaluates it more than "
-                     "once (leave the name out)");
-  for (int i = 0; i < argc; i += 2)
-    if (!(merge->constants[i] = sqlite3_value_dup(argv[i]))) return error_set_memory(error);
-  return shard_rows_start(&merge->rows, &merge->description, &merge->request,
+  return ledger_ready(host->session.ledger) && read_first(merge, error) &&
+         check_protection(merge, error) && check_tables(merge, error) &&
+         shard_rows_start(&merge->rows, &merge->description, &merge->request,
                           !merge->request.whole_units, error);
 }
 
@@ -350,39 +330,20 @@ static int note_serial(struct merge *merge, const struct shard_state *state) {
   return 1;
 }
 
-/* Returns whether two values have the same type and are the same. */
-static int same_value(sqlite3_value *a, sqlite3_value *b) {
-  int type = sqlite3_value_type(a);
-  if (type != sqlite3_value_type(b)) return 0;
-  if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
-  if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
-  if (type == SQLITE_NULL) return 1;
-  /* Compare texts as UTF-8, because SQLite may have converted one text to another encoding. */
-  int text = type == SQLITE_TEXT;
-  const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
-  const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
-  int size = sqlite3_value_bytes(a);
-  return size == sqlite3_value_bytes(b) &&
-         (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
-}
-
-static int add_state(sqlite3_context *context, struct merging *merging, int argc,
-                     sqlite3_value **argv, struct error *error) {
+static int add_state(sqlite3_context *context, struct merging *merging, sqlite3_value *value,
+                     struct error *error) {
   struct shard_state state;
-  if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
-    return error_set(error, "state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
-  const void *bytes = sqlite3_value_blob(argv[1]);
-  const char *wrong = shard_state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
+  if (sqlite3_value_type(value) != SQLITE_BLOB)
+    return error_set(error, "state must be what dp_partial() made%s", not_a(value, SQLITE_BLOB));
+  const void *bytes = sqlite3_value_blob(value);
+  const char *wrong = shard_state_open(&state, bytes, (size_t)sqlite3_value_bytes(value));
   if (wrong) return error_set(error, "the state %s", wrong);
   struct merge *merge = merging->merge;
   if (!merge) {
     merge = merging->merge = calloc(1, sizeof *merge);
     if (!merge) return error_set_memory(error);
-    if (!merge_open(context, merge, &state, argc, argv, error)) return 0;
+    if (!merge_open(context, merge, &state, error)) return 0;
   }
-  for (int i = 0; i < argc; i += 2)
-    if (!same_value(merge->constants[i], argv[i]))
-      return error_set(error, "tier and name must be the same for every state");
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
     return other_parameters(merge, &state, error);
@@ -390,14 +351,10 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
   return shard_rows_add(&merge->rows, &state, error);
 }
 
-/* ---- dp_merge -------------------------------------------------------------------------------- */
-
-/*
-** dp_merge(tier, state [, name]), an aggregate. A NULL state adds nothing. The function charges
-** after it has read the last state (P3).
-*/
-static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
+/* dp_states(state), an aggregate. A NULL state adds nothing. */
+static void states_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
+  (void)argc;
   if (!merging) {
     sqlite3_result_error_nomem(context);
     return;
@@ -406,72 +363,113 @@ static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv)
   struct error *error = &host->session.error;
   if (merging->failed) return;
   error_clear(error);
-  if (!tier_guard_enter(host->guard, MERGE, error) ||
-      (sqlite3_value_type(argv[1]) != SQLITE_NULL &&
-       !add_state(context, merging, argc, argv, error)))
+  if (!tier_guard_enter(host->guard, STATES, error) ||
+      (sqlite3_value_type(argv[0]) != SQLITE_NULL && !add_state(context, merging, argv[0], error)))
     merge_fail(context, merging, error);
 }
+
+static void states_final(sqlite3_context *context) {
+  struct merging *merging = sqlite3_aggregate_context(context, 0);
+  if (merging && merging->failed) return; /* an earlier call has reported the error */
+  if (!merging || !merging->merge) {
+    struct error error = {0};
+    error_set(&error, "no state reached it (a shard without rows has a state, too)");
+    fail_call(context, STATES, &error);
+    return;
+  }
+  sqlite3_result_pointer(context, merging->merge, STATES, merge_close);
+  merging->merge = 0;
+}
+
+/* ---- dp_merge -------------------------------------------------------------------------------- */
 
 static int by_bytes(const void *a, const void *b) {
   return memcmp(a, b, STATE_SERIAL);
 }
 
-/* Charges, draws and sets the result, as the aggregate of that kind does. */
-static int merge_publish(sqlite3_context *context, struct merge *merge, struct error *error) {
-  struct publication *publication = &merge->publication;
+/* Fills the request from the parameters of the states and from the call (P2). */
+static int read_request(struct request *request, struct merge *merge, sqlite3_value *tier,
+                        sqlite3_value *name_or_options, struct error *error) {
+  char *asked = 0;
+  int read = read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
+                             tier, name_or_options, &asked) &&
+             request_finish(request, !request->rows, error) &&
+             ((request->statement = sqlite3_mprintf(MERGE)) || error_set_memory(error));
+  request->has_states = request->aggregate && request->aggregate->family->l1;
+  if (read) return settle_mechanism(request, asked, error);
+  sqlite3_free(asked);
+  return 0;
+}
+
+/*
+** Checks that the name of a release is used once in the statement. SQLite keeps the auxiliary data
+** of a constant as long as the statement runs.
+*/
+static int check_once(sqlite3_context *context, const struct request *request,
+                      struct error *error) {
+  static char used;
+  if (!request->name) return 1;
+  /* Advice: GROUP BY evaluates the function once for each group. One release for all groups:
+     `dp_group_…`. */
+  if (sqlite3_get_auxdata(context, 0))
+    return error_set(error, "the name stands for one release, but the statement evaluates it more "
+                            "than once (leave the name out)");
+  sqlite3_set_auxdata(context, 0, &used, 0);
+  return 1;
+}
+
+/* Charges and publishes, as dp_release() does (P3). */
+static int merge_publish(struct merge *merge, struct publication *publication,
+                         struct request *request, struct error *error) {
   struct session *session = &merge->host->session;
   qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
   for (size_t i = 1; i < merge->count; i++)
     if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
       return error_set(error, "one state is there twice (each shard once)");
-  merge->request.is_blind = site_is_blind(merge->site);
-  if (!ledger_resume(session->ledger) || !publish_begin(publication, session, &merge->request))
-    return 0;
-  int is_replay = publication->answered;
-  if (!is_replay && !rows_publish(&merge->rows, publication, publish_draw, error)) {
-    publish_fail(publication);
-    return 0;
-  }
-  result_answer(context, &publication->answer);
-  return is_replay || site_note(merge->site, publication, error);
+  if (!publish_begin(publication, session, request)) return 0;
+  merge->is_spent = !publication->answered;
+  return publication->answered || rows_publish(&merge->rows, publication, publish_finish, error);
 }
 
-static void merge_final(sqlite3_context *context) {
-  struct merging *merging = sqlite3_aggregate_context(context, 0);
-  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
-  if (merging && merging->failed) return; /* an earlier call has reported the error */
+/* dp_merge(tier, dp_states(state) [, name or options]) -> REAL or TEXT, like the release. */
+static void dp_merge(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct host *host = host_of(context);
+  struct error *error = &host->session.error;
+  struct merge *merge = sqlite3_value_pointer(argv[1], STATES);
+  struct publication publication = {0};
+  struct request request = {0};
+  int done = 0;
   error_clear(error);
-  if (!merging || !merging->merge) {
-    error_set(error, "no state reached it (a shard without rows has a state, too)");
-    fail_call(context, MERGE, error);
-    return;
-  }
-  struct merge *merge = merging->merge;
-  if (site_is_reset(merge->site)) { /* states are missing, and no caller receives a result */
-    merge_close(merge);
-    merging->merge = 0;
-    return;
-  }
-  if (merge_publish(context, merge, error)) {
-    merge_close(merge);
-    merging->merge = 0;
+  if (host->collector.collecting) {
+    error_set(error, "a release cannot read from another release");
+  } else if (!merge || merge->is_spent) {
+    error_set(error, "argument 2 must be the sum of all states (SELECT dp_merge(tier, "
+                     "dp_states(state), name) FROM ...)");
   } else {
-    merge_fail(context, merging, error);
+    done = ledger_ready(host->session.ledger) &&
+           read_request(&request, merge, argv[0], argc > 2 ? argv[2] : 0, error) &&
+           check_once(context, &request, error) &&
+           merge_publish(merge, &publication, &request, error);
   }
+  if (done) {
+    result_answer(context, &publication.answer);
+  } else {
+    fail_call(context, MERGE, error);
+  }
+  publish_clear(&publication);
+  request_clear(&request);
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
 const struct scalar partial_functions[] = {
     {PARTIAL, 2, 3, PRIVATE_FUNCTION, dp_partial},
+    {MERGE, 2, 3, PRIVATE_FUNCTION, dp_merge},
     {0},
 };
 
-/* If the registration of dp_merge() fails, SQLite releases the reference to the host. */
+/* If the registration fails, SQLite releases the reference to the host. */
 int partials_register(sqlite3 *db, struct host *host) {
-  int rc = SQLITE_OK;
-  for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, MERGE, arity, PRIVATE_FUNCTION, host_retain(host), 0,
-                                    merge_step, merge_final, host_release_pointer);
-  return rc;
+  return sqlite3_create_function_v2(db, STATES, 1, PRIVATE_FUNCTION, host_retain(host), 0,
+                                    states_step, states_final, host_release_pointer);
 }

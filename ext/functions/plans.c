@@ -30,7 +30,6 @@
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
 #include "release/parameters.h"
-#include "release/pending.h"
 #include "release/planned_width.h"
 #include "release/until.h"
 
@@ -583,7 +582,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     function_error(context, "component must be the number of a component, after the text of a key");
     return;
   }
-  if (ledger_ready(ledger) && pending_begin_reading(&host_of(context)->session)) {
+  if (ledger_ready(ledger) && ledger_begin_reading(host_of(context)->session.ledger)) {
     struct wanted wanted = {name, tier, key, component, confidence};
     interval(host_of(context), &wanted, &low, &high);
     ledger_rollback(ledger);

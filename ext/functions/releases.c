@@ -18,8 +18,7 @@
 #include "functions/tier_guard.h"
 #include "release/publish.h"
 #include "release/parameter_checks.h"
-#include "release/pending.h"
-#include "query/program.h"
+#include "query/asked_call.h"
 #include "query/question.h"
 #include "base/sql_text.h"
 
@@ -118,23 +117,6 @@ static int publish_outward(const struct publication *publication, const struct r
   return 1;
 }
 
-/*
-** Returns whether the statement that calls dp_release() does so once. Otherwise a release without a
-** name would be made again for each row, or once for a condition and once for the result.
-*/
-static int statement_calls_once(sqlite3 *db, const char *function) {
-  int statements = 0, once = 0;
-  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
-    struct program program;
-    if (!statement_is_executing(s) || !has_word(function, sqlite3_sql(s))) continue;
-    program_read(&program, db, sqlite3_sql(s));
-    once = program_calls_once(&program, function);
-    statements++;
-    program_clear(&program);
-  }
-  return statements == 1 && once;
-}
-
 /* Checks that the request has a name if it needs one. */
 static int check_name(const struct request *request, struct host *host,
                       const struct release_arguments *arguments, struct error *error) {
@@ -142,15 +124,17 @@ static int check_name(const struct request *request, struct host *host,
   if (arguments->needs_name == NAME_NEEDED)
     return error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
                             "ward\"}'), because SQLite may ask for the rows more than once");
-  return statement_calls_once(host->collector.db, RELEASE) ||
+  /* Without a name the release would be made again for each row, or for a condition and again for
+     the result. */
+  return asked_once(host->collector.db, RELEASE) ||
          error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
                           "ward\"}'), because the statement may make it more than once (without "
-                          "a name, call dp_release() once, without FROM and aggregates)");
+                          "a name, call dp_release() once, without FROM, WHERE and WITH)");
 }
 
-/* Reads and checks the request, and compiles its question, which the caller closes. */
-static int request_ask(struct request *request, struct question **question, struct host *host,
-                       const struct release_arguments *arguments) {
+/* Reads the request of dp_release(). */
+static int request_read_all(struct request *request, struct host *host,
+                            const struct release_arguments *arguments) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   const struct aggregate *aggregate = aggregate_find(plain_text(arguments->kind));
@@ -162,19 +146,21 @@ static int request_ask(struct request *request, struct question **question, stru
   return request_start(request, aggregate, ledger_json(ledger), arguments->tier, arguments->options,
                        OPTIONS_OF_RELEASE | arguments->form) &&
          check_name(request, host, arguments, error) &&
-         ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
-         request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+         ((request->sql = query_trimmed(sql)) || error_set_memory(error));
+}
+
+/* Checks a request, and compiles its question, which the caller closes. */
+static int request_ask(struct request *request, struct question **question, struct host *host) {
+  struct error *error = &host->session.error;
+  return request_finish(request, ledger_protects(host->session.ledger) == LEDGER_UNITS, error) &&
          release_guarded(host, request, 1, error) && ask(question, request, host, error);
 }
 
-int release_ask(struct publication *publication, struct request *request, struct host *host,
-                const struct release_arguments *arguments) {
+int release_question(struct publication *publication, struct request *request, struct host *host) {
   struct question *question = 0;
-  if (!ledger_ready(host->session.ledger)) return 0;
-  int done = request_ask(request, &question, host, arguments) &&
-             publish_begin(publication, &host->session, request);
-  if (done && !publication->answered)
-    done = run(publication, question, &host->session.error);
+  int done =
+      request_ask(request, &question, host) && publish_begin(publication, &host->session, request);
+  if (done && !publication->answered) done = run(publication, question, &host->session.error);
   question_close(question);
   return done && publish_outward(publication, request, &host->session);
 }
@@ -186,10 +172,16 @@ int release_compile(struct request *request, struct host *host) {
   return sound;
 }
 
+int release_ask(struct publication *publication, struct request *request, struct host *host,
+                const struct release_arguments *arguments) {
+  return ledger_ready(host->session.ledger) && request_read_all(request, host, arguments) &&
+         release_question(publication, request, host);
+}
+
 int release_check(struct request *request, struct host *host,
                   const struct release_arguments *arguments) {
   struct question *question = 0;
-  int sound = request_ask(request, &question, host, arguments);
+  int sound = request_read_all(request, host, arguments) && request_ask(request, &question, host);
   question_close(question);
   return sound;
 }
@@ -230,7 +222,6 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (!tier) return;
   struct session *session = &host_of(context)->session;
   struct publication publication;
-  pending_settle(session);
   if (publish_diffuse(&publication, session, name, tier, 0)) {
     result_answer(context, &publication.answer);
   } else {

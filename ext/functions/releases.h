@@ -14,7 +14,7 @@ struct secret;
 
 struct release_arguments {
   sqlite3_value *tier, *kind, *sql, *options; /* options may be null */
-  /* Whether the options must name the release; NAME_IF_REPEATED: see statement_calls_once(). */
+  /* Whether the options must name the release; NAME_IF_REPEATED: see asked_once(). */
   enum { NAME_NOT_NEEDED, NAME_NEEDED, NAME_IF_REPEATED } needs_name;
   int form; /* options that dp_release() does not have (options.h); 0: none */
 };
@@ -25,6 +25,12 @@ struct release_arguments {
 */
 int release_ask(struct publication *publication, struct request *request, struct host *host,
                 const struct release_arguments *arguments);
+
+/*
+** Makes the release of a request that has been started (functions/options.h) and has the text of
+** its question, or reads a stored release back. Returns the same.
+*/
+int release_question(struct publication *publication, struct request *request, struct host *host);
 
 /*
 ** Checks a request on a guarded connection, and puts the name of the release into the namespace of

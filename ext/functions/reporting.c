@@ -7,7 +7,6 @@
 #include "functions/clippings.h"
 #include "functions/functions.h"
 #include "functions/host.h"
-#include "release/pending.h"
 #include "release/verify.h"
 #include "report/export.h"
 #include "report/facts.h"
@@ -118,7 +117,6 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
                    "the sqlite3 shell, .mode csv, .once and a SELECT on dp_value write CSV)");
     return;
   }
-  pending_settle(&host->session);
   sqlite3 *facts = facts_for(host, tier);
   if (facts && ledger_read_only(host->session.ledger))
     error_set(error, "this connection cannot write its database (%s), so it writes no other file",
@@ -142,7 +140,6 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
   struct error *error = &host->session.error;
   const char *tier = argc ? argument_text(context, argv[0], "tier") : 0;
   if (argc && !tier) return;
-  pending_settle(&host->session);
   sqlite3 *facts = facts_for(host, tier);
   if (facts && !tier) tier = ledger_audience(ledger);
   char *page = facts && ledger_begin_computing(ledger) ? page_write(facts, tier, error) : 0;

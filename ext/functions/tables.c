@@ -12,7 +12,6 @@
 #include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "query/in_operators.h"
-#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -50,7 +49,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
     return error_set(error, "row values with IN must have the types of the columns here (use "
                             "EXISTS)");
   if (!tier_guard_enter(guard, 0, error)) return 0;
-  int read = ledger_ready(ledger) && pending_begin_reading(&table->host->session) &&
+  int read = ledger_ready(ledger) && ledger_begin_reading(table->host->session.ledger) &&
              (!table->source->by_period || ledger_read_periods(ledger)) &&
              ledger_table_read(ledger, table->source, wanted, values, count, take_row, rows);
   ledger_rollback(ledger);

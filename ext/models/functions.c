@@ -15,7 +15,6 @@
 #include "models/hiding.h"
 #include "models/model.h"
 #include "release/kinds.h"
-#include "release/pending.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -202,7 +201,7 @@ static char *model_profile(struct session *session, const char *name) {
   struct descent descent = {0};
   struct ledger_tier tier;
   char *json = 0;
-  if (!ledger_ready(ledger) || !pending_begin_reading(session)) return 0;
+  if (!ledger_ready(ledger) || !ledger_begin_reading(ledger)) return 0;
   int found =
       model_find(ledger, name, &release, &descent) && tier_of_model(ledger, &release, &tier);
   if (found && descent.rows > MOST_INDEXES)
@@ -263,7 +262,7 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (!tier) return;
   struct descent descent = {0};
   struct coefficients coefficients;
-  if (ledger_ready(ledger) && pending_begin_reading(&host_of(context)->session)) {
+  if (ledger_ready(ledger) && ledger_begin_reading(host_of(context)->session.ledger)) {
     read_coefficients(ledger, name, tier, &descent, &coefficients);
     ledger_rollback(ledger);
   }

@@ -1,4 +1,4 @@
-/* unit_map.c: see unit_map.h. Tests: tests/query/test_loop_proof.py */
+/* unit_map.c: see unit_map.h. Tests: tests/query/test_direct_questions.py */
 #include "query/unit_map.h"
 
 #include <stdlib.h>

@@ -30,7 +30,6 @@ SQLITE_EXTENSION_INIT3
 **   ...     the parameters of the statistic (`arguments` below)
 **   radius  for kinds with a public bound: a number above 0; NULL if the options give theta
 **   clip    for counts of rows, where it may be left out
-**   unit    any value if the ledger protects units; NULL or absent if the ledger protects rows
 **   name    a text, or a JSON object of options
 **
 ** sql/aggregates.md documents sources, sensitivities and the behaviour for NULL and errors.
@@ -56,7 +55,7 @@ static const struct statistic_row statistics[] = {
     {.name = "count_distinct",
      .family = &family_sum,
      .keyed = &family_key_units,
-     .needs_unit = 1,
+     .counts_units = 1,
      .keyed_options = CLIP,
      .default_clip = 1,
      .counts = 1,
@@ -126,9 +125,8 @@ static void place_arguments(struct aggregate *kind, const struct statistic_row *
   for (int i = 0; i < MOST_OF_STATISTIC && row->arguments[i] != P_NONE; i++)
     places->parameters[row->arguments[i]] = next++;
   if (kind->is_ou) places->parameters[P_RADIUS] = next++;
-  kind->min_arguments = next + row->needs_unit + row->needs_name;
+  kind->min_arguments = next + row->needs_name;
   if (row->last != P_NONE) places->parameters[row->last] = next++;
-  if (!row->needs_name) places->unit = next++;
   places->name = next++;
   kind->max_arguments = next;
   assert(next <= MAX_ARGUMENTS);
@@ -175,6 +173,7 @@ static void make_kind(struct product *product, const struct statistic_row *row, 
                              .default_clip = row->default_clip,
                              .is_ou = is_ou,
                              .counts = row->counts,
+                             .counts_units = row->counts_units,
                              .root = row->root,
                              .grouped = !is_keyed && row->keyed ? product->grouped : 0,
                              .procedure = row->procedure,

@@ -39,7 +39,7 @@ enum parameter {
 */
 struct places {
   int key, value; /* arguments that are read from each row; for a model, y and the features */
-  int unit, name;
+  int name;
   int parameters[PARAMETERS];
 };
 
@@ -62,9 +62,9 @@ struct statistic_row {
   unsigned options, keyed_options;             /* bits 1 << parameter of the other parameters */
   double default_clip;                         /* see struct aggregate */
   int counts, root;                            /* the same */
-  int has_key;    /* it reads a key or another column before x, whatever the keys of the kind */
-  int needs_unit; /* the unit is what it counts */
-  int needs_name; /* it has no unit, and the options must be given */
+  int has_key; /* it reads a key or another column before x, whatever the keys of the kind */
+  int counts_units;
+  int needs_name; /* the options must be given */
   int has_series; /* it can be released period by period (release/series.h) */
   /* Why there is no kind with a public bound, or with keys; null: there is one. */
   const char *no_bound, *no_keys;
@@ -86,6 +86,7 @@ struct aggregate {
   double default_clip; /* 0: the caller must give a clip */
   int is_ou;
   int counts;          /* a row contributes 1 instead of its value */
+  int counts_units;    /* it counts units, so the ledger must protect units */
   int root;            /* for a spread: publish the standard deviation instead of the variance */
   const char *grouped; /* the function to use with GROUP BY; null: any dp_group_ function */
 
@@ -108,7 +109,7 @@ void core_open(void);
 void statistics_add(const struct statistic_row *statistics, int count);
 void mechanisms_add(const struct mechanism *const *mechanisms);
 
-#define MAX_ARGUMENTS 9
+#define MAX_ARGUMENTS 8
 
 /* Tells the ledger how the numbers of a kind are shown. Counts are not below 0. */
 describe_display kind_display;

@@ -351,10 +351,10 @@ static int finish_series(struct request *request, int by_unit, struct error *err
 }
 
 int request_finish_shape(struct request *request, int by_unit, struct error *error) {
-  const struct places *places = &request->aggregate->places;
-  if (!by_unit && places->unit > 0 && places->unit < request->aggregate->min_arguments)
+  const struct aggregate *aggregate = request->aggregate;
+  if (!by_unit && aggregate->counts_units)
     return error_set(error, "the ledger protects rows, and every row is a unit (use %s)",
-                     places->key ? "dp_group_count" : "dp_count");
+                     aggregate->places.key ? "dp_group_count" : "dp_count");
   return finish_clip(request, by_unit, error) && finish_range(request, error) &&
          finish_size(request, error) && finish_draw(request, error) &&
          finish_keys(request, by_unit, error) && finish_coordinates(request, error);

@@ -34,9 +34,8 @@ struct request {
   struct periods *periods;     /* a series; null: none */
   char **key_list;             /* the public keys as texts */
   int key_count;
-  char *sql; /* dp_release(): the text of its query; null otherwise */
-  /* The text of an aggregate's statement (query/asked_statement.h), or the text 'dp_merge'. */
-  char *statement;
+  char *sql;       /* the text of the question */
+  char *statement; /* dp_merge(): the text 'dp_merge'; null otherwise */
   char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   char *notice;    /* what the question means (query/notices.h); null or empty: what it seems to */
   char *unit_type; /* a series: the type of the units (query/question.h) */
@@ -47,9 +46,8 @@ struct request {
   const char *const *outward; /* not owned; null: none */
   int resumes;                /* dp_batch(): finish a release that was charged and has no point */
   int has_states;             /* dp_merge(): the states fix the norm of the vectors */
-  int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
-  int rows;        /* dp_partial(): the ledger protects rows, not units */
-  int whole_units; /* dp_partial(): all rows of a unit are in one shard */
+  int rows;                   /* dp_partial(): the ledger protects rows, not units */
+  int whole_units;            /* dp_partial(): all rows of a unit are in one shard */
 };
 
 #define DEFAULT_KEY_SHARE 0.1

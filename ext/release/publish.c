@@ -186,8 +186,8 @@ static int same_text(const char *one, const char *other) {
 }
 
 /*
-** Checks that the release was made by the same text: that of the question, of the statement around
-** the aggregate, or of the question whose states were merged. dp_plan() may have no text, and then
+** Checks that the release was made by the same text: that of the question, or of the question whose
+** states were merged. dp_plan() may have no text, and then
 ** plans for whatever the release stands for.
 */
 static int same_query(struct publication *publication, const struct request *request) {
@@ -242,23 +242,6 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
-/* Repeats the answer of a release that this connection has drawn but not stored yet. */
-static int answer_pending(struct publication *publication) {
-  const struct publication *pending = 0;
-  for (const struct pending *at = publication->session->pending; at; at = at->next)
-    for (int i = 0; i < at->count; i++)
-      if (at->publications[i].definition.release.id == publication->definition.release.id &&
-          strcmp(publication_tier(&at->publications[i])->name,
-                 publication_tier(publication)->name) == 0)
-        pending = &at->publications[i];
-  if (!pending) return 0;
-  publication->answer.number = pending->answer.number;
-  publication->answer.is_null = pending->answer.is_null;
-  if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
-  publication->answered = !pending->answer.json || publication->answer.json;
-  return publication->answered || error_set_memory(&publication->session->error);
-}
-
 static void publication_open(struct publication *publication, struct session *session) {
   *publication = (struct publication){0};
   publication->session = session;
@@ -267,8 +250,8 @@ static void publication_open(struct publication *publication, struct session *se
 
 /*
 ** Continues a release that was charged and has no point. Only a question can be continued:
-** dp_batch() and dp_release() store the point before they answer, so nobody has seen a value. A
-** release of a statement's aggregate, or of dp_merge(), may have been answered already.
+** all functions store the point before they answer, so nobody has seen a value. A merge has no
+** question.
 */
 static int publish_resume(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
@@ -330,12 +313,8 @@ static void begin(struct publication *publication, struct request *request) {
     if (same_question(publication, request)) begin_again(publication, request);
   } else if (found) {
     if (same_question(publication, request) && same_query(publication, request) &&
-        !answer_pending(publication) && is_usable(publication))
+        is_usable(publication))
       publish_existing(publication, request->key_count, request->refine);
-  } else if (request->is_blind) {
-    error_set(&publication->session->error,
-              "a statement that updates or deletes cannot release (nothing was charged; SELECT "
-              "or INSERT the value first, or use dp_release)");
   } else if (publication->position.at >= 0 && !error_is_set(&publication->session->error)) {
     if (!make_release(publication, request) ||
         !definition_describe(publication, request->key_count))
@@ -441,7 +420,8 @@ static int draw_early(struct publication *publication, const struct totals *tota
   return drawn;
 }
 
-int publish_store(struct publication *publication) {
+/* Stores the drawn result inside the transaction, and marks the release as released. */
+static int store(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
          procedure_of(&publication->definition)->keep(publication);
@@ -463,6 +443,13 @@ static int is_finished(struct publication *publication) {
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 
+/* Stores the drawn result. */
+static int keep(struct publication *publication) {
+  struct ledger *ledger = publication->session->ledger;
+  return ledger_resume(ledger) && ledger_begin_ending(ledger) && store(publication) &&
+         ledger_commit(ledger);
+}
+
 /*
 ** One commit stores the release and its publications at outer tiers. If the release itself could be
 ** stored but not the outer publications, the function stores the release alone. The caller then
@@ -473,14 +460,14 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   int alone = 0;
   if (draw_early(publication, totals) && ledger_resume_patiently(ledger) &&
       ledger_begin_ending(ledger)) {
-    if (!is_finished(publication) && draw(publication, totals) && publish_store(publication)) {
+    if (!is_finished(publication) && draw(publication, totals) && store(publication)) {
       publication->spread = spread(publication);
       alone = !publication->spread;
     }
     if (ledger_commit(ledger)) return 1;
   }
-  struct error error = error_take(ledger_error(ledger)); /* publish_keep() clears it */
-  int kept = alone && publish_keep(publication);
+  struct error error = error_take(ledger_error(ledger)); /* keep() clears it */
+  int kept = alone && keep(publication);
   if (kept) {
     error_clear(&error);
   } else {
@@ -488,29 +475,6 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   }
   error_restore(ledger_error(ledger), error);
   return kept;
-}
-
-/*
-** The largest number of coordinates that publish_draw() stores in a trial. A trial keeps all pages
-** that it changes in memory, so a release of many coordinates gets an ordinary transaction.
-*/
-#define FEW 100
-
-/*
-** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
-** the statement can still report it.
-*/
-int publish_draw(struct publication *publication, const struct totals *totals) {
-  struct ledger *ledger = publication->session->ledger;
-  int few = grid_size(&totals->grid) <= FEW;
-  if (draw_early(publication, totals) && ledger_resume(ledger) &&
-      (few ? ledger_begin_trial(ledger) : ledger_begin_ending(ledger))) {
-    if (draw(publication, totals)) publish_store(publication);
-    ledger_rollback(ledger);
-    if (!error_is_set(ledger_error(ledger))) return 1;
-  }
-  publish_fail(publication);
-  return 0;
 }
 
 int publish_plan(struct publication *publication, struct session *session,
@@ -521,7 +485,7 @@ int publish_plan(struct publication *publication, struct session *session,
       !publication->failed) {
     struct totals nothing = {definition_grid(publication), 0};
     publication->planned = 1;
-    if (draw(publication, &nothing)) publish_store(publication);
+    if (draw(publication, &nothing)) store(publication);
   }
   return !error_is_set(ledger_error(session->ledger));
 }
@@ -545,31 +509,6 @@ static void change_state(struct session *session, int64_t release_id, const char
 void publish_fail(struct publication *publication) {
   change_state(publication->session, publication->definition.release.id, "charged",
                publication->position.refining ? "released" : "failed");
-}
-
-void publish_revoke(struct publication *publication) {
-  change_state(publication->session, publication->definition.release.id, "charged", "failed");
-}
-
-int publish_keep_all(struct publication *publications, int count) {
-  struct ledger *ledger = publications->session->ledger;
-  if (!ledger_resume(ledger) || !ledger_begin_ending(ledger)) return 0;
-  for (int i = 0; i < count && publish_store(&publications[i]); i++) continue;
-  return ledger_commit(ledger);
-}
-
-int publish_keep(struct publication *publication) {
-  struct ledger *ledger = publication->session->ledger;
-  struct ledger_release now;
-  int settled = 0;
-  if (publish_keep_all(publication, 1)) return 1;
-  if (ledger_resume(ledger) && ledger_begin_reading(ledger) &&
-      ledger_release_get(ledger, publication->definition.release.id, &now)) {
-    settled = strcmp(now.state, "charged") != 0;
-    ledger_release_clear(&now);
-  }
-  ledger_rollback(ledger);
-  return settled;
 }
 
 int publish_sent(struct publication *publication, const struct mixing *mixing) {

@@ -5,10 +5,6 @@
 **   (the caller collects rows)
 **   publish_finish()  draws, stores the point and the values, and commits before it returns
 **   publish_fail()    replaces publish_finish() when some rows did not arrive
-**
-** When an aggregate ends, it cannot tell whether all its rows arrived (statement_guard.h). It
-** therefore draws with publish_draw(). The statement guard calls publish_keep() or publish_revoke()
-** when the statement ends.
 */
 #ifndef DIFFUSE_RELEASE_PUBLISH_H
 #define DIFFUSE_RELEASE_PUBLISH_H
@@ -50,43 +46,11 @@ int publish_enter(struct publication *publication, struct session *session,
 int publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
-** Does the work of publish_finish() in two steps. publish_draw() draws and sets the answer, but
-** stores nothing. Later publish_keep() stores the result, or publish_revoke() marks the release as
-** failed. Between the two steps, the release is 'charged' in the ledger, and only memory holds the
-** result.
-*/
-int publish_draw(struct publication *publication, const struct totals *totals);
-
-/*
-** Stores the drawn result inside the caller's transaction, and marks the release as released. The
-** caller may roll the transaction back to read the result from the ledger without storing it.
-*/
-int publish_store(struct publication *publication);
-
-/*
-** Stores the results of `count` publications of one session, at least one, with one commit. Returns
-** 1, or 0 if no result is stored.
-*/
-int publish_keep_all(struct publication *publications, int count);
-
-/*
-** Stores the result. Returns 1 if the result is stored, or if the release is no longer 'charged'
-** because another connection has discarded it. Returns 0 if the caller should try again later.
-*/
-int publish_keep(struct publication *publication);
-
-/*
 ** Marks the release as failed. A failed release is never replayed or diffused, and its charge
 ** stays. If a refinement fails, nobody has seen a new value, so the release becomes 'released'
 ** again and its earlier publications stay valid.
 */
 void publish_fail(struct publication *publication);
-
-/*
-** Marks as failed a release that publish_draw() has drawn. A refinement is marked as failed, too.
-** The statement has already seen the value, so its charge must not pay for a second value.
-*/
-void publish_revoke(struct publication *publication);
 
 /*
 ** Plans a release inside the caller's transaction, which the caller must roll back. Makes the

@@ -33,7 +33,7 @@ class Call(NamedTuple):
     as SQL literals."""
 
     kind: str
-    arguments: str  # the arguments of the aggregate between the tier and the unit
+    arguments: str  # the arguments of the aggregate after the tier
     columns: str  # the columns of the query
     parameters: dict
     keys: bool = False  # the aggregate takes public keys
@@ -41,13 +41,13 @@ class Call(NamedTuple):
     clip: bool = False  # the kind needs an option clip
     always: dict = {}  # options that each call has
 
-    def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
+    def aggregate(self, tier, name=None, source="people", **changes):
         """Returns the SQL of the aggregate in the owner's SELECT. `changes` has new values for parameters, and options that are
         not in `parameters`.
         """
         parameters = {**self.parameters, **{k: v for k, v in changes.items() if k in self.parameters}}
         options = self.options(name, {k: v for k, v in changes.items() if k not in self.parameters})
-        arguments = [text(tier), self.arguments.format(**parameters), unit, text(options) if options != "{}" else ""]
+        arguments = [text(tier), self.arguments.format(**parameters), text(options) if options != "{}" else ""]
         return f"SELECT dp_{self.kind}({', '.join(filter(None, arguments))}) FROM {source}"
 
     def release(self, tier, name=None, source="people", **changes):

@@ -73,7 +73,7 @@ def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
     weights = numpy.random.default_rng(3).uniform(0.01, 0.9, 200)
     for weight in weights:
         try:
-            one(db, f"SELECT dp_sum('audience', x, 1, unit, '{{\"weight\":{weight}}}') FROM people")
+            one(db, f"SELECT dp_sum('audience', x, 1, '{{\"weight\":{weight}}}') FROM people")
         except Exception as error:
             assert "would exceed its budget" in str(error)
     stddev = numpy.array([s for (s,) in db.execute("SELECT stddev FROM dp_value")])

@@ -45,9 +45,9 @@ def test_a_clock_that_is_set_at_will_gives_no_month_twice(path, clock, seed):
         clock.set(f"{date} 12:00:00")
         month = max(reached, date)[:7]
         if answers.get(month, 0) == BUDGET:
-            assert "would exceed its budget" in refused(db, "SELECT dp_count('public', minutes, 1, patient) FROM visits")
+            assert "would exceed its budget" in refused(db, "SELECT dp_count('public', minutes, 1) FROM visits")
         else:
-            one(db, "SELECT dp_count('public', minutes, 1, patient) FROM visits")
+            one(db, "SELECT dp_count('public', minutes, 1) FROM visits")
             answers[month], reached = answers.get(month, 0) + 1, max(reached, date)
             assert one(db, "SELECT period FROM dp_charge ORDER BY id DESC") == f"{month}-01"
         if dice.random() < 0.1:

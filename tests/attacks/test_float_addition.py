@@ -51,7 +51,7 @@ def test_the_precision_of_a_value_does_not_depend_on_the_answer():
     for answer in (0, 1, 400):
         fill(db, [person(i, int(i < answer)) for i in range(max(1, answer))])
         for _ in range(SAMPLES):
-            one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")
+            one(db, "SELECT dp_sum('inner', x, 1) FROM people")
         integers = lattice(db, ":memory:", "inner").integers[-SAMPLES:, 0]
         assert stats.chisquare(trailing_zeros(integers), SAMPLES * law).pvalue > 1e-10
         if answer < 400:
@@ -65,7 +65,7 @@ def test_values_are_one_conversion_of_an_integer(tmp_path):
     path = tmp_path / "people.db"
     db = system(path, {"inner": 0.5, "outer": 0.01})
     for i in range(10):
-        one(db, "SELECT dp_sum('inner', x, 1, unit, ?) FROM people", f"r{i}")
+        one(db, "SELECT dp_sum('inner', x, 1, ?) FROM people", f"r{i}")
         one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")
     (granularity,), = db.execute("SELECT DISTINCT granularity FROM dp_release")
     published = dict(((r, t), v) for r, t, v in db.execute("SELECT release, tier, value FROM dp_value"))

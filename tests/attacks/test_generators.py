@@ -14,7 +14,7 @@ import pytest
 from attack import system
 from conftest import Raw, run
 
-FOUR = "[one(db, \"SELECT dp_count('inner', x, 1, unit) FROM people\") for _ in range(4)]"
+FOUR = "[one(db, \"SELECT dp_count('inner', x, 1) FROM people\") for _ in range(4)]"
 
 
 def guess(value, seeds):
@@ -83,7 +83,7 @@ def test_a_connection_that_was_forked_gives_nothing(path, ledger):
             db.execute("ALTER TABLE people RENAME minutes TO x")
             make_ledger(db, "{}", "people, unit")
             add_tiers(db, [("inner", 1.0, 100.0, 1e-6)])
-        count = "SELECT dp_count('inner', x, 1, unit, ?) FROM people"
+        count = "SELECT dp_count('inner', x, 1, ?) FROM people"
         value = one(db, count, "a")
         child = os.fork()
         if child == 0:
@@ -119,7 +119,7 @@ def test_sqlites_generator_can_be_set_and_is_not_the_source(path):
     control = ctypes.CDLL("libsqlite3.so.0").sqlite3_test_control
     answers = {}
     for sql in ("SELECT count(DISTINCT unit) + random() / 1e18 FROM people",
-                "SELECT dp_count('inner', x, 1, unit) FROM people"):
+                "SELECT dp_count('inner', x, 1) FROM people"):
         four_times(raw, sql)  # the generator is seeded
         control(PRNG_SAVE)
         before = four_times(raw, sql)

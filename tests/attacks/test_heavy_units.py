@@ -39,7 +39,7 @@ def test_a_ledger_of_rows_says_that_it_protects_rows():
     """In a ledger that protects rows, a unit with many rows changes the answer by all of its rows. The ledger says that it
     protects rows."""
     db = system(tiers=EXACT, options='{"protects":"row"}', rows=HEAVY["large values"], policy="people")
-    assert abs(one(db, "SELECT dp_sum('exact', x, 1, NULL) FROM people") - ROWS) <= 12 / 1414
+    assert abs(one(db, "SELECT dp_sum('exact', x, 1) FROM people") - ROWS) <= 12 / 1414
     assert one(db, "SELECT dp_certificate() ->> '$.ledger.protects'") == "row"
 
 
@@ -48,5 +48,5 @@ def test_a_unit_in_ten_thousand_groups_keeps_a_few():
     """With private keys, a unit that is in every group adds no more than a unit in max_groups groups."""
     db = system(rows=HEAVY["all keys"], tiers={})
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-10)")
-    answer = one(db, "SELECT dp_group_count('exact', key, 1, unit, '{\"max_groups\":4}') FROM people")
+    answer = one(db, "SELECT dp_group_count('exact', key, 1, '{\"max_groups\":4}') FROM people")
     assert answer == "{}"  # each of the four keys has one unit, so a key is shown with probability 1e-11

@@ -61,11 +61,11 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
         def look():
             if one(other, "SELECT count(*) FROM dp_charge"): os.kill(os.getpid(), signal.SIGKILL)
         db.set_progress_handler(look, 50)
-        one(db, "SELECT dp_sum('inner', x, 1, unit, 'a') FROM people")
+        one(db, "SELECT dp_sum('inner', x, 1, 'a') FROM people")
         """, path, expect=-signal.SIGKILL)
     db = connect(path)
     assert charges(db) == 1 and one(db, "SELECT count(*) FROM dp_value") == 0
-    assert "not finished" in refused(db, "SELECT dp_sum('inner', x, 1, unit, 'a') FROM people")
+    assert "not finished" in refused(db, "SELECT dp_sum('inner', x, 1, 'a') FROM people")
 
 
 # The test kills this batch at one of its writes to files.

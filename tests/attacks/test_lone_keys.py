@@ -30,7 +30,7 @@ def test_a_group_by_over_a_private_column_is_refused():
     db = system(tiers={"inner": 0.001})
     for rows in (PEOPLE, PEOPLE + LONE):
         fill(db, rows)
-        assert "cannot show" in refused(db, "SELECT key, dp_count('inner', x, 1, unit) FROM people GROUP BY key")
+        assert "cannot show" in refused(db, "SELECT key, dp_count('inner', x, 1) FROM people GROUP BY key")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
@@ -38,8 +38,8 @@ def test_a_condition_that_leaves_no_row_shows_the_key():
     """Not a promise: SQLite passes an aggregate no arguments if no row is left, so there is a release and a charge only with her. A
     condition in the value and dp_release() make a release in any case."""
     db = system(tiers={"inner": 1.0})
-    statement = "SELECT dp_count('inner', x, 1, unit) FROM people WHERE key = 'far village'"
-    sound = ["SELECT dp_count('inner', iif(key = 'far village', x, NULL), 1, unit) FROM people",
+    statement = "SELECT dp_count('inner', x, 1) FROM people WHERE key = 'far village'"
+    sound = ["SELECT dp_count('inner', iif(key = 'far village', x, NULL), 1) FROM people",
              """SELECT dp_release('inner', 'count', 'SELECT x FROM people WHERE key = ''far village''', '{"clip":1}')"""]
     fill(db, PEOPLE + LONE)
     assert all(isinstance(one(db, sql), float) for sql in [statement, *sound])
@@ -77,7 +77,7 @@ GROUPS = [pytest.param(kind, arguments, id=kind) for kind, arguments in
 def test_public_keys_are_all_published_and_no_others(kind, arguments):
     db = system(tiers={"inner": 1.0}, rows=PEOPLE + LONE + [person("x", 1, "secret")])
     options = json.dumps({"keys": PUBLIC})
-    answer = json.loads(one(db, f"SELECT dp_{kind}('inner', {arguments}, unit, ?) FROM people", options))
+    answer = json.loads(one(db, f"SELECT dp_{kind}('inner', {arguments}, ?) FROM people", options))
     assert list(answer) == sorted(PUBLIC)
     assert one(db, "SELECT count(*) FROM dp_charge") == 1
 
@@ -90,7 +90,7 @@ def test_private_keys_that_one_unit_holds_are_not_published(kind, arguments):
     db = system(tiers={}, rows=LONE + [person(i, 1, "town") for i in range(500)])
     one(db, "SELECT dp_tier('inner', 1.0, 1e15, 1e-6, 'rdp', 1e-10)")
     for _ in range(20):
-        answer = json.loads(one(db, f"SELECT dp_{kind}('inner', {arguments}, unit, '{{\"key_share\":0.01}}') FROM people"))
+        answer = json.loads(one(db, f"SELECT dp_{kind}('inner', {arguments}, '{{\"key_share\":0.01}}') FROM people"))
         assert list(answer) == ["town"]
     assert one(db, "SELECT count(*) FROM dp_release WHERE dimension IS NOT NULL") == 0
     assert one(db, "SELECT count(*) FROM dp_value WHERE key <> 'town'") == 0
@@ -109,7 +109,7 @@ def test_a_unit_with_many_keys_of_its_own_has_but_max_groups_chances(max_groups,
     shown = 0
     for i in range(10):
         options = json.dumps({"key_share": 0.01, "max_groups": max_groups, "name": f"r{i}"})
-        answer = one(db, "SELECT dp_group_count('inner', key, 1, unit, ?) FROM people", options)
+        answer = one(db, "SELECT dp_group_count('inner', key, 1, ?) FROM people", options)
         shown += json.loads(answer) != {}
     assert shown <= 3
     one(db, "SELECT dp_diffuse('r0', 'outer')")

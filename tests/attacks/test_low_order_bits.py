@@ -52,7 +52,7 @@ def test_every_value_could_come_from_either_neighbour():
     for rows in (PEOPLE, PEOPLE[2:]):
         fill(db, rows)
         for _ in range(250):
-            one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+            one(db, "SELECT dp_count('inner', x, 1) FROM people")
     (granularity,), = db.execute("SELECT DISTINCT granularity FROM dp_release")
     for (value,) in db.execute("SELECT value FROM dp_value"):
         for answer in (59, 60):
@@ -106,5 +106,5 @@ def test_odd_answers_are_on_the_lattice_too():
     show."""
     db = system(tiers={"inner": 0.5}, rows=[person(1, 0.1), person(2, 1e-300), person(3, 1 / 3)])
     for _ in range(20):
-        one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")
+        one(db, "SELECT dp_sum('inner', x, 1) FROM people")
     lattice(db, ":memory:", "inner")

@@ -51,7 +51,7 @@ def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp
 def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
     """The total of 2000 units with the largest value in one direction is 2000 clips and does not wrap around."""
     db = system(rows=[person(i, sign * (math.inf if i % 2 else HUGE)) for i in range(2000)])
-    value = one(db, "SELECT dp_sum('exact', x, ?, unit) FROM people", clip)
+    value = one(db, "SELECT dp_sum('exact', x, ?) FROM people", clip)
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
     value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM people', ?)", f'{{"clip":{clip}}}')
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
@@ -61,4 +61,4 @@ def test_a_saturated_unit_forgets_nothing_of_the_others():
     """After the total of a unit has reached the end of its range, later rows of the unit can bring the total back inside the
     range."""
     db = system(rows=[person("a", HUGE), person("a", -HUGE), person("a", 0.5), person("b", 0.25)])
-    assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - 0.75) <= 12 / 1414
+    assert abs(one(db, "SELECT dp_sum('exact', x, 1) FROM people") - 0.75) <= 12 / 1414

@@ -129,7 +129,7 @@ def test_no_tier_takes_them():
                     # dp_delta() rounds smaller numbers up to the least normal number
                     assert limit == 0 or one(db, "SELECT dp_delta(?, ?)", limit, epsilon) <= max(delta, 2.3e-308), sql
                     if limit < 1:
-                        count = f"SELECT dp_count('t{place}-{i}', x, 1, unit) FROM people"
+                        count = f"SELECT dp_count('t{place}-{i}', x, 1) FROM people"
                         assert "would exceed its budget" in refused(db, count) and charges(db) == 0
     assert verified(db)
 
@@ -144,7 +144,7 @@ def test_no_plan_is_made_of_them(call):
     """A planning function gives an error, or, where zero and tiny numbers have a meaning, a number. It never gives NaN,
     which SQL would show as NULL."""
     db = system(tiers={"inner": 1.0})
-    one(db, "SELECT dp_count('inner', x, 1, unit, 'a') FROM people")
+    one(db, "SELECT dp_count('inner', x, 1, 'a') FROM people")
     for bad in NUMBERS:
         try:
             value = one(db, "SELECT " + call.format(bad))
@@ -161,7 +161,7 @@ def test_terms_of_all_that_was_let_in_are_numbers():
     db = system(tiers={"inner": (1.0, *UNLIMITED), "outer": 0.1})
     for weight in ("NaN", "-1", "0", "0.5", "5e-324", "1"):
         try:
-            one(db, f"SELECT dp_sum('inner', x, 1, unit, '{{\"weight\":{weight}}}') FROM people")
+            one(db, f"SELECT dp_sum('inner', x, 1, '{{\"weight\":{weight}}}') FROM people")
         except Exception as error:
             assert str(error).startswith("dp_sum: ")
     assert [rate > 0 and math.isfinite(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge")] == [True, True]

@@ -59,7 +59,7 @@ def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_p
 
 
 @pytest.mark.usefixtures("period")
-@pytest.mark.parametrize("sql", ["SELECT dp_sum('audience', x, 1, unit) FROM people",
+@pytest.mark.parametrize("sql", ["SELECT dp_sum('audience', x, 1) FROM people",
                                  "SELECT dp_release('audience', 'sum', 'SELECT x FROM people', '{\"clip\":1}')"])
 def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):
     """Two processes ask until they are refused. Together they get exactly the sixty releases that fit the budget."""

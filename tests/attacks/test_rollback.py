@@ -109,19 +109,19 @@ def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
         assert "CHECK constraint failed" in refused(db, sql)
         if db.in_transaction:
             db.execute("ROLLBACK")
-    assert "would exceed its budget" in refused(db, "SELECT dp_count('audience', x, 1, unit) FROM people")
+    assert "would exceed its budget" in refused(db, "SELECT dp_count('audience', x, 1) FROM people")
     assert charges(db) == ROOM and verified(db)
 
 
 def test_diffusions_tiers_and_refinements_are_not_taken_back():
     """A ROLLBACK of the host does not undo diffusions, tiers and refinements, because all writes to the ledger are permanent."""
     db = system(tiers={"outer": 0.1})
-    one(db, "SELECT dp_count('outer', x, 1, unit, 'a') FROM people")
+    one(db, "SELECT dp_count('outer', x, 1, 'a') FROM people")
     books = "SELECT count(*), (SELECT count(*) FROM dp_tier), (SELECT count(*) FROM dp_publication) FROM dp_charge"
     for sql, expected in [("SELECT dp_tier('outermost', 0.01, 1e15, 1e-6)", (1, 2, 1)),
                           ("SELECT dp_diffuse('a', 'outermost')", (2, 2, 2)),
                           ("SELECT dp_tier('inner', 1.0, 1e15, 1e-6)", (3, 3, 2)),
-                          ("SELECT dp_count('inner', x, 1, unit, '{\"name\":\"a\",\"refine\":true}') FROM people", (4, 3, 3))]:
+                          ("SELECT dp_count('inner', x, 1, '{\"name\":\"a\",\"refine\":true}') FROM people", (4, 3, 3))]:
         undone(db, "nested", sql)
         assert db.execute(books).fetchall() == [expected], sql
     assert verified(db)

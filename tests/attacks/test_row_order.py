@@ -52,4 +52,4 @@ def test_the_sum_in_every_order_is_the_exact_one():
     db = system()
     for rows in (absorbed(), kept()):
         fill(db, rows)
-        assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - UNITS) <= 12 / 1414
+        assert abs(one(db, "SELECT dp_sum('exact', x, 1) FROM people") - UNITS) <= 12 / 1414

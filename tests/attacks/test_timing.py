@@ -54,7 +54,7 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 
 @pytest.mark.slow
 @alarm(4e-9)
-@pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
+@pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1) FROM people", 1),
                                         ("SELECT dp_release('inner', 'count', 'SELECT x FROM people', '{\"clip\":1}')", 1)])
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
     """The sampler picks the noise from 32 draws that it makes together. The remaining correlation between the time and the
@@ -73,7 +73,7 @@ def test_the_time_of_a_diffusion_says_next_to_nothing():
     execute = db.cursor().execute
     names = []
     for i in range(4000):
-        execute("SELECT dp_sum('inner', x, 1, unit) FROM people").fetchall()
+        execute("SELECT dp_sum('inner', x, 1) FROM people").fetchall()
         names.append(f"release-{i + 1}")
     left = iter(names)
     rows = timed(lambda: execute("SELECT dp_diffuse(?, 'outer')", (next(left),)).fetchall()[0][0], len(names))

@@ -47,7 +47,7 @@ def many(db, count, weight):
 def test_thousands_of_tiny_charges_add_up_exactly():
     """After a large charge and tiny charges of four sizes, the total is the exact sum, rounded up once."""
     db = system(tiers={"inner": LARGE}, rows=[person(1, 1)])
-    one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+    one(db, "SELECT dp_count('inner', x, 1) FROM people")
     for weight in ("1e-18", "3.3e-18", "1.7e-17", "1e-18"):
         many(db, 500, weight)
         assert one(db, "SELECT spent_rate FROM dp_budget") == rounded_up(sum(paid(db)))
@@ -61,10 +61,10 @@ def test_tiny_charges_exhaust_a_budget():
     db = system(tiers={}, rows=[person(1, 1)])
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
     limit = Fraction(one(db, "SELECT rate_limit FROM dp_tier"))
-    one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+    one(db, "SELECT dp_count('inner', x, 1) FROM people")
     left = limit - sum(paid(db)) - Fraction(600 * TINY)  # leaves room for a little more than 600 tiny releases
-    one(db, f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{float(left / 10**6)!r}}}') FROM people")
-    tiny = "SELECT dp_count('inner', x, 1, unit, '{\"weight\":1e-18}') FROM people"
+    one(db, f"SELECT dp_count('inner', x, 1, '{{\"weight\":{float(left / 10**6)!r}}}') FROM people")
+    tiny = "SELECT dp_count('inner', x, 1, '{\"weight\":1e-18}') FROM people"
     one(db, tiny)
     rate = paid(db)[-1]
     room = (limit - sum(paid(db))) // rate

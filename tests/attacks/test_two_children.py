@@ -61,7 +61,7 @@ def test_a_child_and_its_own_child_do_not():
 
 def symbols():
     db = system(tiers={name: (rate, 1e3, 1e-6) for name, rate in TIERS.items()}, rows=[person(i, 0, "yes") for i in range(9)])
-    one(db, "SELECT dp_choice('inner', key, '[\"no\",\"yes\"]', unit, 'r') FROM people")
+    one(db, "SELECT dp_choice('inner', key, '[\"no\",\"yes\"]', 'r') FROM people")
     return db
 
 
@@ -77,7 +77,7 @@ def test_no_second_child_of_a_symbol():
         assert "is not outside tier 'outer', where the last symbol of release 'r' is" in refused(
             db, "SELECT dp_mix('r', ?, ?)", tier, KERNEL)
         assert "dp_mix" in refused(db, "SELECT dp_diffuse('r', ?)", tier)
-        refused(db, "SELECT dp_choice(?, key, '[\"no\",\"yes\"]', unit, '{\"name\":\"r\",\"refine\":true}') FROM people", tier)
+        refused(db, "SELECT dp_choice(?, key, '[\"no\",\"yes\"]', '{\"name\":\"r\",\"refine\":true}') FROM people", tier)
     assert "another kernel" in refused(db, "SELECT dp_mix('r', 'outer', ?)", KERNEL.replace("0.8", "0.9").replace("0.2", "0.1"))
     assert [one(db, "SELECT dp_mix('r', 'outer', ?)", KERNEL) for _ in range(20)] == [shown] * 20
     assert charges(db) == before and verified(db)
@@ -124,7 +124,7 @@ def test_steps_that_agree_say_nothing():
     tiers, and not that of the secret point."""
     db = system(tiers={"secret": 2.0, "middle": 0.5, "outer": 0.4}, rows=[person(i, 1.0) for i in range(20)])
     for i in range(300):
-        one(db, "SELECT dp_sum('secret', x, 1.5, unit, ?) FROM people", json.dumps({"name": f"r{i}", "mechanism": "laplace"}))
+        one(db, "SELECT dp_sum('secret', x, 1.5, ?) FROM people", json.dumps({"name": f"r{i}", "mechanism": "laplace"}))
         one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")
         one(db, "SELECT dp_diffuse(?, 'middle')", f"r{i}")
     values = {tier: numpy.array([v for (v,) in db.execute("SELECT value FROM dp_value WHERE tier = ? ORDER BY release_id", (tier,))])

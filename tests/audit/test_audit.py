@@ -46,35 +46,35 @@ pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]
 # {kind: (the call, the additional rows of the neighbour)}. Table t(unit, key, x, v) has 40 units with one row each: x = 0, key
 # 'a' or 'b' in turn, and v = [0, 0].
 WORST = {
-    "count": ("dp_count('inner', x, 3, unit)", [(1, "a", 0, "[0,0]")] * 3),
-    "count_distinct": ("dp_count_distinct('inner', unit)", [(1, "a", 0, "[0,0]")]),
-    "sum": ("dp_sum('inner', x, 2, unit)", [(1, "a", 1e9, "[0,0]")] * 2),
-    "avg": ("dp_avg('inner', x, -1, 1, unit)", [(1, "a", 1, "[0,0]")]),
-    "var": ("dp_var('inner', x, -1, 1, unit)", [(1, "a", 1, "[0,0]")] * 5),
-    "quantile": ("dp_quantile('inner', x, '[0.1,0.9]', -1, 1, unit, '{\"bins\":8}')", [(1, "a", 1, "[0,0]")] * 9),
-    "histogram": ("dp_histogram('inner', x, -1, 1, 4, unit, '{\"clip\":1}')", [(1, "a", 1, "[0,0]"), (1, "a", -1, "[0,0]")]),
-    "vec_sum": ("dp_vec_sum('inner', v, 2, 1, unit)", [(1, "a", 0, "[3,4]")]),
-    "vec_avg": ("dp_vec_avg('inner', v, 2, 1, unit)", [(1, "a", 0, "[3,4]")] * 2),
-    "group_count": ("dp_group_count('inner', key, 1, unit, '{\"keys\":[\"a\",\"b\"]}')",
+    "count": ("dp_count('inner', x, 3)", [(1, "a", 0, "[0,0]")] * 3),
+    "count_distinct": ("dp_count_distinct('inner')", [(1, "a", 0, "[0,0]")]),
+    "sum": ("dp_sum('inner', x, 2)", [(1, "a", 1e9, "[0,0]")] * 2),
+    "avg": ("dp_avg('inner', x, -1, 1)", [(1, "a", 1, "[0,0]")]),
+    "var": ("dp_var('inner', x, -1, 1)", [(1, "a", 1, "[0,0]")] * 5),
+    "quantile": ("dp_quantile('inner', x, '[0.1,0.9]', -1, 1, '{\"bins\":8}')", [(1, "a", 1, "[0,0]")] * 9),
+    "histogram": ("dp_histogram('inner', x, -1, 1, 4, '{\"clip\":1}')", [(1, "a", 1, "[0,0]"), (1, "a", -1, "[0,0]")]),
+    "vec_sum": ("dp_vec_sum('inner', v, 2, 1)", [(1, "a", 0, "[3,4]")]),
+    "vec_avg": ("dp_vec_avg('inner', v, 2, 1)", [(1, "a", 0, "[3,4]")] * 2),
+    "group_count": ("dp_group_count('inner', key, 1, '{\"keys\":[\"a\",\"b\"]}')",
                     [(1, "a", 0, "[0,0]"), (1, "b", 0, "[0,0]")]),
-    "group_sum": ("dp_group_sum('inner', key, x, 1, unit, '{\"keys\":[\"a\",\"b\"]}')",
+    "group_sum": ("dp_group_sum('inner', key, x, 1, '{\"keys\":[\"a\",\"b\"]}')",
                   [(1, "a", 7, "[0,0]"), (1, "b", -7, "[0,0]")]),
-    "group_sum, private keys": ("dp_group_sum('inner', key, x, 1, unit, '{\"key_share\":1e-5}')", [(1, "a", 7, "[0,0]"), (1, "b", 7, "[0,0]")]),
-    "group_avg": ("dp_group_avg('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
-    "group_var": ("dp_group_var('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
-    "group_stddev": ("dp_group_stddev('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", -1, "[0,0]")] * 4),
-    "group_count_distinct": ("dp_group_count_distinct('inner', key, unit, '{\"clip\":2,\"keys\":[\"a\",\"b\"]}')",
+    "group_sum, private keys": ("dp_group_sum('inner', key, x, 1, '{\"key_share\":1e-5}')", [(1, "a", 7, "[0,0]"), (1, "b", 7, "[0,0]")]),
+    "group_avg": ("dp_group_avg('inner', key, x, -1, 1, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
+    "group_var": ("dp_group_var('inner', key, x, -1, 1, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
+    "group_stddev": ("dp_group_stddev('inner', key, x, -1, 1, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", -1, "[0,0]")] * 4),
+    "group_count_distinct": ("dp_group_count_distinct('inner', key, '{\"clip\":2,\"keys\":[\"a\",\"b\"]}')",
                              [(1, "a", 0, "[0,0]"), (1, "b", 0, "[0,0]")] * 3),
-    "group_histogram": ("dp_group_histogram('inner', key, x, -1, 1, 4, unit, '{\"keys\":[\"a\",\"b\"],\"clip\":1}')",
+    "group_histogram": ("dp_group_histogram('inner', key, x, -1, 1, 4, '{\"keys\":[\"a\",\"b\"],\"clip\":1}')",
                         [(1, "a", 1, "[0,0]"), (1, "b", -1, "[0,0]")]),
-    "group_histogram, private keys": ("dp_group_histogram('inner', key, x, -1, 1, 4, unit, '{\"key_share\":1e-5,\"clip\":1}')",
+    "group_histogram, private keys": ("dp_group_histogram('inner', key, x, -1, 1, 4, '{\"key_share\":1e-5,\"clip\":1}')",
                                       [(1, "a", 1, "[0,0]")] * 7),
-    "group_quantile": ("dp_group_quantile('inner', key, x, 0.5, -1, 1, unit, '{\"keys\":[\"a\",\"b\"],\"bins\":8}')",
+    "group_quantile": ("dp_group_quantile('inner', key, x, 0.5, -1, 1, '{\"keys\":[\"a\",\"b\"],\"bins\":8}')",
                        [(1, "a", 1, "[0,0]")] * 9),
-    "group_median, private keys": ("dp_group_median('inner', key, x, -1, 1, unit, '{\"key_share\":1e-5,\"bins\":4}')",
+    "group_median, private keys": ("dp_group_median('inner', key, x, -1, 1, '{\"key_share\":1e-5,\"bins\":4}')",
                                    [(1, "b", 1, "[0,0]")]),
-    "ou_sum": ("dp_ou_sum('inner', x, 2, 100, unit)", [(1, "a", -1e9, "[0,0]")]),
-    "ou_avg": ("dp_ou_avg('inner', x, -1, 1, 1, unit)", [(1, "a", 1, "[0,0]")]),
+    "ou_sum": ("dp_ou_sum('inner', x, 2, 100)", [(1, "a", -1e9, "[0,0]")]),
+    "ou_avg": ("dp_ou_avg('inner', x, -1, 1, 1)", [(1, "a", 1, "[0,0]")]),
 }
 
 
@@ -258,7 +258,7 @@ def test_tiers_and_coalitions():
 def test_replacement():
     """Under "replace", the distance between neighbours doubles, and so does the charged sensitivity."""
     system = System(BUILD / "diffuse", '{"adjacency":"replace"}')
-    call, count = "dp_sum('inner', x, 2, unit)", LEARN + TEST
+    call, count = "dp_sum('inner', x, 2)", LEARN + TEST
     for x in (-1e9, 1e9):
         system.fill([(1, "a", x, "[0,0]")])
         for _ in range(count):
@@ -279,7 +279,7 @@ def test_a_drawn_median_shows_no_more_than_its_bounded_range():
         system.db.execute("DELETE FROM t")
         system.db.executemany("INSERT INTO t VALUES (?, 'a', ?, '[0,0]')", [(1, 0), (2, x)])
         for _ in range(count):
-            system.db.execute("SELECT dp_median('inner', x, -1, 1, unit, '{\"mechanism\":\"exponential\",\"bins\":64}') FROM t").fetchone()
+            system.db.execute("SELECT dp_median('inner', x, -1, 1, '{\"mechanism\":\"exponential\",\"bins\":64}') FROM t").fetchone()
     points = system.points("inner", 2 * count)
     epsilon, _ = pure_epsilon(system, "inner")
     bound, limit = mu_bound(points[:count], points[count:]), 2 * norm.ppf(1 / (1 + numpy.exp(-epsilon / 2)))

@@ -104,7 +104,7 @@ def test_kinds_and_mechanisms(rental):
 def test_tiers(rental):
     for tier in ("district", "public", "staff"):
         for asked in set(misspelt(tier)) - {tier}:
-            message = refused(rental, "SELECT dp_sum(?, minutes, 9, member) FROM rental", asked)
+            message = refused(rental, "SELECT dp_sum(?, minutes, 9) FROM rental", asked)
             check(message, asked, ["district", "public", "staff", "P-029978"])
             assert asked not in message.replace(tier, "")
     assert refused(rental, "SELECT dp_diffuse('r', 'village')") == ("dp_diffuse: unknown tier 'village' (known tiers: district, public, staff, P-029978)")
@@ -114,7 +114,7 @@ def test_tiers(rental):
 def test_releases(call):
     db = shop()
     for name in ("rentals by month", "minutes by month", "x"):
-        one(db, "SELECT dp_sum('public', minutes, 9, member, ?) FROM rental", name)
+        one(db, "SELECT dp_sum('public', minutes, 9, ?) FROM rental", name)
     for asked, meant in (("rental by month", "rentals by month"), ("Minutes by Month", "minutes by month"), ("minuets by mnth", "minutes by month"),
                          ("X", "x")):
         message = refused(db, f"SELECT {call}", asked)

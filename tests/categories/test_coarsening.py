@@ -38,10 +38,10 @@ def ledger(path=":memory:", tiers=TIERS, options="{}"):
 
 
 CALLS = {
-    "group_count": ("SELECT dp_group_count('in', k, 1, unit, ?) FROM t", {}),
-    "group_sum": ("SELECT dp_group_sum('in', k, x, 6, unit, ?) FROM t", {}),
-    "ou_group_count": ("SELECT dp_ou_group_count('in', k, 500, 1, unit, ?) FROM t", {"centre": 50}),
-    "ou_group_sum": ("SELECT dp_ou_group_sum('in', k, x, 6, NULL, unit, ?) FROM t", {"theta": 0.3, "rho": 20, "centre": 7}),
+    "group_count": ("SELECT dp_group_count('in', k, 1, ?) FROM t", {}),
+    "group_sum": ("SELECT dp_group_sum('in', k, x, 6, ?) FROM t", {}),
+    "ou_group_count": ("SELECT dp_ou_group_count('in', k, 500, 1, ?) FROM t", {"centre": 50}),
+    "ou_group_sum": ("SELECT dp_ou_group_sum('in', k, x, 6, NULL, ?) FROM t", {"theta": 0.3, "rho": 20, "centre": 7}),
 }
 
 
@@ -183,8 +183,8 @@ def test_what_is_refused():
     release(db, "group_count")
     mix(db, "out", COARSE)
     before = charges(db)
-    one(db, "SELECT dp_count('in', 1, 1, unit, 'number') FROM t")
-    one(db, "SELECT dp_group_avg('in', k, x, 0, 6, unit, ?) FROM t", json.dumps({"name": "means", "keys": KEYS}))
+    one(db, "SELECT dp_count('in', 1, 1, 'number') FROM t")
+    one(db, "SELECT dp_group_avg('in', k, x, 0, 6, ?) FROM t", json.dumps({"name": "means", "keys": KEYS}))
     before = charges(db)
     for name, tier, kernel, wanted in (
             ("r", "out", SPLIT, "dp_mix: release 'r' is at tier 'out' by another kernel (it is mixed once)"),
@@ -203,16 +203,16 @@ def test_many_groups():
     over pairs of states."""
     db = ledger()
     keys = [f"place {i:04d}" for i in range(2000)]
-    one(db, "SELECT dp_group_count('in', k, 1, unit, ?) FROM t", json.dumps({"name": "places", "keys": keys}))
+    one(db, "SELECT dp_group_count('in', k, 1, ?) FROM t", json.dumps({"name": "places", "keys": keys}))
     regions = mix(db, "out", [[key, f"region {i % 9}", 1] for i, key in enumerate(keys)], "places")
     assert len(regions) == 9 and one(db, "SELECT dp_verify()") == "ok"
 
 
 # ---- OU by time ----------------------------------------------------------------------------------------------------
 
-OU = {"ou_count": ("SELECT dp_ou_count('in', x, NULL, 1, unit, ?) FROM t", 1, 1),
-      "ou_sum": ("SELECT dp_ou_sum('in', x, 6, NULL, unit, ?) FROM t", 6, 1),
-      "ou_group_sum": ("SELECT dp_ou_group_sum('in', k, x, 6, NULL, unit, ?) FROM t", 6, 5)}
+OU = {"ou_count": ("SELECT dp_ou_count('in', x, NULL, 1, ?) FROM t", 1, 1),
+      "ou_sum": ("SELECT dp_ou_sum('in', x, 6, NULL, ?) FROM t", 6, 1),
+      "ou_group_sum": ("SELECT dp_ou_group_sum('in', k, x, 6, NULL, ?) FROM t", 6, 5)}
 
 
 @pytest.mark.parametrize("kind", OU)
@@ -245,7 +245,7 @@ def test_a_release_at_a_time(kind, theta, rho, t):
 def test_a_time_that_costs_more_than_the_tier_is_refused():
     db = ledger()
     least = math.log1p(0.3 * 36 / (2 * 0.5) / 4) / (2 * 0.3)
-    ask = lambda **options: ("SELECT dp_ou_sum('in', x, 6, NULL, unit, ?) FROM t", json.dumps({"theta": 0.3, "rho": 2, **options}))
+    ask = lambda **options: ("SELECT dp_ou_sum('in', x, 6, NULL, ?) FROM t", json.dumps({"theta": 0.3, "rho": 2, **options}))
     assert error_of(db, *ask(t=least * 0.999)).startswith("dp_ou_sum: time ")
     assert f"(give a t of at least {least:.6g}"[:-1] in error_of(db, *ask(t=least / 2))
     assert not charges(db)
@@ -254,8 +254,8 @@ def test_a_time_that_costs_more_than_the_tier_is_refused():
     for options, wanted in (({"t": 9, "weight": 0.5}, "dp_ou_sum: t asks for a weight: give one of them, not both"),
                             ({"t": 0}, "dp_ou_sum: t must be"), ({"t": 1e9}, "dp_ou_sum: weight makes a rate outside")):
         assert error_of(db, *ask(**options)).startswith(wanted)
-    assert error_of(db, "SELECT dp_ou_sum('in', x, 6, 9, unit, '{\"t\":1}') FROM t") == (
+    assert error_of(db, "SELECT dp_ou_sum('in', x, 6, 9, '{\"t\":1}') FROM t") == (
         "dp_ou_sum: t is a time of the process that theta and rho describe (they are missing)")
-    assert error_of(db, "SELECT dp_ou_avg('in', x, 0, 6, 9, unit, '{\"t\":1,\"theta\":1,\"rho\":1}') FROM t").startswith(
+    assert error_of(db, "SELECT dp_ou_avg('in', x, 0, 6, 9, '{\"t\":1,\"theta\":1,\"rho\":1}') FROM t").startswith(
         "dp_ou_avg: t is for counts and sums")
-    assert "unknown option" in error_of(db, "SELECT dp_sum('in', x, 6, unit, '{\"t\":1}') FROM t")
+    assert "unknown option" in error_of(db, "SELECT dp_sum('in', x, 6, '{\"t\":1}') FROM t")

@@ -23,7 +23,7 @@ from noise_helpers import create_table, charges, check_share, column, connect, e
 pytestmark = [pytest.mark.alarm(2e-8), pytest.mark.usefixtures("forty_digits")]
 
 TIERS = {"in": 0.5, "mid": 0.2, "out": 0.1, "far": 0.01}
-CHOICE = "SELECT dp_choice(?, k, ?, unit, ?) FROM s"
+CHOICE = "SELECT dp_choice(?, k, ?, ?) FROM s"
 SURE = 500.0  # at this rate, a candidate other than the most common one wins with probability e^-31
 FEW_ORDERS = [*range(0, 113, 16), 113]
 IDENTITY = '[["a","a",1],["b","b",1],["c","c",1]]'
@@ -126,8 +126,8 @@ def test_a_unit_in_several_shards_counts_once(mechanism):
         fill(db, [row[:2] for row in rows if row[2] == shard])
         db.execute("INSERT INTO states SELECT dp_partial('choice', 'SELECT k FROM s', '{\"candidates\":[\"a\",\"b\"]}')")
     options = json.dumps({"name": "r", "mechanism": mechanism})
-    assert one(db, "SELECT dp_merge('sure', state, ?) FROM states", options) == "b"
-    assert one(db, "SELECT dp_merge('sure', state, ?) FROM states", options) == "b"
+    assert one(db, "SELECT dp_merge('sure', dp_states(state), ?) FROM states", options) == "b"
+    assert one(db, "SELECT dp_merge('sure', dp_states(state), ?) FROM states", options) == "b"
     assert len(charges(db)) == 1 and one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -276,7 +276,7 @@ def test_bad_candidates(candidates, wanted):
     db = ledger()
     read = []
     db.create_function("read", 1, lambda x: read.append(x) or x)
-    assert wanted in error_of(db, "SELECT dp_choice('in', k, ?, unit) FROM s", candidates).replace("malformed JSON", "malformed")
+    assert wanted in error_of(db, "SELECT dp_choice('in', k, ?) FROM s", candidates).replace("malformed JSON", "malformed")
     if candidates != "a" and candidates is not None and candidates != 5:
         error_of(db, "SELECT dp_release('in', 'choice', 'SELECT read(k) FROM s', ?)", '{"candidates":%s}' % candidates)
     assert not read and not charges(db)
@@ -666,9 +666,9 @@ def test_kernels_that_are_none(kernel, wanted):
 def test_mixes_of_what_is_none(arguments, wanted):
     db = ledger()
     choose(db)
-    one(db, "SELECT dp_count('in', k, 1, unit, 'number') FROM s")
-    one(db, "SELECT dp_count('in', k, 1, unit, '{\"name\":\"laplace\",\"mechanism\":\"laplace\"}') FROM s")
-    one(db, "SELECT dp_group_avg('in', k, 1, 0, 2, unit, '{\"name\":\"groups\",\"keys\":[\"a\"]}') FROM s")
+    one(db, "SELECT dp_count('in', k, 1, 'number') FROM s")
+    one(db, "SELECT dp_count('in', k, 1, '{\"name\":\"laplace\",\"mechanism\":\"laplace\"}') FROM s")
+    one(db, "SELECT dp_group_avg('in', k, 1, 0, 2, '{\"name\":\"groups\",\"keys\":[\"a\"]}') FROM s")
     refuses(db, wanted, "SELECT dp_mix(?, ?, ?)", *arguments)
 
 
@@ -762,7 +762,7 @@ def test_killed_while_it_reads(path):
         def look():
             if one(other, "SELECT count(*) FROM dp_charge"): os.kill(os.getpid(), signal.SIGKILL)
         db.set_progress_handler(look, 1)
-        one(db, "SELECT dp_choice('in', k, '[\\"a\\",\\"b\\",\\"c\\"]', unit, 'r') FROM s")
+        one(db, "SELECT dp_choice('in', k, '[\\"a\\",\\"b\\",\\"c\\"]', 'r') FROM s")
         """, path, expect=-signal.SIGKILL)
     db = connect(path)
     assert len(charges(db)) == 1 and one(db, "SELECT state FROM dp_release") == "charged"
@@ -778,7 +778,7 @@ def test_killed_after_the_answer_the_same_symbols_are_replayed(path):
     ledger(path).close()
     printed = run("""
         db = connect(sys.argv[1])
-        print(one(db, "SELECT dp_choice('in', k, '[\\"a\\",\\"b\\",\\"c\\"]', unit, 'r') FROM s"))
+        print(one(db, "SELECT dp_choice('in', k, '[\\"a\\",\\"b\\",\\"c\\"]', 'r') FROM s"))
         print(one(db, "SELECT dp_mix('r', 'out', ?)", sys.argv[2]), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         """, path, FLIP, expect=-signal.SIGKILL)

@@ -152,7 +152,7 @@ def test_what_is_measured_keeps_its_rows(bench, tmp_path):
     for killed in (False, True):
         if killed:
             sqlite3.connect(path).execute("CREATE TABLE dp_ledger_id(id)")
-        bench["children"].query(path, "SELECT dp_sum('t', x, 1000, unit) FROM visit", protects="unit")
+        bench["children"].query(path, "SELECT dp_sum('t', x, 1000) FROM visit", protects="unit")
         assert content(path, "visit") == before
         assert [name for (name,) in sqlite3.connect(path).execute("SELECT name FROM sqlite_schema")] == ["visit"]
 

@@ -461,18 +461,19 @@ static const char set_up_ledger[] =
     "SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
     "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', "
     "1e-7);"
-    "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
-    "SELECT dp_group_count('b', k, 2, u, '{\"name\":\"keys\",\"keys\":[\"p\",\"q\"]}') FROM t;"
-    "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
+    "SELECT dp_sum('b', x, 100, 'old') FROM t;"
+    "SELECT dp_group_count('b', k, 2, '{\"name\":\"keys\",\"keys\":[\"p\",\"q\"]}') FROM t;"
+    "SELECT dp_group_count('a', k, 1, 'private') FROM t;"
     "SELECT dp_release('b', 'vec_sum', 'SELECT v FROM t', "
     "'{\"name\":\"vector\",\"dim\":2,\"clip\":100}');"
-    "SELECT dp_merge('b', dp_partial('vec_sum', 'SELECT v FROM t', '{\"dim\":2,\"clip\":100}'), "
+    "SELECT dp_merge('b', dp_states(dp_partial('vec_sum', 'SELECT v FROM t', "
+    "'{\"dim\":2,\"clip\":100}')), "
     "'merged');"
-    "SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"symbol\",\"weight\":1e-4}') FROM t;"
-    "SELECT dp_sum('a', x, 1, u, "
+    "SELECT dp_choice('a', k, '[\"p\",\"q\"]', '{\"name\":\"symbol\",\"weight\":1e-4}') FROM t;"
+    "SELECT dp_sum('a', x, 1, "
     "'{\"name\":\"laplace\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
     " FROM t;"
-    "SELECT dp_sum('a', x, 100, u, 'gap') FROM t; SELECT dp_diffuse('gap', 'b');"
+    "SELECT dp_sum('a', x, 100, 'gap') FROM t; SELECT dp_diffuse('gap', 'b');"
     "SELECT dp_tier('late', 7e5, 1e9, 1e-6, 'rdp', 1e-7);"
     "SELECT dp_release('b', 'group_count', 'SELECT k, x FROM t', '{\"name\":\"tables\",\"clip\":3,"
     "\"ways\":2,\"keys\":{\"k\":[\"p\",\"q\"],\"x\":[1,2,4]}}')";
@@ -492,7 +493,7 @@ static const struct chapter story[] = {
     {"SELECT dp_init('{\"path\":\"other.ledger\","
      "\"unit\":\"u\",\"adjacency\":\"replace\"}')",
      ANY, 0, 0, 1},
-    {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
+    {"SELECT dp_sum('a', x, 100) FROM t", ANY, 0, 1, 1},
     {"SELECT CASE WHEN dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}') IS NOT NULL"
      " AND dp_protect('t') IS NOT NULL AND dp_public('w') IS NOT NULL"
      " AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
@@ -517,17 +518,17 @@ static const struct chapter story[] = {
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 6, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('y', 1e-3, 1, 0, 'pure')", ANY, BASE, 0, 0},
-    {"SELECT dp_count('a', x, 2, u, 'new') FROM t", 4, BASE + 1, 0, 0},
-    {"SELECT dp_count_distinct('a', u, 'new') FROM t", 3, BASE + 1, 0, 0},
-    {"SELECT dp_sum('a', x, 100, u, 'new') FROM t", 10, BASE + 1, 0, 0},
-    {"SELECT dp_sum('c', x, 100, u) FROM t", 10, BASE + 4, 0, 0},
-    {"SELECT dp_avg('a', x, 0, 10, u, 'new') FROM t", 2.83, BASE + 1, 0, 0},
-    {"SELECT dp_stddev('a', x, 0, 10, u, 'new') FROM t", 1.06, BASE + 1, 0, 0},
+    {"SELECT dp_count('a', x, 2, 'new') FROM t", 4, BASE + 1, 0, 0},
+    {"SELECT dp_count_distinct('a', 'new') FROM t", 3, BASE + 1, 0, 0},
+    {"SELECT dp_sum('a', x, 100, 'new') FROM t", 10, BASE + 1, 0, 0},
+    {"SELECT dp_sum('c', x, 100) FROM t", 10, BASE + 4, 0, 0},
+    {"SELECT dp_avg('a', x, 0, 10, 'new') FROM t", 2.83, BASE + 1, 0, 0},
+    {"SELECT dp_stddev('a', x, 0, 10, 'new') FROM t", 1.06, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'quantile', 'SELECT x FROM t', '{\"name\":\"new\",\"bins\":16,"
      "\"q\":[0.1,0.5],\"lo\":0,\"hi\":10}') ->> 1",
      3.1, BASE + 1, 0, 0},
-    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1,
-     0, 0},
+    {"SELECT dp_median('a', x, 0, 8, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1, 0,
+     0},
     {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16,"
      "\"mechanism\":\"exponential\",\"weight\":4e-4}') FROM t",
      3.25, BASE + 1, 0, 0},
@@ -555,15 +556,15 @@ static const struct chapter story[] = {
     {"SELECT dp_release('a', 'group_count', 'SELECT k, x FROM t', '{\"name\":\"new\",\"clip\":3,"
      "\"ways\":2,\"keys\":{\"k\":[\"p\",\"q\"],\"x\":[1,2,4]}}') ->> '$.\"{}\"'",
      3, BASE + 1, 0, 0},
-    {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
-     BASE + 1, 0, 0},
+    {"SELECT dp_ou_sum('a', x, 100, 1e6, '{\"name\":\"new\",\"centre\":3}') FROM t", 10, BASE + 1,
+     0, 0},
     {"SELECT dp_release('a', 'ou_vec_sum', 'SELECT v FROM t', '{\"name\":\"new\",\"dim\":2,"
      "\"clip\":100,\"radius\":1000000.0}') ->> 0",
      4, BASE + 1, 0, 0},
-    {"SELECT dp_sum('a', x, 1, u, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
+    {"SELECT dp_sum('a', x, 1, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
      " FROM t",
      3, BASE + 1, 0, 0},
-    {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"new\",\"weight\":1e-4}') = 'p' "
+    {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', '{\"name\":\"new\",\"weight\":1e-4}') = 'p' "
      "FROM t",
      1, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
@@ -577,29 +578,30 @@ static const struct chapter story[] = {
     {"PRAGMA threads = 1; SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', 'SELECT x FROM t',"
+    {"SELECT dp_merge('a', dp_states(s), 'new') FROM (SELECT dp_partial('sum', 'SELECT x FROM t',"
      " '{\"clip\":100}') AS s UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t',"
      " '{\"clip\":100}'))",
      20, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100}'), 'new')"
+    {"SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', "
+     "'{\"clip\":100}')), 'new')"
      " ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, sum(x) FROM t GROUP BY k',"
-     " '{\"clip\":100,\"whole_units\":true}'), 'new') ->> 'p'",
+    {"SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, sum(x) FROM t GROUP BY k',"
+     " '{\"clip\":100,\"whole_units\":true}')), 'new') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('vec_sum', 'SELECT v FROM t', '{\"dim\":2,\"clip\":100}'),"
+    {"SELECT dp_merge('a', dp_states(dp_partial('vec_sum', 'SELECT v FROM t', "
+     "'{\"dim\":2,\"clip\":100}')),"
      " '{\"name\":\"merged\",\"refine\":true}') ->> 0",
      4, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100}'), "
+    {"SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100}')), "
      "'{\"clip\":99}')",
      ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
     {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0}, /* the ledger protects units */
     /* Replays an existing release. */
-    {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0},
-    {"SELECT dp_sum('b', x, 99, u, 'old') FROM t", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0,
-     0},
+    {"SELECT dp_sum('b', x, 100, 'old') FROM t", 10, BASE, 0, 0},
+    {"SELECT dp_sum('b', x, 99, 'old') FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('a', x, 100, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{\"name\":\"vector\","
      "\"refine\":true,\"dim\":2,\"clip\":100}') ->> 0",
      4, BASE + 1, 0, 0},
@@ -638,8 +640,8 @@ static const struct chapter story[] = {
     {"SELECT dp_plan('a', 'group_count', 1, '{\"clip\":1}') ->> '$.weight'", 1, BASE, 0, 0},
     {"SELECT dp_plan('a', 'unheard of', 1)", ANY, BASE, 1, 0},
     {"SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7) = 'b'", 1, BASE, 0, 0},
-    {"SELECT dp_sum('nowhere', x, 100, u) FROM t", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 100, u, '{\"nothing\":1}') FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('nowhere', x, 100) FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('a', x, 100, '{\"nothing\":1}') FROM t", ANY, BASE, 1, 0},
     {"SELECT dp_interval('old', 'b', 'nobody', 0.9)", ANY, BASE, 1, 0},
     {"SELECT dp_exposure('a, b,c') ->> '$.delta'", 1e-6, BASE, 0, 0},
     {"SELECT length(dp_certificate()) > 1000", 1, BASE, 0, 0},
@@ -823,7 +825,7 @@ static void check_usable(sqlite3 *db, const char *given) {
   if (given && rc == SQLITE_OK && strstr(chapter->sql, "new"))
     check(strcmp(given, again) == 0, "another answer than before", again);
   if (!chapter->fresh)
-    check(get(db, "SELECT dp_count('a', x, 2, u, 'after') FROM t", after) == SQLITE_OK &&
+    check(get(db, "SELECT dp_count('a', x, 2, 'after') FROM t", after) == SQLITE_OK &&
               fabs(atof(after) - 4) < 0.5,
           "a release afterwards", after[0] ? after : sqlite3_errmsg(db));
   charges_of_sound(db);

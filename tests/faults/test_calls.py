@@ -13,23 +13,29 @@ from conftest import connect
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
 
-PLAIN = {"count": "x, 2, u", "count_distinct": "u", "sum": "x, 9, u", "avg": "x, 0, 9, u", "var": "x, 0, 9, u", "stddev": "x, 0, 9, u",
-         "quantile": "x, 0.5, 0, 9, u", "median": "x, 0, 9, u", "histogram": "x, 0, 9, 3, u, '{\"clip\":2}'", "bounds": "x, u",
-         "vec_sum": "v, 2, 9, u", "vec_avg": "v, 2, 9, u"}
+PLAIN = {"count": "x, 2", "count_distinct": "", "sum": "x, 9", "avg": "x, 0, 9", "var": "x, 0, 9", "stddev": "x, 0, 9",
+         "quantile": "x, 0.5, 0, 9", "median": "x, 0, 9", "histogram": "x, 0, 9, 3, '{\"clip\":2}'", "bounds": "x",
+         "vec_sum": "v, 2, 9", "vec_avg": "v, 2, 9"}
 KEYS = ", '{\"keys\":[\"p\",\"q\"]}'"
-OU = {"count": "x, 9, 2, u", "count_distinct": "9, u", "sum": "x, 9, 99, u", "avg": "x, 0, 9, 5, u", "var": "x, 0, 9, 5, u",
-      "stddev": "x, 0, 9, 5, u", "quantile": "x, 0.5, 0, 9, 9, u", "median": "x, 0, 9, 9, u", "histogram": "x, 0, 9, 3, 9, u, '{\"clip\":2}'",
-      "vec_sum": "v, 2, 9, 99, u", "vec_avg": "v, 2, 9, 9, u"}
+OU = {"count": "x, 9, 2", "count_distinct": "9", "sum": "x, 9, 99", "avg": "x, 0, 9, 5", "var": "x, 0, 9, 5",
+      "stddev": "x, 0, 9, 5", "quantile": "x, 0.5, 0, 9, 9", "median": "x, 0, 9, 9", "histogram": "x, 0, 9, 3, 9, '{\"clip\":2}'",
+      "vec_sum": "v, 2, 9, 99", "vec_avg": "v, 2, 9, 9"}
 KERNEL = "FROM (SELECT column1 AS x, column2 AS y, column3 AS p FROM (VALUES ('a','a',0.5),('a','b',0.5),('b','a',0.25),('b','b',0.75)))"
+
+
+def joined(*texts):
+    return ", ".join(filter(None, ("'a'", *texts)))
 
 
 def keyed(text):
     """The arguments of the kind with a key and with public keys."""
+    if not text:
+        return "k" + KEYS
     return f"k, {text[:-2]},\"keys\":[\"p\",\"q\"]}}'" if text.endswith("}'") else f"k, {text}{KEYS}"
 
 
-CALLS = {f"dp_{kind}": f"~SELECT dp_{kind}('a', {text}) FROM t" for kind, text in PLAIN.items()}
-CALLS |= {f"dp_ou_{kind}": f"~SELECT dp_ou_{kind}('a', {text}) FROM t" for kind, text in OU.items()}
+CALLS = {f"dp_{kind}": f"~SELECT dp_{kind}({joined(text)}) FROM t" for kind, text in PLAIN.items()}
+CALLS |= {f"dp_ou_{kind}": f"~SELECT dp_ou_{kind}({joined(text)}) FROM t" for kind, text in OU.items()}
 for kind in ("count", "count_distinct", "sum", "avg", "var", "stddev", "quantile", "median", "histogram"):
     CALLS[f"dp_group_{kind}"] = f"~SELECT dp_group_{kind}('a', {keyed(PLAIN[kind].replace('x, 2', '2') if kind == 'count' else PLAIN[kind])}) FROM t"
     CALLS[f"dp_ou_group_{kind}"] = f"~SELECT dp_ou_group_{kind}('a', {keyed(OU[kind].replace('x, 9', '9') if kind == 'count' else OU[kind])}) FROM t"
@@ -59,12 +65,12 @@ CALLS |= {
     "dp_drop_tier": "SELECT dp_tier('d', 1e3, 2000, 1e-6); SELECT dp_drop_tier('d')",
     "dp_grant": "SELECT dp_grant('g', 'a', 2); SELECT name FROM dp_grant",
     "dp_guard": "SELECT dp_guard('b'); SELECT * FROM dp_column; SELECT release, key, value FROM dp_value",
-    "dp_choice": "~SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"weight\":1e-4}') FROM t",
+    "dp_choice": "~SELECT dp_choice('a', k, '[\"p\",\"q\"]', '{\"weight\":1e-4}') FROM t",
     "dp_mix": "~SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"q\",\"p\",1]]')",
     "dp_release": "~SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{\"clip\":100,\"keys\":[\"p\",\"q\"]}')",
     "dp_answer": "~SELECT key, value, display FROM dp_answer('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"h\",\"clip\":9,\"lo\":0,\"hi\":9,\"bins\":300}')",
     "dp_partial": "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":9}') IS NOT NULL",
-    "dp_merge": "~SELECT dp_merge('a', dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100}'), 'm')",
+    "dp_merge": "~SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100}')), 'm')",
     "dp_batch": "~SELECT dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x FROM t\",\"options\":{\"name\":\"new\",\"clip\":100},\"diffuse\":[\"b\"]}]')",
     "dp_diffuse": "~SELECT dp_diffuse('keys', 'c')", "dp_discard": "SELECT dp_discard('old')",
     "dp_interval": "~SELECT dp_interval('keys', 'b', 'p', 0.9)", "dp_plan": "SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}')",
@@ -132,8 +138,8 @@ def test_calls_give_all_rows_or_an_error(part, tmp_path):
 def test_the_text_of_a_statement_is_whole_or_an_error(tmp_path):
     """The ledger stores the name of a release in place of the options of its aggregate. The last SELECT finds the release by its text."""
     lines = tmp_path / "calls"
-    lines.write_text("~SELECT dp_sum('a', x, 9, u, '{\"name\":\"m\"}') FROM t;"
-                     " SELECT name FROM dp_release WHERE statement = 'SELECT dp_sum(?, x, ?, u, ''m'') FROM t'\n", encoding="utf-8")
+    lines.write_text("~SELECT dp_sum('a', x, 9, '{\"name\":\"m\"}') FROM t;"
+                     " SELECT name FROM dp_release WHERE statement = 'SELECT dp_sum(?, x, ?, ''m'') FROM t'\n", encoding="utf-8")
     done = subprocess.run([BUILD / "injector", tmp_path, "calls", "40", lines], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert int(done.stdout.split()[0]) > 100

@@ -8,20 +8,20 @@ import pytest
 from conftest import add_tiers, connect, create, ledger_of, one, refused
 
 FAR = [("clinic", 1e6, 1e9, 1e-6), ("public", 1e-12, 1.0, 1e-6)]
-GROUPS = "SELECT dp_group_count('clinic', minutes, 1, patient, ?) FROM visits"
+GROUPS = "SELECT dp_group_count('clinic', minutes, 1, ?) FROM visits"
 
 
 def test_tiers_too_far_apart_for_one_lattice(path):
     db = create(path, tiers=FAR)
-    one(db, "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits")
+    one(db, "SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits")
     assert "too far from that of release 'a'" in refused(db, "SELECT dp_diffuse('a', 'public')")
 
 
 def test_tiers_too_far_apart_for_one_lattice_from_the_outside(path):
     db = create(path, tiers=FAR)
-    one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    one(db, "SELECT dp_sum('public', minutes, 10, 'a') FROM visits")
     assert "too far from that of release 'a'" in refused(
-        db, """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""")
+        db, """SELECT dp_sum('clinic', minutes, 10, '{"name":"a","refine":true}') FROM visits""")
     assert one(db, "SELECT count(*) FROM dp_charge WHERE tier = 'clinic'") == 1  # the inner tier has paid for the outer tier's release
 
 
@@ -29,9 +29,9 @@ def test_private_keys_need_delta_keys_and_cannot_be_refined(path):
     db = create(path)
     assert "has no delta_keys" in refused(db, GROUPS, "a")
     add_tiers(db, [("inner", 0.1, 20.0, 1e-6, "rdp", 1e-7), ("outer", 0.05, 20.0, 1e-6, "rdp", 1e-7)])
-    one(db, "SELECT dp_group_count('outer', minutes, 1, patient, 'a') FROM visits")
+    one(db, "SELECT dp_group_count('outer', minutes, 1, 'a') FROM visits")
     assert "cannot be refined" in refused(
-        db, """SELECT dp_group_count('inner', minutes, 1, patient, '{"name":"a","refine":true}') FROM visits""")
+        db, """SELECT dp_group_count('inner', minutes, 1, '{"name":"a","refine":true}') FROM visits""")
 
 
 @pytest.mark.parametrize("kind,options,message", [
@@ -51,7 +51,7 @@ def test_more_public_keys_than_a_release_can_have(db):
 
 def test_distinct_units_in_a_ledger_of_rows(path):
     db = create(path, '{"protects":"row"}')
-    assert "use dp_count" in refused(db, "SELECT dp_count_distinct('clinic', patient) FROM visits")
+    assert "use dp_count" in refused(db, "SELECT dp_count_distinct('clinic') FROM visits")
 
 
 def test_control_characters_in_keys(db):
@@ -148,7 +148,7 @@ DAMAGE = [
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_changed_books_are_noticed(path, damage):
     db = create(path)
-    one(db, "SELECT dp_sum('region', minutes, 10, patient, 'a') FROM visits")
+    one(db, "SELECT dp_sum('region', minutes, 10, 'a') FROM visits")
     one(db, "SELECT dp_diffuse('a', 'public')")
     db.close()
     ledger = ledger_of(path)
@@ -163,8 +163,8 @@ def test_changed_books_are_noticed(path, damage):
     except Exception as error:
         said = str(error)
     assert said != "ok" and len(said) > 20, said
-    for sql in ("SELECT dp_diffuse('a', 'public')", "SELECT dp_sum('region', minutes, 10, patient, 'a') FROM visits",
-                """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""",
+    for sql in ("SELECT dp_diffuse('a', 'public')", "SELECT dp_sum('region', minutes, 10, 'a') FROM visits",
+                """SELECT dp_sum('clinic', minutes, 10, '{"name":"a","refine":true}') FROM visits""",
                 "SELECT dp_certificate()", "SELECT dp_exposure('clinic')", "SELECT count(*) FROM dp_rdp"):
         try:
             one(db, sql)

@@ -308,7 +308,7 @@ def test_a_release_of_an_aggregate_is_not_finished(path):
     run("""
         db = connect(sys.argv[1])
         once_charged(db, sys.argv[1], lambda: os.kill(os.getpid(), signal.SIGKILL))
-        one(db, "SELECT dp_count('clinic', minutes, 1, patient, 'good') FROM visits")
+        one(db, "SELECT dp_count('clinic', minutes, 1, 'good') FROM visits")
         """, path, expect=-9)
     db = connect(path)
     before = charges(db)

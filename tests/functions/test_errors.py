@@ -15,8 +15,8 @@ RADIUS = "radius must be a finite number above 0"
 NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty"
-SUM_OPTIONS = "known options: name, weight, refine, mechanism, diagnose)"
-OU_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, centre, theta, rho, t)"
+SUM_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, steps, bytes, seconds)"
+OU_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, centre, theta, steps, bytes, seconds, rho, t)"
 SQL = "SELECT x FROM t"
 
 
@@ -34,7 +34,7 @@ def make(options="{}"):
 def units():
     """Makes a ledger that protects units, with one release, r, at the middle tier."""
     db = make()
-    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    one(db, "SELECT dp_sum('region', x, 2.0, 'r') FROM t")
     yield db
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
@@ -80,17 +80,17 @@ TOO_LARGE = [("1e151", "1.0e+151")]
 @pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
 def test_clip(units, rows, literal, shown):
     for db, unit in ((units, "unit"), (rows, "NULL")):
-        check(db, f"SELECT dp_sum('clinic', x, {literal}, {unit}) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_count('clinic', x, {literal}, {unit}) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_ou_sum('clinic', x, {literal}, 1, {unit}) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_ou_count('clinic', x, 1, {literal}, {unit}) FROM t", CLIP + said_of(shown))
+        check(db, f"SELECT dp_sum('clinic', x, {literal}) FROM t", CLIP + said_of(shown))
+        check(db, f"SELECT dp_count('clinic', x, {literal}) FROM t", CLIP + said_of(shown))
+        check(db, f"SELECT dp_ou_sum('clinic', x, {literal}, 1) FROM t", CLIP + said_of(shown))
+        check(db, f"SELECT dp_ou_count('clinic', x, 1, {literal}) FROM t", CLIP + said_of(shown))
 
 
 @pytest.mark.parametrize("literal,shown", BAD)
 def test_radius(units, literal, shown):
     message = NO_RADIUS if shown == "NULL" else RADIUS + said_of(shown)
-    check(units, f"SELECT dp_ou_sum('clinic', x, 1, {literal}, unit) FROM t", message)
-    check(units, f"SELECT dp_ou_count('clinic', x, {literal}, 1, unit) FROM t", message)
+    check(units, f"SELECT dp_ou_sum('clinic', x, 1, {literal}) FROM t", message)
+    check(units, f"SELECT dp_ou_count('clinic', x, {literal}, 1) FROM t", message)
 
 
 @pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
@@ -132,8 +132,8 @@ def test_planning_needs_no_ledger():
 
 # ---- the table -----------------------------------------------------------------------------------------------------
 
-SUM = "SELECT dp_sum('clinic', x, 1, unit, {}) FROM t"
-OU = "SELECT dp_ou_sum('clinic', x, 1, NULL, unit, {}) FROM t"
+SUM = "SELECT dp_sum('clinic', x, 1, {}) FROM t"
+OU = "SELECT dp_ou_sum('clinic', x, 1, NULL, {}) FROM t"
 
 OPTIONS = [
     (SUM, '{', "malformed JSON object (check its quotes, commas and brackets)"),
@@ -187,13 +187,13 @@ def test_options(units, sql, options, message):
 
 CALLS = [
     # tiers
-    ("dp_sum('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
-    ("dp_sum('', x, 1, unit) FROM t", f"unknown tier {KNOWN_TIERS}"),
-    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier 'Clinic' (did you mean 'clinic'? {KNOWN_TIERS[1:]}"),
-    ("dp_sum('%s%n%d', x, 1, unit) FROM t", f"unknown tier '%s%n%d' {KNOWN_TIERS}"),
-    ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
-    ("dp_sum(NULL, x, 1, unit) FROM t", "tier must be the name of a tier, not NULL"),
-    ("dp_sum(5, x, 1, unit) FROM t", "tier must be the name of a tier, not a number"),
+    ("dp_sum('nope', x, 1) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_sum('', x, 1) FROM t", f"unknown tier {KNOWN_TIERS}"),
+    ("dp_sum('Clinic', x, 1) FROM t", f"unknown tier 'Clinic' (did you mean 'clinic'? {KNOWN_TIERS[1:]}"),
+    ("dp_sum('%s%n%d', x, 1) FROM t", f"unknown tier '%s%n%d' {KNOWN_TIERS}"),
+    ("dp_count('nope', x, 1) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_sum(NULL, x, 1) FROM t", "tier must be the name of a tier, not NULL"),
+    ("dp_sum(5, x, 1) FROM t", "tier must be the name of a tier, not a number"),
     ("dp_release('nope', 'count', 'SELECT x FROM t', '{\"clip\":1}')", f"unknown tier 'nope' {KNOWN_TIERS}"),
     ("dp_diffuse('r', 'nope')", f"unknown tier 'nope' {KNOWN_TIERS}"),
     ("dp_exposure('nope')", f"unknown tier {KNOWN_TIERS}"),
@@ -201,25 +201,26 @@ CALLS = [
     ("dp_exposure(',')", f"unknown tier {KNOWN_TIERS}"),
     ("dp_exposure(NULL)", "tiers" + NOT_EMPTY + ", not NULL"),
     # name or options
-    ("dp_sum('clinic', x, 1, unit, 5) FROM t", "name or options must be a name or a JSON object, not a number"),
-    ("dp_sum('clinic', x, 1, unit, 2.5) FROM t", "name or options must be a name or a JSON object, not a number"),
+    ("dp_sum('clinic', x, 1, 5) FROM t", "name or options must be a name or a JSON object, not a number"),
+    ("dp_sum('clinic', x, 1, 2.5) FROM t", "name or options must be a name or a JSON object, not a number"),
     # bounds
-    ("dp_group_count('clinic', x, 1e10, unit) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
-    ("dp_group_count('clinic', x, 1e-3, unit) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
-    ("dp_avg('clinic', x, 0, 5e-324, unit) FROM t", "lo must be below hi"),
+    ("dp_group_count('clinic', x, 1e10) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
+    ("dp_group_count('clinic', x, 1e-3) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
+    ("dp_avg('clinic', x, 0, 5e-324) FROM t", "lo must be below hi"),
     # units
-    *[(call + " FROM t", f"argument {place} must be t.unit, the unit of table t")
-      for call, place in [("dp_sum('clinic', x, 1)", "4"), ("dp_count('clinic', x)", "4"), ("dp_count('clinic', x, 1)", "4"),
-                          ("dp_ou_sum('clinic', x, 1, 1)", "5"), ("dp_ou_count('clinic', x, 1)", "5")]],
+    *[(call + " FROM t", f"argument {place} is neither a name nor options (write {call[:call.index('(')]}(tier, x, {takes}, name): the policy names "
+                         "the unit)")
+      for call, place, takes in [("dp_sum('clinic', x, 1, unit)", 4, "clip"), ("dp_count('clinic', x, 1, unit, 'a')", 4, "clip"),
+                                 ("dp_ou_sum('clinic', x, 1, 1, NULL, 'a')", 5, "clip, radius"), ("dp_ou_count('clinic', x, 1, 1, unit)", 5, "radius, clip")]],
     # names
     *[(call + " FROM t", "release 'r' exists with other parameters: sum {\"clip\":2.0} (choose another name)")
-      for call in ["dp_sum('region', x, 3.0, unit, 'r')", "dp_count('region', x, 2.0, unit, 'r')",
-                   "dp_ou_sum('region', x, 2.0, 5, unit, 'r')", "dp_sum('public', x, 2.000000000000001, unit, 'r')",
-                   "dp_sum('region', x, 2.0, unit, '{\"name\":\"r\",\"weight\":0.5}')",
-                   "dp_sum('clinic', x, 1.0, unit, '{\"name\":\"r\",\"refine\":true}')"]],
+      for call in ["dp_sum('region', x, 3.0, 'r')", "dp_count('region', x, 2.0, 'r')",
+                   "dp_ou_sum('region', x, 2.0, 5, 'r')", "dp_sum('public', x, 2.000000000000001, 'r')",
+                   "dp_sum('region', x, 2.0, '{\"name\":\"r\",\"weight\":0.5}')",
+                   "dp_sum('clinic', x, 1.0, '{\"name\":\"r\",\"refine\":true}')"]],
     *[(call, "release 'r' is not at tier 'clinic' or inside it (ask for it again, with the same rows and the option"
        " \"refine\":true, to pay the difference)")
-      for call in ["dp_sum('clinic', x, 2.0, unit, 'r') FROM t", "dp_diffuse('r', 'clinic')"]],
+      for call in ["dp_sum('clinic', x, 2.0, 'r') FROM t", "dp_diffuse('r', 'clinic')"]],
     # releases that exist
     ("dp_diffuse('nope', 'public')", "unknown release 'nope' (dp_release lists them)"),
     ("dp_diffuse('%s%n', 'public')", "unknown release '%s%n' (dp_release lists them)"),
@@ -259,8 +260,6 @@ CALLS = [
     ("dp_init('{\"path\":\"rel\"}')", "the privacy ledger of this database is ':memory:' (leave the path out)"),
     # others
     ("dp_collect(1, 1)", "for dp_release() only"),
-    ("dp_sum('clinic', x, 1, unit) FROM t WHERE 0",
-     "no row reached dp_sum (put the condition in the value: iif(cond, x, NULL), or use dp_release)"),
 ]
 
 
@@ -269,11 +268,11 @@ def test_calls(units, call, message):
     check(units, "SELECT " + call, message)
 
 
-@pytest.mark.parametrize("call,place", [("dp_sum('clinic', x, 1, unit)", 4), ("dp_count('clinic', x, 1, unit)", 4),
-                                        ("dp_ou_sum('clinic', x, 1, 1, unit)", 5), ("dp_sum('clinic', x, 1, 'r', 'r')", 4)])
-def test_units_where_rows_are_protected(rows, call, place):
-    check(rows, f"SELECT {call} FROM t",
-          f"the ledger protects rows: give NULL as the unit (argument {place})")
+@pytest.mark.parametrize("call,place,takes", [("dp_sum('clinic', x, 1, unit)", 4, "clip"), ("dp_count('clinic', x, 1, unit)", 4, "clip"),
+                                              ("dp_ou_sum('clinic', x, 1, 1, unit)", 5, "clip, radius"), ("dp_sum('clinic', x, 1, NULL, 'r')", 4, "clip")])
+def test_units_where_rows_are_protected(rows, call, place, takes):
+    check(rows, f"SELECT {call} FROM t", f"argument {place} is neither a name nor options (write {call[:call.index('(')]}(tier, x, {takes}, name): "
+                                         "the policy names the unit)")
 
 
 COLUMNS = "sql must give 1 column (x), not "
@@ -331,7 +330,7 @@ def test_columns_where_rows_are_protected(rows):
           "clip is missing (the bound on what one row contributes)")
 
 
-@pytest.mark.parametrize("call", ["dp_sum('a', x, 1, unit) FROM t", "dp_count('a', x) FROM t", "dp_tier('a', 1, 1, 1e-6)",
+@pytest.mark.parametrize("call", ["dp_sum('a', x, 1) FROM t", "dp_count('a', x) FROM t", "dp_tier('a', 1, 1, 1e-6)",
                                   "dp_verify()", "dp_diffuse('a', 'b')", "dp_discard('a')", "dp_exposure('a')",
                                   "dp_release('a', 'sum', 'SELECT 1 FROM t')"])
 def test_without_a_ledger(call):
@@ -341,7 +340,7 @@ def test_without_a_ledger(call):
     check(db, "SELECT " + call, "no privacy ledger for ':memory:' (run SELECT dp_init())")
 
 
-@pytest.mark.parametrize("call", ["dp_sum('a', x, 1, unit) FROM t", "dp_diffuse('x', 'a')", "dp_exposure('a')",
+@pytest.mark.parametrize("call", ["dp_sum('a', x, 1) FROM t", "dp_diffuse('x', 'a')", "dp_exposure('a')",
                                   "dp_release('a', 'count', 'SELECT 1 FROM t', '{\"clip\":1}')"])
 def test_without_a_tier(call):
     db = connect()
@@ -365,9 +364,9 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
     before = column(db, "SELECT releases_left FROM dp_budget WHERE tier = 'outer'")[0]
     assert before < 3
     for _ in range(before):
-        one(db, "SELECT dp_count('outer', x, 1, unit) FROM t")
+        one(db, "SELECT dp_count('outer', x, 1) FROM t")
     books = charges(db)
-    for sql in ("SELECT dp_count('outer', x, 1, unit, 'n') FROM t",
+    for sql in ("SELECT dp_count('outer', x, 1, 'n') FROM t",
                 "SELECT dp_release('outer', 'count', 'SELECT x FROM t', '{\"clip\":1}')"):
         message = error_of(db, sql)
         found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 8 at delta 1e-06: this needs rate 0.5, "
@@ -376,13 +375,13 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
         assert float(found[1]) < 0.5 and abs(float(found[1]) + 0.5 * before - float(found[2])) < 1e-5
     assert charges(db) == books and one(db, "SELECT count(*) FROM dp_release WHERE name = 'n'") == 0
     weight = 0.9 * float(found[1]) / 0.5
-    one(db, "SELECT dp_count('outer', x, 1, unit, ?) FROM t", f'{{"weight":{weight}}}')
+    one(db, "SELECT dp_count('outer', x, 1, ?) FROM t", f'{{"weight":{weight}}}')
 
 
 def test_a_budget_too_small_for_what_is_published():
     """A new tier pays at once for the releases that it sees, or is not created."""
     db = make()
-    one(db, "SELECT dp_sum('region', x, 1, unit) FROM t")
+    one(db, "SELECT dp_sum('region', x, 1) FROM t")
     before = charges(db)
     message = error_of(db, "SELECT dp_tier('n', 0.5, 6, 1e-6)")
     assert re.fullmatch(r"dp_tier: tier 'n' would block tier 'region' outside it: it pays for all that 'region' publishes, "
@@ -414,7 +413,7 @@ def test_dp_release_reads_nothing(hundred, tier, kind, options):
 def test_an_exhausted_budget_reads_nothing(hundred):
     db = hundred
     one(db, "SELECT dp_tier('poor', 0.05, dp_zcdp_epsilon(0.06, 1e-6), 1e-6)")
-    one(db, "SELECT dp_sum('poor', x, 1, unit) FROM t")
+    one(db, "SELECT dp_sum('poor', x, 1) FROM t")
     before = charges(db)
     with reading(db) as reads:
         message = error_of(db, "SELECT dp_release('poor', 'sum', 'SELECT x FROM t', '{\"clip\":1}')")
@@ -424,12 +423,12 @@ def test_an_exhausted_budget_reads_nothing(hundred):
 # ---- found wanting -------------------------------------------------------------------------------------------------
 
 
-NUMBERS = ["dp_sum('clinic', x, {}, unit) FROM t", "dp_count('clinic', x, {}, unit) FROM t",
-           "dp_ou_sum('clinic', x, 1, {}, unit) FROM t", "dp_tier('n', {}, 1, 1e-6)", "dp_tier('n', 0.01, {}, 1e-6)",
+NUMBERS = ["dp_sum('clinic', x, {}) FROM t", "dp_count('clinic', x, {}) FROM t",
+           "dp_ou_sum('clinic', x, 1, {}) FROM t", "dp_tier('n', {}, 1, 1e-6)", "dp_tier('n', 0.01, {}, 1e-6)",
            "dp_tier('n', 0.01, 1, {})", "dp_tier('n', 0.01, 1, 1e-6, 'rdp', {})",
            *[call for call, _, _ in PLANNING]]
-IN_OPTIONS = ["dp_sum('clinic', x, 1, unit, '{\"weight\":\"10\"}') FROM t",
-              "dp_ou_sum('clinic', x, 1, 1, unit, '{\"centre\":\"10\"}') FROM t",
+IN_OPTIONS = ["dp_sum('clinic', x, 1, '{\"weight\":\"10\"}') FROM t",
+              "dp_ou_sum('clinic', x, 1, 1, '{\"centre\":\"10\"}') FROM t",
               "dp_release('clinic', 'sum', 'SELECT 1 FROM t', '{\"clip\":\"10\"}')"]
 
 
@@ -451,8 +450,8 @@ BLOB = {"clinic": "x'636c696e6963'", "sum": "x'73756d'", "r": "x'72'", "blobby":
 
 
 @pytest.mark.parametrize("call", [
-    "dp_sum({clinic}, x, 1, unit) FROM t", "dp_sum('clinic', x, 1, unit, {name}) FROM t",
-    "dp_sum('clinic', x, 1, unit, {options}) FROM t", "dp_release({clinic}, 'sum', 'SELECT 1 FROM t', '{{\"clip\":1}}')",
+    "dp_sum({clinic}, x, 1) FROM t", "dp_sum('clinic', x, 1, {name}) FROM t",
+    "dp_sum('clinic', x, 1, {options}) FROM t", "dp_release({clinic}, 'sum', 'SELECT 1 FROM t', '{{\"clip\":1}}')",
     "dp_release('clinic', 'sum', {sql}, '{{\"clip\":1}}')", "dp_release('clinic', 'sum', 'SELECT 1 FROM t', {clip})",
     "dp_tier({blobby}, 3, 1, 1e-6)", "dp_diffuse({r}, 'public')", "dp_diffuse('r', x'7075626c6963')",
     "dp_discard({r})", "dp_exposure({clinic})", "dp_init({options})"])
@@ -460,7 +459,7 @@ def test_a_blob_is_not_a_text(call):
     """A name that is a blob (Python's bytes) is refused before anything is charged. (Earlier, aggregates over two rows charged
     first and then reported that 'a parameter changed', because sqlite3_value_type() after sqlite3_value_text() is undefined.)"""
     db = make()
-    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    one(db, "SELECT dp_sum('region', x, 2.0, 'r') FROM t")
     before = charges(db)
     with pytest.raises(sqlite3.OperationalError) as error:
         db.execute("SELECT " + call.format(**BLOB)).fetchall()
@@ -470,20 +469,20 @@ def test_a_blob_is_not_a_text(call):
 
 @pytest.mark.parametrize("sql,text", [
     (SUM.format("?"), "na\0me"), (SUM.format("?"), '{"name":"na\\u0000me"}'), (SUM.format("?"), '{"weight":0.5}\0{'),
-    ("SELECT dp_sum(?, x, 1, unit) FROM t", "clinic\0x"), ("SELECT dp_tier(?, 3, 1000, 1e-6)", "n\0x"),
+    ("SELECT dp_sum(?, x, 1) FROM t", "clinic\0x"), ("SELECT dp_tier(?, 3, 1000, 1e-6)", "n\0x"),
     ("SELECT dp_diffuse(?, 'public')", "r\0x"), ("SELECT dp_diffuse('r', ?)", "public\0x"), ("SELECT dp_discard(?)", "r\0x"),
     ("SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", SQL + "\0 WHERE x < 3")])
 def test_a_text_with_a_zero_byte_is_refused(sql, text):
     """If the text 'r\\0x' were cut at its zero byte, it would name another release, 'r'."""
     db = make()
-    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    one(db, "SELECT dp_sum('region', x, 2.0, 'r') FROM t")
     before = charges(db)
     with pytest.raises(sqlite3.OperationalError):
         db.execute(sql, (text,)).fetchall()
     assert charges(db) == before
 
 
-@pytest.mark.parametrize("arguments", ["1e-310, unit", "1e-170, unit", "NULL, unit, '{\"theta\":1e300,\"rho\":1e-300}'"])
+@pytest.mark.parametrize("arguments", ["1e-310", "1e-170", "NULL, '{\"theta\":1e300,\"rho\":1e-300}'"])
 def test_a_shrink_to_nothing_is_refused(arguments):
     """The shrink must be in (0, 1] (estimate.h). If it underflowed to 0, a release would be charged and would show only its
     centre."""
@@ -508,6 +507,6 @@ def test_white_space_before_options(options):
 @pytest.mark.parametrize("name", ["release-", "release-1a", "release", "Release-1"])
 def test_names_that_only_look_like_those_of_unnamed_releases(name):
     db = make()
-    value = one(db, "SELECT dp_sum('clinic', x, 1, unit, ?) FROM t", name)
-    assert one(db, "SELECT dp_sum('clinic', x, 1, unit, ?) FROM t", name) == value
+    value = one(db, "SELECT dp_sum('clinic', x, 1, ?) FROM t", name)
+    assert one(db, "SELECT dp_sum('clinic', x, 1, ?) FROM t", name) == value
     assert column(db, "SELECT name FROM dp_release") == [name]

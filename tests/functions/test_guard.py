@@ -423,7 +423,7 @@ def test_what_the_authorizer_refuses_its_function_refuses_too(copy, authorizer):
     public text, so a guest could make one, and dp_merge() would return an inner release of the same question."""
     owner = connect(copy)
     state = one(owner, "SELECT dp_partial('sum', 'SELECT minutes FROM visit', '{\"clip\":100}')")
-    one(owner, "SELECT dp_merge('clinic', ?, 'merged')", state)
+    one(owner, "SELECT dp_merge('clinic', dp_states(?), 'merged')", state)
     books = owner.execute("SELECT * FROM dp_charge").fetchall()
     db = guarded(copy)
     functions = owner.execute("SELECT DISTINCT name, narg FROM pragma_function_list WHERE name LIKE 'dp\\_%' ESCAPE '\\'").fetchall()

@@ -66,7 +66,7 @@ BAD = {  # {bound: (the domain in the message, literals outside the domain)}
 
 def with_literal(db, kind, bound, literal):
     """Returns the call of a kind's aggregate and its arguments, of which one is the value of this literal."""
-    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
+    call, arguments = aggregate(kind, PARAMETERS[kind][0])
     arguments[1 + KINDS[kind].bounds.split().index(bound)] = one(db, f"SELECT {literal}")
     return call, arguments
 
@@ -123,23 +123,23 @@ for _kind in KINDS:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_options_list_the_known_ones(units, kind):
-    everywhere = {"name", "weight", "refine", "mechanism"}
+    everywhere, limits = {"name", "weight", "refine", "mechanism"}, {"steps", "bytes", "seconds"}
     p = {**PARAMETERS[kind][0], "colour": 1}
-    call, arguments = aggregate(kind, p, True)
+    call, arguments = aggregate(kind, p)
     bounds = set(KINDS[kind].bounds.split())
     clips = {"bounds"} if "clip" in ALSO[kind] | bounds else set()
-    for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
-                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"steps", "bytes", "seconds"}, *by_query(kind, p)),
+    for wanted, sql, arguments in ((everywhere | ALSO[kind] | limits, f"SELECT {call} FROM t", arguments),
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | limits, *by_query(kind, p)),
                                    (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit", "sql"} | clips, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option 'colour' (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted
     # A parameter that is an argument is not also an option of the aggregate.
     for bound in bounds:
-        call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
-        sql = call[:-1] + (", ?" if "?" not in call.rpartition("unit")[2] else "") + ")"
-        extra = json.dumps({bound: 1})
-        arguments = arguments[:-1] + [extra] if "?" in call.rpartition("unit")[2] else arguments + [extra]
+        call, arguments = aggregate(kind, PARAMETERS[kind][0])
+        has_options = len(arguments) > 1 + len(bounds)
+        sql = call if has_options else call[:-1] + ", ?)"
+        arguments = arguments[:1 + len(bounds)] + [json.dumps({bound: 1})]
         check(units, f"unknown option '{bound}' (", f"SELECT {sql} FROM t", *arguments)
 
 
@@ -148,29 +148,20 @@ def test_ranges(units, kind):
     for lo, hi in ((1, 1), (2, 1), (0.0, -0.0), (5e-324, 5e-324), (1, 1 - 1e-16)):
         sql, arguments = by_query(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi})
         check(units, "lo must be below hi", sql, *arguments)
-        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi}, True)
+        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi})
         check(units, "lo must be below hi", f"SELECT {call} FROM t", *arguments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_missing_units_and_units_too_many(units, rows, kind):
-    """A unit is required if the ledger protects units, and refused if it protects rows."""
+def test_units_of_rows_and_columns_of_questions(units, rows, kind):
+    """A count of units needs a ledger that protects units. A question has no column for the unit."""
     p = PARAMETERS[kind][0]
     if kind.endswith("count_distinct"):
-        call, arguments = aggregate(kind, p, True)
+        call, arguments = aggregate(kind, p)
         instead = "dp_group_count" if "group" in kind else "dp_count"
-        check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
-        check(rows, f"the ledger protects rows, and every row is a unit (use {instead})", f"SELECT {call.replace('unit', 'NULL')} FROM t", *arguments)
+        check(rows, f"the ledger protects rows, and every row is a unit (use {instead})", f"SELECT {call} FROM t", *arguments)
         sql, arguments = by_query(kind, p)
         check(rows, "the ledger protects rows, and every row is a unit", sql, *arguments)
-    else:
-        bounds = KINDS[kind].bounds.split()
-        arguments = [argument(p, b) for b in bounds]
-        call = f"dp_{kind}({', '.join(['?', *KINDS[kind].columns.split(), *'?' * len(bounds)])})"
-        place = 2 + len(KINDS[kind].columns.split()) + len(bounds)
-        check(units, f"argument {place} must be t.unit, the unit of table t", f"SELECT {call} FROM t", "exact", *arguments)
-        call, arguments = aggregate(kind, p, True)
-        check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
     sql, arguments = by_query(kind, p)
     columns = ", ".join(KINDS[kind].columns.split()).replace("v", "x").replace("k", "key")
     count = columns.count(",") + 1
@@ -183,7 +174,7 @@ def test_missing_units_and_units_too_many(units, rows, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiers_and_names(units, kind):
     p = PARAMETERS[kind][0]
-    call, arguments = aggregate(kind, p, True)
+    call, arguments = aggregate(kind, p)
     for tier, message in (("nowhere", "unknown tier (known tiers: exact)"), (None, "tier must be the name of a tier, not NULL"),
                           (7, "tier must be the name of a tier"), (b"exact", "tier must be the name of a tier, not a blob")):
         check(units, message, f"SELECT {call} FROM t", tier, *arguments[1:])
@@ -246,14 +237,16 @@ def test_combinations_without_sense_say_why(units):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_of_arguments(units, kind):
-    """SQLite itself refuses calls with one argument too few or one too many."""
-    call, _ = aggregate(kind, PARAMETERS[kind][0], True)
-    most = 3 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
+    """SQLite itself refuses calls with one argument too few. A call with one too many, such as the unit, is told what to write."""
+    most = 2 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
     optional = kind in ("count", "ou_count", "group_count", "ou_group_count")
-    least = most - 2 - optional if not kind.endswith("count_distinct") else most - 1
-    for count in (0, 1, least - 1, most + 1):
+    for count in (0, most - 2 - optional, most + 2):
         with pytest.raises(sqlite3.OperationalError, match=f"wrong number of arguments to function dp_{kind}"):
             units.execute(f"SELECT dp_{kind}({', '.join(['1'] * count)}) FROM t").fetchall()
+    for unit in ("unit", "unit, 'a'"):
+        call, arguments = aggregate(kind, {p: v for p, v in PARAMETERS[kind][0].items() if p in KINDS[kind].bounds.split()})
+        check(units, f"argument {most} is neither a name nor options (write dp_{kind}(tier, ", f"SELECT {call[:-1]}, {unit}) FROM t", *arguments)
+    assert one(units, "SELECT count(*) FROM dp_charge") == 0
 
 
 # ---- what SQLite refuses -------------------------------------------------------------------------------------------
@@ -261,7 +254,7 @@ def test_numbers_of_arguments(units, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_distinct_windows_views_and_triggers(units, kind):
-    call, _ = aggregate(kind, PARAMETERS[kind][0], True)
+    call, _ = aggregate(kind, PARAMETERS[kind][0])
     call = call.replace("?", "1")
     assert "DISTINCT aggregates must have exactly one argument" in error_of(units, f"SELECT {call.replace('(', '(DISTINCT ', 1)} FROM t")
     assert f"dp_{kind}() may not be used as a window function" in error_of(units, f"SELECT {call} OVER () FROM t")
@@ -275,18 +268,11 @@ def test_distinct_windows_views_and_triggers(units, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_row_at_all(units, kind):
-    """An aggregate without rows is an error, because SQLite does not pass its arguments."""
-    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
-    check(units, f"no row reached dp_{kind} (", f"SELECT {call} FROM t WHERE 0", *arguments)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_group_by_is_refused(units, kind):
     """GROUP BY would show which groups exist, with and without a name."""
     for name in ({}, {"name": "n"}):
-        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], **name}, True)
-        check(units, "cannot show that the rows of one unit stay apart from those of another in this SELECT", f"SELECT {call} FROM t GROUP BY k", *arguments)
+        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], **name})
+        check(units, "GROUP BY cannot stand around it (for one release by key, write dp_", f"SELECT {call} FROM t GROUP BY k", *arguments)
 
 
 @pytest.mark.parametrize("kind", KINDS)

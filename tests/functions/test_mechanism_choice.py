@@ -32,7 +32,7 @@ def ask(db, kind, tier, form="query", **more):
     if form == "query":
         sql, arguments = by_query(kind, parameters, tier)
     else:
-        text, arguments = aggregate(kind, parameters, True, tier)
+        text, arguments = aggregate(kind, parameters, tier)
         sql = f"SELECT {text} FROM t"
     return sql, *arguments
 
@@ -61,9 +61,9 @@ def test_ou_kinds_stay_refused_at_pure_tiers():
 def test_states_keep_their_mechanism_at_a_pure_tier():
     db = ledger(("pure", 0.001, 1, 0, "pure"))
     state = one(db, "SELECT dp_partial('avg', 'SELECT x FROM t', '{\"lo\":0,\"hi\":5}')")
-    assert "has a budget of pure differential privacy" in error_of(db, "SELECT dp_merge('pure', ?)", state)
+    assert "has a budget of pure differential privacy" in error_of(db, "SELECT dp_merge('pure', dp_states(?))", state)
     state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":5}')")  # a state with a single number fits both mechanisms
-    one(db, "SELECT dp_merge('pure', ?)", state)
+    one(db, "SELECT dp_merge('pure', dp_states(?))", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
 

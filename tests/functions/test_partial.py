@@ -113,7 +113,7 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
                     seed = f"SELECT fixed_seed({rng.getrandbits(48)})"
                     more = {**weight, **more, "name": f"n{number}"}
                     direct += [seed, f"SELECT dp_release('{tier}', '{kind}', '{question(kind, table)}', {options_of(parameters, **more)})"]
-                    indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of(rest(parameters), **more)})"
+                    indirect += [seed, f"SELECT dp_merge('{tier}', dp_states(state), {options_of(rest(parameters), **more)})"
                                  f" FROM s WHERE i = {number} ORDER BY place"]
                 outer = [f"SELECT dp_diffuse('n{number}', 'outer')"]
                 direct += outer
@@ -148,7 +148,7 @@ def test_merged_with_other_mechanisms(protects, whole, adjacency):
                 states_db.execute("INSERT INTO s VALUES (?, ?)", (i, one(shard_db, "SELECT dp_partial(?, ?, ?)", kind, sql, options)))
             seed, more = f"SELECT fixed_seed({i})", {"name": f"n{i}", "mechanism": mechanism}
             direct += [seed, f"SELECT dp_release('few', '{kind}', '{sql}', {options_of(parameters, **more)})"]
-            indirect += [seed, f"SELECT dp_merge('few', state, {options_of(more)}) FROM s WHERE i = {i}"]
+            indirect += [seed, f"SELECT dp_merge('few', dp_states(state), {options_of(more)}) FROM s WHERE i = {i}"]
         rows_db.commit()
         states_db.commit()
         run_fixed(path + "1", direct)
@@ -196,7 +196,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
                         db.executemany("INSERT INTO s VALUES (?, ?)", [(seen, s) for s in states])
                         names.append(f"n{seen}")
                         statements += [f"SELECT fixed_seed({len(pairs)})",
-                                       f"SELECT dp_merge('exact', state, {options_of(rest(parameters), name=f'n{seen}')}) FROM s WHERE i = {seen}"]
+                                       f"SELECT dp_merge('exact', dp_states(state), {options_of(rest(parameters), name=f'n{seen}')}) FROM s WHERE i = {seen}"]
                     pairs.append(names)
         run_fixed(path, statements)
         ledger = sqlite3.connect(path + "-ledger")
@@ -266,7 +266,7 @@ def merged(db, states, tier="exact", name=None):
     db.execute("CREATE TEMP TABLE IF NOT EXISTS s(state)")
     db.execute("DELETE FROM s")
     db.executemany("INSERT INTO s VALUES (?)", [(s,) for s in states])
-    return one(db, "SELECT dp_merge(?, state, ?) FROM s", tier, name)
+    return one(db, "SELECT dp_merge(?, dp_states(state), ?) FROM s", tier, name)
 
 
 # ---- errors -----------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_dp_partial_charges_nothing_and_needs_a_policy(shard, ledger):
 def test_no_view_or_trigger(shard):
     shard.execute("CREATE TABLE r(x)")
     shard.execute("CREATE VIEW w AS SELECT dp_partial('count', 'SELECT 1 FROM t') AS state")
-    shard.execute("CREATE VIEW m AS SELECT dp_merge('exact', x'') AS state")
+    shard.execute("CREATE VIEW m AS SELECT dp_merge('exact', dp_states(x'')) AS state")
     for view, name in (("w", "dp_partial"), ("m", "dp_merge")):
         assert refusal(shard, f"SELECT * FROM {view}") == f"unsafe use of {name}()"
     shard.execute("CREATE TRIGGER g AFTER INSERT ON r BEGIN SELECT dp_partial('count', 'SELECT 1 FROM t'); END")
@@ -364,7 +364,7 @@ def test_states_that_do_not_fit(shard, ledger):
         "dp_merge: no state reached it (a shard without rows has a state, too)")
     assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not a text"
     assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not a number"
-    assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
+    assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_states: the state is not one of dp_partial()"
     assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier (known tiers: exact)"
     assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism)"
     tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
@@ -374,8 +374,8 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
     assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho, t)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1]"
-    assert refusal(connect(), "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
-    assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
+    assert refusal(connect(), "SELECT dp_merge('exact', dp_states(?))", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
+    assert refusal(ledger, "SELECT dp_merge('exact', dp_states(?), 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
         "dp_merge: the name stands for one release, but the statement evaluates it more than once (leave the name out)")
 
 
@@ -393,7 +393,7 @@ def test_damaged_states(shard, ledger, kind, parameters, whole):
     cut = [state[:n] for n in range(len(state))] + [state + b"\0"]
     changed = [state[:i] + bytes([state[i] ^ 1 << rng.randrange(8)]) + state[i + 1:] for i in range(len(state))]
     for damaged in cut + changed:
-        assert refused_merge(ledger, [damaged]).startswith("dp_merge: the state is ")
+        assert refused_merge(ledger, [damaged]).startswith("dp_states: the state is ")
 
 
 def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
@@ -408,7 +408,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     public = partial(shard, "group_count", {"clip": 1, "keys": ["a"]})
     entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
     version = edited(units, 8, "<I", 3)
-    assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
+    assert refused_merge(ledger, [version]) == "dp_states: the state is of a version that this one does not read"
     impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # the size of the parameters exceeds the state
     impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
     impossible += [edited(s, 20, "<I", n) for s in (units, keys) for n in (0, 1, 3, 0x80000002)]  # the type of an entry
@@ -421,7 +421,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # bytes that are not the text of a key
     impossible += [edited(keys, len(keys) - 32 - 56 + 16, "<I", cell) for cell in (3, 0xffffffff)]
     for state in impossible:
-        assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
+        assert refused_merge(ledger, [state]) == "dp_states: the state is malformed"
     for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
                             (units, b'"3ff0000000000000"', b'"3FF0000000000000"'), (units, b'"3ff0000000000000"', b'"bff0000000000000"'),
                             (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '), (units, b'"protected"', b'"public"   '),
@@ -429,7 +429,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
                             (keys, b'"max_groups":4', b'"max_groups":-'),
                             (keys, b'"max_groups":4', b'"max_groups" :'), (units, b"clip", b"cl\0p")):
         assert state.count(was) and len(was) == len(now)
-        assert refused_merge(ledger, [signed(state[:-32].replace(was, now))]).startswith("dp_merge: ")
+        assert refused_merge(ledger, [signed(state[:-32].replace(was, now))]).startswith("dp_states: ")
 
 
 NUMBERS = [("sum", {"clip": 1}), ("avg", {"lo": 0, "hi": 4}), ("stddev", {"lo": 0, "hi": 4}), ("group_sum", {"clip": 1}),
@@ -449,7 +449,7 @@ def test_numbers_of_states(shard, ledger, kind, parameters, whole):
         return signed(body)
 
     for number in (2**127 - 1, -2**127, -2**127 + 1, 2**125 + 1, -2**125 - 1, 2**126):
-        assert refused_merge(ledger, [with_number(number)]) == "dp_merge: the state is malformed"
+        assert refused_merge(ledger, [with_number(number)]) == "dp_states: the state is malformed"
     for number in (2**125, -2**125):
         assert merged(ledger, [with_number(number) for _ in range(3)]) is not None
     if kind == "sum" and not whole:
@@ -471,13 +471,13 @@ def test_names(shard, ledger):
     assert merged(ledger, [partial(shard, "count", {"clip": 1})]) != merged(ledger, [partial(shard, "count", {"clip": 1})])
     state = partial(shard, "avg", {"lo": 0, "hi": 4})
     (text,) = ledger.execute("SELECT sql FROM dp_release WHERE name = 'n'").fetchone()
-    one(ledger, "SELECT dp_merge('exact', ?, 'm')", state)
-    for sql, *values in [("SELECT dp_avg('exact', x, 0, 4, unit, 'm') FROM t",),
+    one(ledger, "SELECT dp_merge('exact', dp_states(?), 'm')", state)
+    for sql, *values in [("SELECT dp_avg('exact', x, 0, 4, 'm') FROM t",),
                          ("SELECT dp_release('exact', 'avg', ?, '{\"name\":\"m\",\"lo\":0,\"hi\":4}')", text)]:
         with pytest.raises(sqlite3.Error, match="'m' exists with another query: dp_merge of SELECT"):
             one(ledger, sql, *values)
-    one(ledger, "SELECT dp_avg('exact', x, 0, 4, unit, 'a') FROM t")
-    assert "exists with another query: SELECT dp_avg(?, x, ?, ?, unit, 'a') FROM t (" in refused_merge(ledger, [state], name="a")
+    one(ledger, "SELECT dp_avg('exact', x, 0, 4, 'a') FROM t")
+    assert "exists with another query: SELECT x FROM t (" in refused_merge(ledger, [state], name="a")
 
 
 def test_budget(shard):
@@ -493,24 +493,25 @@ def test_budget(shard):
             message = str(error)
             break
     assert "would exceed" in message
-    assert refusal(db, "SELECT dp_count('exact', x, 1, unit) FROM t").replace("dp_count", "dp_merge") == message
+    assert refusal(db, "SELECT dp_count('exact', x, 1) FROM t").replace("dp_count", "dp_merge") == message
     assert refused_merge(db, [partial(shard, "count", {"clip": 1})]) == message
 
 
 def test_an_aborted_statement(shard, ledger):
-    """If a statement fails, SQLite still finishes its aggregates. The release of dp_merge() becomes 'failed' or is never
-    charged."""
+    """If a statement fails, SQLite still finishes its aggregates, but does not call dp_merge() with their results. A release
+    that was made before stays."""
     state = partial(shard, "count", {"clip": 1})
-    refusal(ledger, "SELECT dp_merge('exact', ?), abs(min(count(*), -9223372036854775807 - 1))", state)
-    assert ledger.execute("SELECT state FROM dp_release").fetchall() in ([("failed",)], [])
-    refusal(ledger, "SELECT dp_merge('exact', iif(i = 2, abs(-9223372036854775807 - 1), ?)) FROM (SELECT 1 i UNION SELECT 2)", state)
-    assert one(ledger, "SELECT count(*) FROM dp_release WHERE state <> 'failed'") == 0
+    refusal(ledger, "SELECT dp_merge('exact', dp_states(?)), abs(min(count(*), -9223372036854775807 - 1))", state)
+    assert ledger.execute("SELECT state FROM dp_release").fetchall() in ([("released",)], [])
+    before = one(ledger, "SELECT count(*) FROM dp_charge")
+    refusal(ledger, "SELECT dp_merge('exact', dp_states(iif(i = 2, abs(-9223372036854775807 - 1), ?))) FROM (SELECT 1 i UNION SELECT 2)", state)
+    assert one(ledger, "SELECT count(*) FROM dp_charge") == before
     assert one(ledger, "SELECT dp_verify()") == "ok"
 
 
 def test_several_merges_in_one_statement(shard, ledger):
     states = [partial(shard, "sum", {"clip": 9}), partial(shard, "count", {"clip": 1})]
-    row = ledger.execute("SELECT dp_merge('exact', ?), dp_merge('exact', ?)", states).fetchone()
+    row = ledger.execute("SELECT dp_merge('exact', dp_states(?)), dp_merge('exact', dp_states(?))", states).fetchone()
     assert abs(row[0] - 4) < 0.1 and abs(row[1] - 2) < 0.01
     assert one(ledger, "SELECT count(*) FROM dp_charge") == 2
 
@@ -518,13 +519,13 @@ def test_several_merges_in_one_statement(shard, ledger):
 def test_a_merge_in_a_later_row_stays_released(shard, ledger):
     """From its second row on, a statement that executes looks like one that waits, since SQLite 3.41."""
     state = partial(shard, "sum", {"clip": 1})
-    rows = ledger.execute("SELECT 1.0 UNION ALL SELECT dp_merge('exact', ?, 'late')", (state,)).fetchall()
+    rows = ledger.execute("SELECT 1.0 UNION ALL SELECT dp_merge('exact', dp_states(?), 'late')", (state,)).fetchall()
     assert one(ledger, "SELECT state FROM dp_release WHERE name = 'late'") == "released"
     assert one(ledger, "SELECT value FROM dp_value WHERE release = 'late'") == rows[1][0]
 
 
 def test_no_merge_and_no_state_inside_a_question(shard, ledger):
     state = partial(shard, "count", {"clip": 1})
-    for call in (f"dp_merge(''exact'', x''{state.hex()}'')", "dp_partial(''count'', ''SELECT 1 FROM t'')"):
+    for call in (f"dp_merge(''exact'', dp_states(x''{state.hex()}''))", "dp_partial(''count'', ''SELECT 1 FROM t'')"):
         message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT {call} FROM t', '{{\"clip\":1}}')")
         assert "a question cannot use" in message or "no such function" in message

@@ -33,7 +33,7 @@ def story():
     make_ledger(db, "{}", "t, unit")
     one(db, "SELECT dp_tier('inner', 2, 1e6, 1e-6)")
     one(db, "SELECT dp_tier('outer', 1, 1e6, 1e-6)")
-    one(db, "SELECT dp_sum('inner', x, 1, unit, 'r') FROM t")
+    one(db, "SELECT dp_sum('inner', x, 1, 'r') FROM t")
     return db
 
 
@@ -88,13 +88,13 @@ def test_each_kind_of_error_shows_the_type():
     """Tests the most likely mistake by hand: the identifier of a patient in the place of a bound."""
     db = story()
     db.execute("UPDATE t SET secret = ?", (TEXT,))
-    for call in ("dp_sum('inner', x, abs(secret) || 'x', unit)", "dp_partial('sum', 'SELECT x FROM t', secret)"):
+    for call in ("dp_sum('inner', x, abs(secret) || 'x')", "dp_partial('sum', 'SELECT x FROM t', secret)"):
         assert TEXT not in refused(db, f"SELECT {call} FROM t")
     assert refused(db, "SELECT dp_hockey_gaussian(secret, 1) FROM t") == "dp_hockey_gaussian: epsilon must be a number of at least 0, not a text"
 
 
 ADVICE = [("{}", "SELECT dp_sum('inner', x, 1) FROM t"), ("{}", "SELECT dp_count('inner', x) FROM t"),
-          ('{"protects":"row"}', "SELECT dp_sum('inner', x, 1, unit) FROM t"),
+          ('{"protects":"row"}', "SELECT dp_sum('inner', x, 1) FROM t"),
           ("{}", "SELECT dp_sgd('inner', x, '[1]', 'logistic', '{\"n\":9,\"dim\":1,\"clip\":1,\"radius\":1}') FROM t"),
           ("{}", "SELECT dp_partial('sum', x, '{\"clip\":1}') FROM t")]
 

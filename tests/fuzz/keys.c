@@ -65,13 +65,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   must(db, "UPDATE name SET n = 'n' || rowid || '-' || (SELECT count(*) FROM dp_release)");
   static const char *const statements[] = {
-      "SELECT dp_group_count('a', k, 1, u, (SELECT n FROM name)) FROM t",
-      "SELECT dp_group_sum('a', k, x, 1e9, u, json_object('name', (SELECT n FROM name), "
+      "SELECT dp_group_count('a', k, 1, (SELECT n FROM name)) FROM t",
+      "SELECT dp_group_sum('a', k, x, 1e9, json_object('name', (SELECT n FROM name), "
       "'max_groups', 3)) FROM t",
-      "SELECT dp_group_avg('a', k, x, -1, 1, u, json_object('name', (SELECT n FROM name), 'keys', "
+      "SELECT dp_group_avg('a', k, x, -1, 1, json_object('name', (SELECT n FROM name), 'keys', "
       "(SELECT json_group_array(k)"
       " FROM (SELECT k FROM t WHERE typeof(k) <> 'blob' LIMIT 9)))) FROM t",
-      "SELECT dp_ou_group_count('a', k, 100, 1, u, json_object('name', (SELECT n FROM name), "
+      "SELECT dp_ou_group_count('a', k, 100, 1, json_object('name', (SELECT n FROM name), "
       "'keys',"
       " (SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) = 'text' LIMIT 9)))) "
       "FROM t"};

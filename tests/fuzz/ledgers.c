@@ -47,10 +47,10 @@ static void make_sound(void) {
        "SELECT dp_tier('a', 1e-2, 10, 1e-5, 'rdp', 1e-6);"
        "SELECT dp_tier('b', 1e-3, 5, 1e-5, 'rdp', 1e-6);"
        "SELECT dp_tier('c', 1e-4, 2, 1e-5, 'gdp');"
-       "SELECT dp_sum('b', x, 10, u, 'old') FROM t;"
-       "SELECT dp_group_count('a', k, 1, u, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\"]}') FROM t;"
-       "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
-       "SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, '{\"name\":\"tree\",\"bins\":8}') FROM t");
+       "SELECT dp_sum('b', x, 10, 'old') FROM t;"
+       "SELECT dp_group_count('a', k, 1, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\"]}') FROM t;"
+       "SELECT dp_group_count('a', k, 1, 'private') FROM t;"
+       "SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, '{\"name\":\"tree\",\"bins\":8}') FROM t");
   sqlite3_close(db);
   FILE *file = fopen(path, "rb");
   struct stat status;
@@ -82,12 +82,12 @@ static int impatient(void *calls) {
 
 static const char *const statements[] = {
     "SELECT dp_verify()",
-    "SELECT dp_sum('b', x, 10, u, 'old') FROM t",
+    "SELECT dp_sum('b', x, 10, 'old') FROM t",
     "SELECT dp_diffuse('old', 'c')",
     "SELECT dp_diffuse('groups', 'c')",
     "SELECT dp_diffuse('private', 'b')",
     "SELECT dp_diffuse('tree', 'b')",
-    "SELECT dp_sum('a', x, 10, u, '{\"name\":\"old\",\"refine\":true}') FROM t",
+    "SELECT dp_sum('a', x, 10, '{\"name\":\"old\",\"refine\":true}') FROM t",
     "SELECT dp_certificate()",
     "SELECT dp_exposure('a,b')",
     "SELECT dp_interval('groups', 'a', 'a', 0.9)",
@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (sqlite3_exec(db, statements[i], 0, 0, 0) != SQLITE_OK)
       expect(strcmp(sqlite3_errmsg(db), "not an error") != 0, "a sentence", statements[i]);
   }
-  char *answer = ask(db, "SELECT dp_count('b', x, 1, u, 'new') FROM t");
+  char *answer = ask(db, "SELECT dp_count('b', x, 1, 'new') FROM t");
   if (answer && access(path, F_OK) == 0)
     expect(charges_of("new") != 0, "an answer has a charge", answer);
   sqlite3_free(answer);

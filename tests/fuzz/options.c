@@ -46,7 +46,7 @@ static void mix(const uint8_t *text, size_t size) {
   must(db, "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b');"
            "SELECT dp_init(); SELECT dp_protect('t', 'u');"
            "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
-           "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
+           "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', 'c') FROM t");
   int mixed = run(prepare(db, "SELECT dp_mix('c', 'outer', ?)", text, size));
   expect(ask_number(db, "SELECT count(*) FROM dp_publication") == 1 + mixed,
          "published where mixed", "");

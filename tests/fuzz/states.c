@@ -60,9 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (how & TWICE) insert(db, state, size, 1);
   free(state);
   long charges = ask_number(db, "SELECT count(*) FROM dp_charge");
-  char *answer = ask(db, how & QUANTILE ? "SELECT dp_merge('a', state, '{\"q\":[0,0.5]}') FROM s"
-                         : how & SHRUNK ? "SELECT dp_merge('a', state, '{\"radius\":9}') FROM s"
-                                        : "SELECT dp_merge('a', state) FROM s");
+  char *answer =
+      ask(db, how & QUANTILE ? "SELECT dp_merge('a', dp_states(state), '{\"q\":[0,0.5]}') FROM s"
+              : how & SHRUNK ? "SELECT dp_merge('a', dp_states(state), '{\"radius\":9}') FROM s"
+                             : "SELECT dp_merge('a', dp_states(state)) FROM s");
   if (answer) {
     expect(ask_number(db, "SELECT count(*) FROM dp_charge") > charges, "a charge", answer);
     /* An infinity would make the answer invalid JSON. */

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   data++, size--;
   const char *const statements[] = {"SELECT check_numbers(?1, ?2)",
                                     "UPDATE t SET v = ?1 WHERE k = 2 RETURNING ?2",
-                                    "SELECT dp_vec_sum('a', v, ?2, 10, u) FROM t"};
+                                    "SELECT dp_vec_sum('a', v, ?2, 10) FROM t"};
   for (int i = 0; i < (runs % 8 ? 1 : 3); i++) {
     sqlite3_stmt *statement;
     sqlite3_prepare_v2(db, statements[i], -1, &statement, 0);

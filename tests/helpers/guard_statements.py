@@ -109,10 +109,10 @@ OWNERS = ["dp_init()", "dp_init('{}')", "dp_tier('new', 0.5, 1, 1e-6)", "dp_drop
           "dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
           "dp_plan('clinic', 'count', 1)", "dp_plan('public', 'count', 1)", "dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"}]')"]
 
-AGGREGATES = ["dp_count('public', 1, 1, 1)", "dp_sum('public', 1, 1, 1)", "dp_avg('public', 1, 0, 1, 1)", "dp_var('public', 1, 0, 1, 1)",
-              "dp_stddev('public', 1, 0, 1, 1)", "dp_median('public', 1, 0, 1, 1)", "dp_histogram('public', 1, 0, 1, 4, 1)", "dp_bounds('public', 1, 1)",
-              "dp_vec_sum('public', '[1]', 1, 1, 1)", "dp_group_count('public', 'a', 1)", "dp_group_sum('public', 'a', 1, 1, 1)",
-              "dp_ou_sum('public', 1, 1, 1, 1)", "dp_choice('public', 'a', '[\"a\"]', 1)", "dp_merge('public', x'00')",
+AGGREGATES = ["dp_count('public', 1, 1)", "dp_sum('public', 1, 1)", "dp_avg('public', 1, 0, 1)", "dp_var('public', 1, 0, 1)",
+              "dp_stddev('public', 1, 0, 1)", "dp_median('public', 1, 0, 1)", "dp_histogram('public', 1, 0, 1, 4)", "dp_bounds('public', 1)",
+              "dp_vec_sum('public', '[1]', 1, 1)", "dp_group_count('public', 'a', 1)", "dp_group_sum('public', 'a', 1, 1)",
+              "dp_ou_sum('public', 1, 1, 1)", "dp_choice('public', 'a', '[\"a\"]')", "dp_merge('public', dp_states(x'00'))",
               "dp_partial('count', 1, 1, NULL)", "dp_partial('count', NULL, '{\"clip\":1}')", "dp_sgd('public', 1, '[1]', 1, '{}')",
               "dp_response_count('public', 'a', 1, '{}')"]
 

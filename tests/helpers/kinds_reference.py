@@ -70,14 +70,12 @@ def argument(parameters, bound):
     return json.dumps(value) if isinstance(value, list) else value
 
 
-def aggregate(kind, parameters, by_unit, tier="exact"):
+def aggregate(kind, parameters, tier="exact"):
     """Returns the SQL of a call of the aggregate with ? in the place of each parameter, and the list of parameters."""
     bounds = KINDS[kind].bounds.split()
     options = {k: v for k, v in parameters.items() if k not in bounds}
     arguments = [tier] + [argument(parameters, b) for b in bounds]
     sql = ["?"] + KINDS[kind].columns.split() + ["?"] * len(bounds)
-    if by_unit or options:
-        sql.append("unit" if by_unit else "NULL")
     if options:
         sql.append("?")
         arguments.append(json.dumps(options))

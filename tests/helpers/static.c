@@ -14,10 +14,10 @@ int main(void) {
                    "SELECT dp_init(); SELECT dp_protect('t', 'u');"
                    "SELECT dp_tier('a', 0.02, 10, 1e-6); SELECT dp_tier('b', "
                    "0.01, 5, 1e-6);"
-                   "SELECT dp_sum('a', x, 5, u, 'n') FROM t; SELECT dp_diffuse('n', 'b');"
+                   "SELECT dp_sum('a', x, 5, 'n') FROM t; SELECT dp_diffuse('n', 'b');"
                    "SELECT * FROM dp_value; SELECT dp_release('b', 'count', "
                    "'SELECT x FROM t', '{\"clip\":1}');"
-                   "SELECT dp_sum('a', x, 5, u) FROM t;",
+                   "SELECT dp_sum('a', x, 5) FROM t;",
                    0, 0, &error)) {
     fprintf(stderr, "%s\n", error);
     return 1;

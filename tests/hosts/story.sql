@@ -14,7 +14,7 @@ CREATE TABLE visits(patient INTEGER, minutes REAL);
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) INSERT INTO visits SELECT i / 2, 1 + i % 7 FROM n;
 CREATE TABLE far(place INTEGER PRIMARY KEY, minutes REAL, patient INTEGER);
 INSERT INTO far SELECT 1000 * rowid, minutes, patient FROM visits;
-SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+SELECT dp_sum('clinic', minutes, 14, 'minutes') FROM visits;
 -- error: dp_sum: no privacy ledger for 'story.db' (run SELECT dp_init())
 SELECT dp_init('{"unit":"patient"}') LIKE '%/story.db-ledger';
 -- 1
@@ -26,7 +26,7 @@ SELECT dp_tier('region', 0.001, 5.0, 1e-6);
 -- region
 SELECT dp_tier('public', 0.0002, 3.0, 1e-6, 'gdp');
 -- public
-SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+SELECT dp_sum('clinic', minutes, 14, 'minutes') FROM visits;
 -- $minutes
 
 CREATE VIEW planned AS SELECT round(dp_sigma(0.004, 14), 6) AS sigma;
@@ -42,11 +42,11 @@ SELECT value FROM published WHERE release = 'minutes';
 -- $minutes
 
 -- A release has a name. Any host that asks for the same name gets the same number at no cost.
-SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+SELECT dp_sum('clinic', minutes, 14, 'minutes') FROM visits;
 -- $minutes
-SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+SELECT dp_count('clinic', minutes, 2, :host) FROM visits;
 -- $count
-SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+SELECT dp_count('clinic', minutes, 2, :host) FROM visits;
 -- $count
 SELECT count(*) FROM dp_charge WHERE release = :host;
 -- 1
@@ -87,9 +87,9 @@ SELECT tier, epsilon, spent_rate > 0, releases_left > 0 FROM dp_budget;
 -- public|3.0|1|1
 
 -- A mistake gives an ordinary error of one sentence, and costs nothing.
-SELECT dp_sum('village', minutes, 14, patient, 'village') FROM visits;
+SELECT dp_sum('village', minutes, 14, 'village') FROM visits;
 -- error: dp_sum: unknown tier 'village' (known tiers: clinic, region, public)
-SELECT dp_sum('clinic', minutes, -1, patient, 'less') FROM visits;
+SELECT dp_sum('clinic', minutes, -1, 'less') FROM visits;
 -- error: dp_sum: clip must be a number in [1e-150, 1e+150]
 SELECT dp_diffuse('niemand', 'public');
 -- error: dp_diffuse: unknown release 'niemand' (dp_release lists them)
@@ -114,15 +114,15 @@ SELECT dp_verify();
 -- part: threads
 
 -- Many connections run this part at the same time.
-SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+SELECT dp_count('clinic', minutes, 2, :host) FROM visits;
 -- $count
-SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+SELECT dp_sum('clinic', minutes, 14, 'minutes') FROM visits;
 -- $minutes
 SELECT dp_diffuse(:host, 'public');
 -- $public
 SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
-SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+SELECT dp_count('clinic', minutes, 2, :host) FROM visits;
 -- $count
 SELECT dp_verify();
 -- ok

@@ -293,7 +293,7 @@ def test_a_ledger_that_stays_locked_is_a_clear_error(db, path):
 
 
 @pytest.mark.parametrize("sql", [
-    "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits",
+    "SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits",
     """SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{"name":"a","clip":10}')"""])
 def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
     messages = []
@@ -318,7 +318,7 @@ def test_a_name_discarded_in_flight_gives_no_value(db, path):
     other, discarded = connect(path), []
 
     once_charged(db, path, lambda: discarded.append(one(other, "SELECT dp_discard('a')")))
-    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits")
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits")
     db.set_progress_handler(None, 0)
     assert discarded == ["a"] and "discarded" in message
     assert one(db, "SELECT count(*) FROM dp_value") == 0 and one(db, "SELECT count(*) FROM dp_charge") == 1
@@ -326,12 +326,12 @@ def test_a_name_discarded_in_flight_gives_no_value(db, path):
 
 
 def test_a_refinement_in_flight_is_not_finished_for_others(db, path):
-    outer = one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    outer = one(db, "SELECT dp_sum('public', minutes, 10, 'a') FROM visits")
     other, messages = connect(path), []
 
     once_charged(db, path, lambda: messages.append(refused(other, "SELECT dp_diffuse('a', 'public')")),
                  "SELECT state = 'charged' FROM dp_release")
-    one(db, """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""")
+    one(db, """SELECT dp_sum('clinic', minutes, 10, '{"name":"a","refine":true}') FROM visits""")
     assert len(messages) == 1 and "not finished" in messages[0]
     assert one(other, "SELECT dp_diffuse('a', 'public')") == outer
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -341,6 +341,6 @@ def test_a_tier_created_by_another_connection_is_seen(db, path):
     other = connect(path)
     one(db, SUM, "a")
     add_tiers(other, [("board", 0.1, 20.0, 1e-6)])
-    assert isinstance(one(db, "SELECT dp_sum('board', minutes, 10, patient) FROM visits"), float)
+    assert isinstance(one(db, "SELECT dp_sum('board', minutes, 10) FROM visits"), float)
     one(db, SUM, "b")
     assert one(other, "SELECT releases FROM dp_budget WHERE tier = 'board'") == 3

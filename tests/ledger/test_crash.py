@@ -15,7 +15,7 @@ import pytest
 
 from conftest import connect, create, INIT, once_charged, one, PATIENCE, Raw, refused, run, start, SUM
 
-VALUE_SUM = "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits"
+VALUE_SUM = "SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits"
 VALUE_RELEASE = """SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{"clip":10,"name":"a"}')"""
 FORMS = pytest.mark.parametrize("form", [VALUE_SUM, VALUE_RELEASE], ids=["aggregate", "dp_release"])
 
@@ -165,8 +165,8 @@ def test_an_interrupt_after_the_last_row_leaves_the_release_failed(db):
 @pytest.mark.parametrize("expression", ["abs(min(-9223372036854775808, count(*)))", "json('{' || count(*))",
                                         "abs(iif(rowid = 60, -9223372036854775808, minutes))"])
 def test_an_expression_that_can_fail_is_refused_before_the_charge(db, expression):
-    for sql in (f"SELECT dp_sum('clinic', minutes, 10, patient, 'a'), {expression} FROM visits",
-                f"SELECT dp_sum('clinic', {expression}, 10, patient, 'a') FROM visits"):
+    for sql in (f"SELECT dp_sum('clinic', minutes, 10, 'a'), {expression} FROM visits",
+                f"SELECT dp_sum('clinic', {expression}, 10, 'a') FROM visits"):
         assert "cannot show" in refused(db, sql) or "misuse of aggregate" in refused(db, sql)
     assert charges(db) == 0
 

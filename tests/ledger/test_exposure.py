@@ -217,7 +217,7 @@ def test_names_are_exact():
     for rate, name in enumerate(names, 1):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", name, rate)
     for name in names:
-        one(db, "SELECT dp_count(?, 1, 1, unit) FROM t", name)
+        one(db, "SELECT dp_count(?, 1, 1) FROM t", name)
     rates = {name: json.loads(one(db, "SELECT dp_exposure(?)", name))["rate"] for name in (*names, " a ", "\ta\n")}
     assert rates["a"] == rates[" a "] == rates["\ta\n"] and len(set(rates.values())) == 5
     assert one(db, "SELECT dp_exposure('b ,a, c')") != one(db, "SELECT dp_exposure('b ,a,c')")
@@ -234,7 +234,7 @@ def test_texts_that_are_not_utf8_are_refused(code):
     assert "UTF-8" in refused(db, f"SELECT dp_init({within % ('{$unit$:$', '$}')})".replace("$", '"'))
     one_row(db)
     one(db, "SELECT dp_tier('a', 1, 1e6, 1e-6)")
-    one(db, "SELECT dp_count('a', 1, 1, unit, 'r') FROM t")
+    one(db, "SELECT dp_count('a', 1, 1, 'r') FROM t")
     release = "dp_release('a', '%s', 'SELECT 1 FROM t', %s)"
     for call in (f"dp_tier({bad}, 2, 1e6, 1e-6)", release % ("count", bad), f"dp_release({bad}, 'count', 'SELECT 1 FROM t')",
                  f"dp_discard({bad})", f"dp_diffuse('r', {bad})", f"dp_exposure({bad})", f"dp_plan({bad}, 'count', 1)",

@@ -89,7 +89,7 @@ WRITES = [
     SUM.replace("?", "'sum'"), SUM.replace(", ?", ""), "SELECT dp_diffuse('a', 'public')",
     "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visits', '{\"name\":\"count\",\"clip\":1}')",
     "SELECT dp_tier('staff', 0.01, 9, 1e-6)",
-    "SELECT dp_merge('clinic', state, 'merged') FROM (SELECT dp_partial('count', 'SELECT minutes FROM visits', '{\"clip\":1}') AS state)",
+    "SELECT dp_merge('clinic', dp_states(state), 'merged') FROM (SELECT dp_partial('count', 'SELECT minutes FROM visits', '{\"clip\":1}') AS state)",
     SUM.replace("'clinic'", "'staff'").replace("?", """'{"name":"a","refine":true}'"""), "SELECT dp_discard('a')",
 ]
 

@@ -383,9 +383,9 @@ def test_a_parameter_that_is_no_number_is_refused(db, option, bad, function):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_a_bound_that_is_no_number_is_refused(db, bad):
-    for sql in ("SELECT dp_sum('clinic', minutes, ?, patient) FROM visits",
-                "SELECT dp_count('clinic', minutes, ?, patient) FROM visits",
-                "SELECT dp_ou_sum('clinic', minutes, 10, ?, patient, '{\"theta\":1}') FROM visits",
+    for sql in ("SELECT dp_sum('clinic', minutes, ?) FROM visits",
+                "SELECT dp_count('clinic', minutes, ?) FROM visits",
+                "SELECT dp_ou_sum('clinic', minutes, 10, ?, '{\"theta\":1}') FROM visits",
                 "SELECT dp_plan('clinic', 'sum', ?)"):
         refused(db, sql, bad)
     assert one(db, "SELECT count(*) FROM dp_charge") == 0

@@ -56,8 +56,8 @@ NO_LEDGER = "{}: no privacy ledger for 'clinic.db' (run SELECT dp_init())"
 
 
 @pytest.mark.parametrize("function,sql", [
-    ("dp_sum", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"),
-    ("dp_count", "SELECT dp_count('clinic', minutes, 1, patient) FROM visits"),
+    ("dp_sum", "SELECT dp_sum('clinic', minutes, 10) FROM visits"),
+    ("dp_count", "SELECT dp_count('clinic', minutes, 1) FROM visits"),
     ("dp_release", "SELECT dp_release('clinic', 'sum', 'SELECT 1 FROM visits', '{\"clip\":1}')"),
     ("dp_tier", "SELECT dp_tier('clinic', 0.1, 8.0, 1e-6)"), ("dp_diffuse", "SELECT dp_diffuse('a', 'clinic')"),
     ("dp_discard", "SELECT dp_discard('a')"), ("dp_exposure", "SELECT dp_exposure('clinic')"),
@@ -242,7 +242,7 @@ def test_a_damaged_ledger_refuses_releases_and_dp_init(db, path, how):
     file = path.parent / "clinic.db-ledger"
     spoil(file, how)
     before = file.read_bytes()
-    for sql in (INIT, "SELECT dp_verify()", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"):
+    for sql in (INIT, "SELECT dp_verify()", "SELECT dp_sum('clinic', minutes, 10) FROM visits"):
         message = refused(connect(path), sql)
         assert "clinic.db-ledger" in message and "restore" in message, message
     assert file.read_bytes() == before
@@ -364,7 +364,7 @@ def test_a_ledger_is_no_database_for_another_ledger(path):
 
 def lost(connection, words):
     for sql in (INIT, "SELECT dp_verify()", "SELECT * FROM dp_budget",
-                "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits"):
+                "SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits"):
         message = refused(connection, sql)
         safe, last = message.index("bring the right one along as"), message.index("DROP TABLE dp_ledger_id")
         assert words in message and safe < message.index("restore") < last and "starts a new budget" in message, message
@@ -508,7 +508,7 @@ def test_an_in_memory_main_with_an_attached_file_is_refused(path):
     one(db, INIT)
     add_tiers(db)
     db.execute("ATTACH ? AS data", (str(path),))
-    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM data.visits")
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10) FROM data.visits")
     assert "'data'" in message and "dp_init" in message
     db.execute("DETACH data")
     assert charges(db) == 0
@@ -526,7 +526,7 @@ def test_a_relative_path_for_an_in_memory_database_is_refused(tmp_path, monkeypa
 def test_an_attached_database_of_another_ledger_is_refused(db, path, tmp_path):
     create(tmp_path / "other.db").close()
     db.execute("ATTACH ? AS other", (str(tmp_path / "other.db"),))
-    for sql in (SUM, "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM other.visits", RELEASE):
+    for sql in (SUM, "SELECT dp_sum('clinic', minutes, 10, ?) FROM other.visits", RELEASE):
         assert "'other' belongs to another privacy ledger" in refused(db, sql, '{"clip":10}' if "dp_rel" in sql else "a")
     db.execute("DETACH other")
     assert charges(db) == 0
@@ -536,14 +536,14 @@ def test_an_attached_database_of_another_ledger_is_refused(db, path, tmp_path):
 def test_an_attached_database_of_the_same_ledger_is_fine(db, path, tmp_path):
     shutil.copy(path, tmp_path / "copy.db")
     db.execute("ATTACH ? AS copy", (str(tmp_path / "copy.db"),))
-    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"), float)
+    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10) FROM visits"), float)
 
 
 def test_an_attached_plain_database_is_fine(db, tmp_path):
     bare(tmp_path / "plain.db").close()
     db.execute("ATTACH ? AS plain", (str(tmp_path / "plain.db"),))
     db.execute("ATTACH ':memory:' AS scratch")
-    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"), float)
+    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10) FROM visits"), float)
     assert charges(db) == 1
 
 
@@ -659,7 +659,7 @@ def history(db, path):
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")
     one(db, SUM, "b")
-    one(db, "SELECT dp_sum('region', minutes, 10, patient, 'c') FROM visits")
+    one(db, "SELECT dp_sum('region', minutes, 10, 'c') FROM visits")
     assert charges(db) == 6  # a is charged at clinic, region and public, b at clinic, and c at clinic and region
     db.close()
     return path
@@ -905,7 +905,7 @@ def test_budgets_of_a_random_history_are_the_exposures(path, seed):
 def test_a_tier_created_later_pays_at_once(db, path):
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")
-    one(db, "SELECT dp_sum('region', minutes, 10, patient, 'b') FROM visits")
+    one(db, "SELECT dp_sum('region', minutes, 10, 'b') FROM visits")
     add_tiers(db, [("staff", 0.002, 5.0, 1e-6), ("board", 0.1, 50.0, 1e-6), ("web", 0.0001, 1.0, 1e-6)])
     publications = {(r, t): rate for r, t, rate in db.execute("SELECT release, tier, rate FROM dp_publication")}
     assert spent(db, "staff") == pytest.approx(publications["a", "public"] + publications["b", "region"], rel=1e-12)
@@ -916,7 +916,7 @@ def test_a_tier_created_later_pays_at_once(db, path):
 
 def test_a_tier_created_later_that_cannot_pay_is_refused_with_nothing_stored(db, path):
     for name in "abc":
-        one(db, "SELECT dp_sum('region', minutes, 10, patient, ?) FROM visits", name)
+        one(db, "SELECT dp_sum('region', minutes, 10, ?) FROM visits", name)
     dump = list(ledger_of(path).iterdump())
     message = refused(db, "SELECT dp_tier('staff', 0.002, 4.999, 1e-6)")
     assert "'staff'" in message and "budget" in message
@@ -955,7 +955,7 @@ def test_what_a_release_has_paid_in_pieces_is_never_below_its_rate(path, seed):
     db = create(path, tiers=[(f"t{i}", choice.uniform(0.001, 1), 1000, 1e-6) for i in range(6)])
     tiers = [name for (name,) in db.execute("SELECT name FROM dp_tier ORDER BY rate")]
     for tier in tiers:
-        one(db, "SELECT dp_sum(?, minutes, 10, patient, ?) FROM visits", tier, '{"name":"a","refine":true}')
+        one(db, "SELECT dp_sum(?, minutes, 10, ?) FROM visits", tier, '{"name":"a","refine":true}')
     for tier in tiers:
         paid = sum(Fraction(r) for (r,) in db.execute("SELECT rate FROM dp_charge WHERE tier = ?", (tier,)))
         assert paid >= Fraction(one(db, "SELECT rate FROM dp_publication WHERE tier = ?", tier)), tier
@@ -980,7 +980,7 @@ def test_ten_tenths_of_a_budget_fit_exactly_ten_times(path, accountant, function
     make_ledger(db, "{}", "visits, patient")
     epsilon = one(db, f"SELECT {function}(10 * ?, 1e-6)", rate)
     one(db, "SELECT dp_tier('clinic', ?, ?, 1e-6, ?)", rate, epsilon, accountant)
-    aggregate = "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"
+    aggregate = "SELECT dp_sum('clinic', minutes, 10) FROM visits"
     release = """SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{"clip":10}')"""
     for i in range(10):
         assert one(db, "SELECT releases_left FROM dp_budget") == 10 - i
@@ -1000,9 +1000,9 @@ def test_ten_tenths_of_a_budget_fit_exactly_ten_times(path, accountant, function
 def test_a_refusal_of_one_tier_charges_none(path):
     """The outer release would fit its own tier but not the tier inside it."""
     db = create(path, tiers=[("inner", 0.1, 2.5, 1e-6), ("outer", 0.05, 9.0, 1e-6)])
-    one(db, "SELECT dp_sum('inner', minutes, 10, patient) FROM visits")
+    one(db, "SELECT dp_sum('inner', minutes, 10) FROM visits")
     before = list(ledger_of(path).iterdump())
-    message = refused(db, "SELECT dp_sum('outer', minutes, 10, patient) FROM visits")
+    message = refused(db, "SELECT dp_sum('outer', minutes, 10) FROM visits")
     assert "tier 'inner'" in message and "left" in message
     assert list(ledger_of(path).iterdump()) == before
 
@@ -1014,7 +1014,7 @@ def test_releases_left_is_how_many_really_fit(tmp_path, seed):
         ("inner", 0.1, choice.uniform(8, 10), 1e-6, choice.choice(["rdp", "gdp"])),
         ("middle", 0.05, choice.uniform(4, 8), 1e-6), ("outer", 0.02, choice.uniform(3, 6), 1e-6, "gdp")])
     for _ in range(4):
-        one(db, "SELECT dp_sum(?, minutes, 10, patient, ?) FROM visits", choice.choice(["inner", "middle", "outer"]),
+        one(db, "SELECT dp_sum(?, minutes, 10, ?) FROM visits", choice.choice(["inner", "middle", "outer"]),
             json.dumps({"weight": choice.choice([1, 0.5, 0.3])}))
     left = dict(db.execute("SELECT tier, releases_left FROM dp_budget"))
     db.close()
@@ -1092,7 +1092,7 @@ def rich(db):
     for name in ("a", "b", "c"):
         one(db, SUM, name)
         one(db, "SELECT dp_diffuse(?, 'public')", name)
-    one(db, "SELECT dp_ou_sum('region', minutes, 10, 500, patient, 'A') FROM visits")
+    one(db, "SELECT dp_ou_sum('region', minutes, 10, 500, 'A') FROM visits")
     one(db, "SELECT dp_discard('c')")
     one(db, SUM, None)
     return db
@@ -1199,9 +1199,9 @@ def test_diffusing_every_release_terminates(db):
 @pytest.mark.parametrize("call", [
     "dp_diffuse('a', 'public')", "dp_discard('a')", "dp_init()", "dp_tier('x', 1, 8, 1e-6)", "dp_verify()",
     "dp_exposure('clinic')", """dp_release('clinic', 'sum', 'SELECT 1 FROM visits', '{"clip":1}')""",
-    "(SELECT dp_sum('clinic', minutes, 10, patient) FROM visits)",
-    "(SELECT dp_count('clinic', minutes, 1, patient) FROM visits)",
-    "(SELECT dp_ou_sum('clinic', minutes, 1, 10, patient) FROM visits)"])
+    "(SELECT dp_sum('clinic', minutes, 10) FROM visits)",
+    "(SELECT dp_count('clinic', minutes, 1) FROM visits)",
+    "(SELECT dp_ou_sum('clinic', minutes, 1, 10) FROM visits)"])
 def test_what_charges_cannot_hide_in_a_view_or_trigger(db, call):
     one(db, SUM, "a")
     for setup, use in ((f"CREATE VIEW trap AS SELECT {call} AS x", "SELECT * FROM trap"),
@@ -1219,7 +1219,7 @@ def test_what_charges_cannot_hide_in_a_view_or_trigger(db, call):
 def test_sqlite3_close_succeeds_with_the_ledger_open(path):
     create(path).close()
     raw = Raw(path)
-    for sql in ("SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits", "SELECT * FROM dp_charge"):
+    for sql in ("SELECT dp_sum('clinic', minutes, 10, 'a') FROM visits", "SELECT * FROM dp_charge"):
         statement = raw.prepare(sql)
         assert raw.step(statement) == raw.ROW
         raw.finalize(statement)
@@ -1273,7 +1273,7 @@ def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
         assert math.fesetround(values[mode]) == 0
         assert one(db, "SELECT dp_verify()") == "ok"
         for i in range(30):
-            one(db, "SELECT dp_sum('region', minutes, 10, patient, ?) FROM visits",
+            one(db, "SELECT dp_sum('region', minutes, 10, ?) FROM visits",
                 json.dumps({"name": f"r{i}", "weight": 1 / (3 + i)}))
         one(db, "SELECT dp_diffuse('r3', 'public')")
         assert one(db, "SELECT dp_verify()") == "ok"

@@ -81,7 +81,7 @@ def releases(connect_again, count):
     for _ in range(count):
         try:
             db = connect_again()
-            answers.append(db.one("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"))
+            answers.append(db.one("SELECT dp_sum('clinic', minutes, 10) FROM visits"))
             assert db.one("SELECT count(*) > 0 FROM dp_charge") == "1"
             db.close()
         except Exception as error:
@@ -324,7 +324,7 @@ def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
     db = create(path)
     if not argument:  # something to verify that takes seconds
         for i in range(6):
-            one(db, "SELECT dp_histogram('clinic', minutes, 0, 10, 65536, patient, '{\"clip\":1}') FROM visits")
+            one(db, "SELECT dp_histogram('clinic', minutes, 0, 10, 65536, '{\"clip\":1}') FROM visits")
     other, looks = connect(path), []
 
     def look():
@@ -346,7 +346,7 @@ def test_a_release_of_many_keys_ends_on_an_interrupt(path):
     db, looks = create(path), []
     when_looking(db, lambda: looks.append(1) or len(looks) != 3 or db.interrupt())
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        db.execute("SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", (KEYS,)).fetchall()
+        db.execute("SELECT dp_group_count('clinic', patient, 1, ?) FROM visits", (KEYS,)).fetchall()
     assert len(looks) == 3
     db.close()
     assert connect(path).execute("SELECT state FROM dp_release").fetchall() == []

@@ -185,7 +185,7 @@ def test_each_period_has_the_whole_budget(path, clock):
                 count(db, "public", f"{month} {number}")
             else:
                 assert "would exceed its budget" in refused(
-                    db, "SELECT dp_count('public', minutes, 1, patient) FROM visits")
+                    db, "SELECT dp_count('public', minutes, 1) FROM visits")
         assert one(db, "SELECT releases FROM dp_budget") == min(7, wanted)
     assert [row for row in charged(db, "period")] == [("2026-01-01",), ("2026-02-01",), ("2026-03-01",)]
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -315,7 +315,7 @@ def test_a_later_tier_pays_for_curves_period_by_period(path, clock):
     tier(db, "public", 0.001, 0.5, 1e-6, "month")
     for day in ("2026-01-20", "2026-02-20"):
         clock.set(f"{day} 10:00:00")
-        one(db, "SELECT dp_count('public', minutes, 1, patient, ?) FROM visits",
+        one(db, "SELECT dp_count('public', minutes, 1, ?) FROM visits",
             json.dumps({"name": day, "mechanism": "laplace"}))
     tier(db, "clinic", 0.002, 2.0, 1e-6, "month")
     assert db.execute("SELECT tier, period, curve IS NOT NULL FROM dp_charge ORDER BY id").fetchall() == [
@@ -394,7 +394,7 @@ def test_two_processes_enter_a_period_once(path, clock):
         clock = Clock()
         clock.set('2026-03-02 00:00:00')
         db = connect(sys.argv[1])
-        one(db, "SELECT dp_count('public', minutes, 1, patient, 'march') FROM visits")
+        one(db, "SELECT dp_count('public', minutes, 1, 'march') FROM visits")
     """
     run(code, path)
     assert one(db, "SELECT releases FROM dp_budget") == 1

@@ -133,16 +133,15 @@ def every_release(by_unit, replace):
     for kind in KINDS:
         if kind.endswith("count_distinct") and not by_unit:
             continue
-        call, arguments = aggregate(kind, PARAMETERS[kind][0], by_unit, "clinic")
+        call, arguments = aggregate(kind, PARAMETERS[kind][0], "clinic")
         yield f"SELECT {call} FROM t", arguments
         sql, arguments = by_query(kind, PARAMETERS[kind][0], "clinic")
         yield sql, arguments
         yield sql.replace("SELECT dp_release(", "SELECT * FROM dp_answer("), arguments[:-1] + [
             json.dumps({"name": "rows of " + kind, **PARAMETERS[kind][0]})]
-    unit = ", unit" if by_unit else ""
     yield "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')", []
     kernel = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
-    yield f"SELECT dp_choice('clinic', k, '[\"a\",\"b\"]'{unit}) FROM t", []
+    yield "SELECT dp_choice('clinic', k, '[\"a\",\"b\"]') FROM t", []
     if not replace:  # responses and models need the adjacency "replace"
         return
     yield "SELECT dp_release('clinic', 'response_count', 'SELECT k FROM t', ?)", ['{"kernel":%s,"n":1,"otherwise":"a"}' % json.dumps(kernel)]
@@ -177,9 +176,9 @@ def test_without_a_protected_table_nothing_is_released_or_charged(path, protects
 
 
 @pytest.mark.parametrize("ask", [
-    "dp_sum('clinic', minutes, 10, id) FROM visit",
+    "dp_sum('clinic', minutes, 10) FROM visit",
     "dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visit', '{\"clip\":10}')",
-    "dp_merge('clinic', s) FROM (SELECT dp_partial('sum', minutes, patient, '{\"clip\":10}') AS s FROM visit)",
+    "dp_merge('clinic', dp_states(s)) FROM (SELECT dp_partial('sum', minutes, patient, '{\"clip\":10}') AS s FROM visit)",
 ])
 def test_what_names_its_own_units_is_refused_before_any_charge(clinic, ask):
     clinic.execute("SELECT dp_tier('clinic', 0.004, 8, 1e-6)")

@@ -14,7 +14,7 @@ from noise_helpers import charges, column, connect, error_of, fill, one, quick_p
 
 LAPLACE = {"mechanism": "laplace"}
 ROWS = [(1.0, 1), (2.5, 2), (-1.0, 3)]
-SUM = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
+SUM = "SELECT dp_sum(?, x, 2, ?) FROM t"
 
 
 def ledger(*tiers, path=":memory:", options="{}"):
@@ -169,7 +169,7 @@ def test_gaussian_noise_is_refused_at_and_outside(kind):
 def test_private_keys_are_refused():
     db = ledger(("in", 1.0, 1e4, 1e-6, "rdp"), ("pure", 0.1, 1e6))
     for tier in ("in", "pure"):
-        message = error_of(db, "SELECT dp_group_count(?, x, 1, unit) FROM t", tier)
+        message = error_of(db, "SELECT dp_group_count(?, x, 1) FROM t", tier)
         assert "delta_keys" in message or "pure differential privacy" in message
     assert not charges(db)
 
@@ -236,7 +236,7 @@ def test_a_gaussian_sight_has_no_pure_epsilon():
     """A pure tier has not seen an inner Gaussian release, but a coalition with an inner member has, so the coalition has no pure
     epsilon."""
     db = ledger(("in", 2.0, 50.0, 1e-6, "rdp"), ("pure", 1.0, 50.0))
-    one(db, "SELECT dp_count('in', x, 1, unit) FROM t")
+    one(db, "SELECT dp_count('in', x, 1) FROM t")
     release(db, "pure")
     exposure = json.loads(one(db, "SELECT dp_exposure('in,pure')"))
     assert exposure["epsilon"] is None
@@ -272,7 +272,7 @@ def test_tiers_created_later_pay_what_they_see():
 
 def test_tiers_created_later_refuse_what_is_gaussian():
     db = ledger(("out", 0.1, 50.0, 1e-6, "rdp"))
-    one(db, "SELECT dp_count('out', x, 1, unit) FROM t")
+    one(db, "SELECT dp_count('out', x, 1) FROM t")
     message = error_of(db, "SELECT dp_tier('in', 1, 50, 0, 'pure')")
     assert "tier 'in' has a budget of pure differential privacy" in message
     assert column(db, "SELECT name FROM dp_tier") == ["out"] and one(db, "SELECT dp_verify()") == "ok"
@@ -284,7 +284,7 @@ def test_symbols_have_a_pure_epsilon(mechanism):
     """The pure epsilon of a choice is sqrt(8 rate) for 'exponential'. For 'response', the pure epsilon solves epsilon
     tanh(epsilon/2) = rate."""
     db = ledger(("t", 0.5, 10.0))
-    one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', unit, ?) FROM t", json.dumps({"mechanism": mechanism}))
+    one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', ?) FROM t", json.dumps({"mechanism": mechanism}))
     spent = one(db, "SELECT spent_epsilon FROM dp_budget")
     if mechanism == "exponential":
         assert math.isclose(spent, 2.0, rel_tol=1e-9)

@@ -79,8 +79,8 @@ def test_a_tier_admits_exactly_so_many(db, epsilon, delta, releases):
     one(db, "SELECT dp_tier('t', dp_rate(?1, ?2, ?3), ?1, ?2, 'gdp')", epsilon, delta, releases)
     assert one(db, "SELECT releases_left FROM dp_budget") == releases
     for i in range(releases):
-        one(db, "SELECT dp_count('t', x, 1, unit, ?) FROM t", f"release {i}")
-    assert "would exceed its budget" in refused(db, "SELECT dp_count('t', x, 1, unit) FROM t")
+        one(db, "SELECT dp_count('t', x, 1, ?) FROM t", f"release {i}")
+    assert "would exceed its budget" in refused(db, "SELECT dp_count('t', x, 1) FROM t")
     assert one(db, "SELECT releases_left FROM dp_budget") == 0
     assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(epsilon, rel=1e-9)
     unused = (1 + mp.exp(epsilon)) * releases * SLACK * mpf("1.00001")  # an upper bound
@@ -94,8 +94,8 @@ def test_releases_of_many_coordinates_fit_as_often(db, epsilon, delta, releases)
     bins, and the same number of releases still fits."""
     one(db, "SELECT dp_tier('t', dp_rate(?1, ?2, ?3), ?1, ?2, 'gdp')", epsilon, delta, releases)
     for i in range(releases):
-        one(db, "SELECT dp_histogram('t', x, 0, 1, 1024, unit, ?) FROM t", json.dumps({"clip": 1e6, "name": f"release {i}"}))
-    assert "would exceed its budget of epsilon" in refused(db, "SELECT dp_count('t', x, 1, unit) FROM t")
+        one(db, "SELECT dp_histogram('t', x, 0, 1, 1024, ?) FROM t", json.dumps({"clip": 1e6, "name": f"release {i}"}))
+    assert "would exceed its budget of epsilon" in refused(db, "SELECT dp_count('t', x, 1) FROM t")
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -107,11 +107,11 @@ def test_three_tiers_of_a_programme(db):
         one(db, "SELECT dp_tier(?1, dp_rate(?2, 1e-6, 24), ?2, 1e-6, 'gdp')", name, epsilon)
     for i in range(24):
         assert [left for (left,) in db.execute("SELECT releases_left FROM dp_budget")] == [24 - i] * 3
-        one(db, "SELECT dp_count('school', x, 1, unit, ?) FROM t", f"month {i}")
+        one(db, "SELECT dp_count('school', x, 1, ?) FROM t", f"month {i}")
         for outer in ("district", "public"):
             one(db, "SELECT dp_diffuse(?, ?)", f"month {i}", outer)
     for name, _ in budgets:
-        assert "would exceed its budget" in refused(db, "SELECT dp_count(?, x, 1, unit) FROM t", name)
+        assert "would exceed its budget" in refused(db, "SELECT dp_count(?, x, 1) FROM t", name)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -140,8 +140,8 @@ def test_a_rate_of_which_no_release_fits_is_refused_with_numbers_that_work(db, a
         other.execute("CREATE TABLE t AS SELECT 1 AS unit, 1 AS x")
         make_ledger(other, "{}", "t, unit")
         one(other, "SELECT dp_tier(?, ?, ?, ?, ?)", name, tier_rate, budget, delta, accountant)
-        one(other, "SELECT dp_count(?, x, 1, unit, ?) FROM t", name, options)
-        assert "would exceed" in refused(other, "SELECT dp_count(?, x, 1, unit, ?) FROM t", name, options)
+        one(other, "SELECT dp_count(?, x, 1, ?) FROM t", name, options)
+        assert "would exceed" in refused(other, "SELECT dp_count(?, x, 1, ?) FROM t", name, options)
 
 
 @pytest.mark.parametrize("outer", ["rdp", "gdp"])
@@ -149,7 +149,7 @@ def test_a_rate_of_which_no_release_fits_is_refused_with_numbers_that_work(db, a
 def test_an_inner_tier_that_would_block_an_outer_one_is_refused(db, inner, outer):
     one(db, "SELECT dp_tier('out', 0.001, 2.0, 1e-6, ?)", outer)
     one(db, "SELECT dp_tier('public', 0.0001, 1.0, 1e-6)")
-    one(db, "SELECT dp_count('public', x, 1, unit) FROM t")
+    one(db, "SELECT dp_count('public', x, 1) FROM t")
     message = refused(db, "SELECT dp_tier('in', 0.002, 1.5, 1e-6, ?)", inner)
     assert message.startswith("dp_tier: tier 'in' would block tier 'out' outside it")
     (least,) = numbers(message, r"\(an epsilon of at least (\S+) does\)$")
@@ -157,12 +157,12 @@ def test_an_inner_tier_that_would_block_an_outer_one_is_refused(db, inner, outer
     assert [name for (name,) in db.execute("SELECT name FROM dp_tier")] == ["out", "public"]
     one(db, "SELECT dp_tier('in', 0.002, ?, 1e-6, ?)", least, inner)
     while one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'"):
-        one(db, "SELECT dp_count('out', x, 1, unit) FROM t")
+        one(db, "SELECT dp_count('out', x, 1) FROM t")
     weight = 0.5
     while weight > 1e-3:  # smaller and smaller releases: the inner tier refuses none that fits the outer tier
         rest = one(db, "SELECT (rate_limit - spent_rate) / 0.001 FROM dp_tier JOIN dp_budget ON tier = name WHERE name = 'out'")
         if weight < rest * (1 - 1e-9):
-            one(db, "SELECT dp_count('out', x, 1, unit, ?) FROM t", json.dumps({"weight": weight}))
+            one(db, "SELECT dp_count('out', x, 1, ?) FROM t", json.dumps({"weight": weight}))
         weight /= 2
 
 
@@ -214,10 +214,10 @@ def test_a_pure_tier_never_runs_into_an_inner_filter(db):
     (least,) = numbers(message, r"an epsilon of at least (\S+) does")
     one(db, "SELECT dp_tier('in', 0.31, ?, 1e-6)", least)
     for _ in range(2):
-        one(db, "SELECT dp_count('pure', x, 1, unit, '{\"mechanism\":\"laplace\",\"weight\":0.3}') FROM t")
+        one(db, "SELECT dp_count('pure', x, 1, '{\"mechanism\":\"laplace\",\"weight\":0.3}') FROM t")
     with pytest.raises(sqlite3.Error, match="tier 'pure' would exceed its budget"):
         for _ in range(20):
-            one(db, "SELECT dp_count('pure', x, 1, unit, '{\"mechanism\":\"laplace\",\"weight\":0.05}') FROM t")
+            one(db, "SELECT dp_count('pure', x, 1, '{\"mechanism\":\"laplace\",\"weight\":0.05}') FROM t")
 
 
 # ---- dropping a tier ---------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
         assert one(db, "SELECT dp_verify()") == "ok"
         one(db, "SELECT dp_drop_tier('typo')")
     one(db, "SELECT dp_tier('in', 0.002, 8.0, 1e-6)")  # another tier may have the rate of the dropped tier
-    one(db, "SELECT dp_count('in', x, 1, unit, 'n') FROM t")
+    one(db, "SELECT dp_count('in', x, 1, 'n') FROM t")
     one(db, "SELECT dp_diffuse('n', 'out')")
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'") == left - 1
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -269,7 +269,7 @@ def test_a_tier_with_a_charge_stays(db, state):
     if state == "failed":
         interrupted(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM t', '{\"clip\":1,\"name\":\"n\"}')")
     else:
-        one(db, "SELECT dp_count(?, x, 1, unit, 'n') FROM t", "out" if state == "outer" else "t")
+        one(db, "SELECT dp_count(?, x, 1, 'n') FROM t", "out" if state == "outer" else "t")
     if state == "discarded":
         one(db, "SELECT dp_discard('n')")
     books = db.execute("SELECT * FROM dp_charge").fetchall()

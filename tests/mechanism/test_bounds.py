@@ -24,7 +24,7 @@ from noise_helpers import check_mean, check_variance, column, connect, create_ta
 pytestmark = [pytest.mark.xdist_group("bounds"), pytest.mark.alarm(5e-10)]
 
 SEVERAL, BINS = 7, 513
-ASK = "SELECT dp_bounds(?, x, unit, ?) FROM t"
+ASK = "SELECT dp_bounds(?, x, ?) FROM t"
 
 
 def points(path):
@@ -165,7 +165,7 @@ def test_bounds_of_a_persons_total():
     one(db, "SELECT dp_tier('clinic', 0.1, 1e6, 1e-6)")
     answers = [one(db, "SELECT dp_release('clinic', 'bounds', 'SELECT sum(minutes) FROM visit')") for _ in range(SEVERAL)]
     assert majority(answers) == [256, 512]  # ten visits of 30 minutes each
-    assert majority([one(db, "SELECT dp_bounds('clinic', minutes, patient) FROM visit") for _ in range(SEVERAL)]) == [16, 32]
+    assert majority([one(db, "SELECT dp_bounds('clinic', minutes) FROM visit") for _ in range(SEVERAL)]) == [16, 32]
 
 
 def test_shards_make_the_bounds_of_one_table():
@@ -175,7 +175,7 @@ def test_shards_make_the_bounds_of_one_table():
         for shard in range(3):
             fill(db, rows[shard::3])
             states.append(one(db, "SELECT dp_partial('bounds', 'SELECT x FROM t', '{}')"))
-        one(db, "SELECT dp_merge('exact', s) FROM (SELECT ? AS s UNION ALL SELECT ? UNION ALL SELECT ?)", *states)
+        one(db, "SELECT dp_merge('exact', dp_states(s)) FROM (SELECT ? AS s UNION ALL SELECT ? UNION ALL SELECT ?)", *states)
         wanted = totals("bounds", {}, rows, True)
         (*_, counts, _), = points(path)
         assert counts == pytest.approx([wanted.get((i, 0), 0) for i in range(BINS)], abs=0.01)

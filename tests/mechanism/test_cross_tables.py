@@ -416,7 +416,7 @@ def test_shards_are_one_database(kind, more, tmp_path):
     attach = [f"ATTACH '{name}' AS d{i}" for i, name in enumerate(names[:3])]
     copies = [f"{'CREATE TABLE state AS' if i == 0 else 'INSERT INTO state'} SELECT s FROM d{i}.state" for i in range(3)]
     run_fixed(joined, attach + copies)
-    run_fixed(joined, ["SELECT fixed_seed(3)", "SELECT dp_merge('inner', s, 'r') FROM state"])
+    run_fixed(joined, ["SELECT fixed_seed(3)", "SELECT dp_merge('inner', dp_states(s), 'r') FROM state"])
     run_fixed(names[3], ["SELECT fixed_seed(3)", f"SELECT dp_release('inner', '{kind}', '{sql}', '{options(SMALL, 2, name='r', **more)}')"])
     assert (point_of(joined, "r", "inner") == point_of(names[3], "r", "inner")).all()
 
@@ -502,8 +502,8 @@ def test_refusals_read_and_charge_nothing(kind, sql, text, message):
 
 def test_other_refusals(tmp_path):
     db = start(str(tmp_path / "a.db"), SMALL, people(random.Random(9), SMALL, 5))
-    assert "cross tables are for dp_release() and dp_answer()" in refused(db, "SELECT dp_group_count('inner', ward, 1, id, ?) FROM person", json.dumps({"keys": SMALL}))
-    assert "cross tables are for dp_release() and dp_answer()" in refused(db, "SELECT dp_group_count('inner', ward, 1, id, ?) FROM person", options(SMALL, 2))
+    assert "cross tables are for dp_release() and dp_answer()" in refused(db, "SELECT dp_group_count('inner', ward, 1, ?) FROM person", json.dumps({"keys": SMALL}))
+    assert "cross tables are for dp_release() and dp_answer()" in refused(db, "SELECT dp_group_count('inner', ward, 1, ?) FROM person", options(SMALL, 2))
     one(db, "SELECT dp_release('inner', 'group_count', ?, ?)", question(SMALL), options(SMALL, 2, name="r"))
     one(db, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM person', '{\"name\":\"plain\",\"clip\":1}')")
     assert "no table of the release contains ward and age and sex" in refused(db, "SELECT * FROM dp_table('r', 'inner', 'ward', 'age', 'sex')")

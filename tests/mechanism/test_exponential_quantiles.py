@@ -319,16 +319,16 @@ def test_other_ways_to_ask():
     """The aggregate in a SELECT, a batch, an answer, and shards give values of the grid and the same cost."""
     db = ledger(("t", 0.02, 9, 1e-6, "rdp"), rows=[(x % 8, x) for x in range(800)])
     options = json.dumps({"name": "a", "grid": 1})
-    assert one(db, "SELECT dp_median('t', x, 0, 7, unit, ?) FROM t", options) in range(8)
+    assert one(db, "SELECT dp_median('t', x, 0, 7, ?) FROM t", options) in range(8)
     item = {"tier": "t", "kind": "median", "sql": "SELECT x FROM t", "options": {"name": "b", "lo": 0, "hi": 7, "grid": 1}}
     one(db, "SELECT dp_batch(?)", json.dumps([item]))
     drawn = {"lo": 0, "hi": 7, "grid": 1, **DRAW}
     one(db, "SELECT display FROM dp_answer('t', 'median', 'SELECT x FROM t', ?)", json.dumps({"name": "c", **drawn}))
     state = one(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", json.dumps(drawn))
-    assert one(db, "SELECT dp_merge('t', ?, 'd')", state) in range(8)
+    assert one(db, "SELECT dp_merge('t', dp_states(?), 'd')", state) in range(8)
     plain = one(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", json.dumps({"lo": 0, "hi": 7, "grid": 1}))
-    assert 0 <= one(db, "SELECT dp_merge('t', ?, 'e')", plain) <= 7
-    refuses(db, "the states are for mechanism 'gaussian'", "SELECT dp_merge('t', ?, ?)", plain, json.dumps({"name": "f", **DRAW}))
+    assert 0 <= one(db, "SELECT dp_merge('t', dp_states(?), 'e')", plain) <= 7
+    refuses(db, "the states are for mechanism 'gaussian'", "SELECT dp_merge('t', dp_states(?), ?)", plain, json.dumps({"name": "f", **DRAW}))
     assert dict(db.execute("SELECT name, mechanism FROM dp_release")) == {
         "a": "exponential", "b": "exponential", "c": "exponential", "d": "exponential", "e": "gaussian"}
     assert len({curve for _, curve in db.execute("SELECT release, curve FROM dp_charge WHERE release <> 'e'")}) == 1
@@ -342,7 +342,7 @@ def test_the_merged_shards_have_the_distribution_of_all_rows():
     for rows in ([(1, 1), (1, 2)], [(6, 3), (6, 4), (6, 5)]):
         fill(db, rows)
         states.append(one(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", options))
-    assert one(db, "SELECT dp_merge('t', value, 'a') FROM (SELECT ? AS value UNION ALL SELECT ?)", *states) == 6
+    assert one(db, "SELECT dp_merge('t', dp_states(value), 'a') FROM (SELECT ? AS value UNION ALL SELECT ?)", *states) == 6
 
 
 def test_verification_notices_changes():

@@ -25,7 +25,7 @@ QS = [0, 0.1, 0.25, 0.5, 0.73, 1]
 
 
 def ask(db, tier, q, lo, hi, **options):
-    return json.loads(one(db, "SELECT dp_quantile(?, x, ?, ?, ?, unit, ?) FROM t", tier, json.dumps(q), lo, hi, json.dumps(options)))
+    return json.loads(one(db, "SELECT dp_quantile(?, x, ?, ?, ?, ?) FROM t", tier, json.dumps(q), lo, hi, json.dumps(options)))
 
 
 def consistent(nodes, levels):
@@ -131,7 +131,7 @@ def test_ties_count_to_the_larger_value():
     db = open_ledger({"exact": 1e6})
     for x, wanted in ((0.4999, 0), (0.5, 1), (1.4999, 1), (1.5, 2), (-7, 0), (9.5, 9), (1e308, 9), ("2.6 kg", 3)):
         fill(db, [(x, unit) for unit in range(5)])
-        assert one(db, "SELECT dp_median('exact', x, 0, 9, unit, '{\"grid\":1}') FROM t") == wanted
+        assert one(db, "SELECT dp_median('exact', x, 0, 9, '{\"grid\":1}') FROM t") == wanted
 
 
 @pytest.mark.parametrize("lo,hi,grid,count", [(0, 1, 0.1, 11), (0, 0.3, 0.1, 4), (-1, 1, 0.2, 11), (0, 1e6, 1e3, 1001), (0, 2.5, 1, 3)])
@@ -172,12 +172,12 @@ def test_refusals_cost_nothing():
                              ({"grid": 5e-324}, "grid must be a step from"), ({"grid": 9e-12}, "grid must be a step from"),
                              ({"grid": 1, "bins": 32}, "bins must be at most 16 with this grid (one for each value)"),
                              ({"grid": 1, "bins": 12}, "bins must be a power of two")):
-        for sql in ("SELECT dp_median('t', x, 0, 10, unit, ?) FROM t", "SELECT dp_quantile('t', x, 0.5, 0, 10, unit, ?) FROM t"):
+        for sql in ("SELECT dp_median('t', x, 0, 10, ?) FROM t", "SELECT dp_quantile('t', x, 0.5, 0, 10, ?) FROM t"):
             assert message in error_of(db, sql, json.dumps(options)), options
         assert message in error_of(db, "SELECT dp_plan('t', 'median', 1, ?)", json.dumps({"lo": 0, "hi": 10, **options}))
         assert message in error_of(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", json.dumps({"lo": 0, "hi": 10, **options}))
-    for sql in ("SELECT dp_histogram('t', x, 0, 10, 5, unit, '{\"grid\":1}') FROM t",
-                "SELECT dp_avg('t', x, 0, 10, unit, '{\"grid\":1}') FROM t"):
+    for sql in ("SELECT dp_histogram('t', x, 0, 10, 5, '{\"grid\":1}') FROM t",
+                "SELECT dp_avg('t', x, 0, 10, '{\"grid\":1}') FROM t"):
         assert "unknown option" in error_of(db, sql)
     assert charges(db) == []
 
@@ -190,7 +190,7 @@ def test_replays_diffusions_and_states():
         assert ask(db, "inner", QS, 0, 36, name="r", grid=1) == ask(db, "inner", QS, 0, 36, name="r", grid=1.0, bins=64) == first
         before = charges(db)
         for options in ({}, {"bins": 64}, {"grid": 0.75, "bins": 64}, {"grid": 1, "bins": 32}):
-            assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, ?, 0, 36, unit, ?) FROM t", json.dumps(QS),
+            assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, ?, 0, 36, ?) FROM t", json.dumps(QS),
                                                               json.dumps({"name": "r", **options}))
         assert charges(db) == before
         one(db, "SELECT dp_tier('between', 0.2, 1e15, 1e-6)")
@@ -202,7 +202,7 @@ def test_replays_diffusions_and_states():
         for shard, grid in ((0, 1), (1, 1), (1, 0.75)):
             fill(db, [(unit % 37, unit) for unit in range(300) if unit % 2 == shard])
             states.append(one(db, "SELECT dp_partial('quantile', 'SELECT x FROM t', ?)", json.dumps({"lo": 0, "hi": 36, "grid": grid, "bins": 32})))
-        merge = "SELECT dp_merge('inner', s, '{\"name\":\"%s\",\"q\":0.5}') FROM (SELECT ? AS s UNION ALL SELECT ?)"
+        merge = "SELECT dp_merge('inner', dp_states(s), '{\"name\":\"%s\",\"q\":0.5}') FROM (SELECT ? AS s UNION ALL SELECT ?)"
         assert one(db, merge % "m", states[0], states[1]) in range(37)
         assert one(db, "SELECT json_extract(options, '$.grid') FROM dp_release WHERE name = 'm'") == 1
         assert "grid" in error_of(db, merge % "n", states[0], states[2])
@@ -255,5 +255,5 @@ def test_edges_of_histograms_are_the_decimals_that_people_type(lo, hi, bins):
     before = [math.nextafter(edge, -math.inf) for edge in edges[1:]]
     db = open_ledger({"exact": 1e6})
     fill(db, [(x, unit) for unit, x in enumerate(edges + before * 2)])
-    counts = json.loads(one(db, "SELECT dp_histogram('exact', x, ?, ?, ?, unit, '{\"clip\":1}') FROM t", float(lo), float(hi), bins))
+    counts = json.loads(one(db, "SELECT dp_histogram('exact', x, ?, ?, ?, '{\"clip\":1}') FROM t", float(lo), float(hi), bins))
     assert [round(count) for count in counts] == [3] * (bins - 1) + [1]

@@ -39,7 +39,7 @@ def make(*tiers, options="{}", path=":memory:"):
     return db
 
 
-def groups(db, keys=None, tier="exact", call="dp_group_count(?, k, 1, unit, ?)", **options):
+def groups(db, keys=None, tier="exact", call="dp_group_count(?, k, 1, ?)", **options):
     options = {**options, **({"keys": keys} if keys is not None else {})}
     return json.loads(one(db, f"SELECT {call} FROM t", tier, json.dumps(options)), object_pairs_hook=list)
 
@@ -133,7 +133,7 @@ def test_composite_keys_meet_as_plain_keys_do():
         db.execute(f"INSERT INTO t WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 100)"
                    f" SELECT {key}, 1, NULL, {number} || ':' || i FROM n")
     keys = '[["a",1],["a",9007199254740993],["a",9007199254740992],["a",9223372036854775807],["a",0.3],["a",[2,0]],"[\\"a\\" 1]","[1]x","[01]"]'
-    result = json.loads(one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", f'{{"keys":{keys}}}'))
+    result = json.loads(one(db, "SELECT dp_group_count('exact', k, 1, ?) FROM t", f'{{"keys":{keys}}}'))
     assert {key: round(value) for key, value in result.items()} == {
         '["a",1]': 500, '["a",9007199254740993]': 100, '["a",9007199254740992]': 100, '["a",9223372036854775807]': 100,
         '["a",0.3]': 100, '["a",[2,0]]': 100, '["a" 1]': 100, "[1]x": 100, "[01]": 100}
@@ -149,7 +149,7 @@ def test_nasty_keys_make_sound_json(private):
     key, in the order of the bytes of the keys."""
     db = make(("exact", EXACT, 0.1))
     fill_keys(db, thousandfold(NASTY))
-    result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
+    result = one(db, "SELECT dp_group_count('exact', k, 1, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
     assert one(db, "SELECT json_valid(?)", result) == 1
     expected = sorted((key[:1000] for key in NASTY), key=str.encode)  # the largest number of characters in a key
     assert [key for key, _ in json.loads(result, object_pairs_hook=list)] == expected
@@ -188,7 +188,7 @@ def test_every_public_key_is_there(kind, rows):
 def test_malformed_keys(keys, message):
     db = make(("exact", 1.0, 0.1))
     fill_keys(db, ["a"])
-    for sql, clip in (("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", ""),
+    for sql, clip in (("SELECT dp_group_count('exact', k, 1, ?) FROM t", ""),
                       ("SELECT dp_release('exact', 'group_count', 'SELECT k FROM t', ?)", '"clip":1,')):
         assert message in error_of(db, sql, f'{{{clip}"keys":{keys}}}')
     assert not charges(db)
@@ -198,7 +198,7 @@ def test_an_object_of_keys_asks_for_cross_tables():
     """An object names the attributes of cross tables, which dp_release() answers if it is told which tables."""
     db = make(("exact", 1.0, 0.1))
     fill_keys(db, ["a"])
-    assert "give keys as an array" in error_of(db, "SELECT dp_group_count('exact', k, 1, unit, '{\"keys\":{}}') FROM t")
+    assert "give keys as an array" in error_of(db, "SELECT dp_group_count('exact', k, 1, '{\"keys\":{}}') FROM t")
     assert "ways is missing" in error_of(db, "SELECT dp_release('exact', 'group_count', 'SELECT k FROM t', '{\"clip\":1,\"keys\":{}}')")
     assert not charges(db)
 
@@ -321,7 +321,7 @@ def test_values_of_private_keys(kind, protects):
     fill(db, rows)
     parameters = {**KINDS_OF_GROUPS[kind], "max_groups": 8}
     vector = totals(kind, parameters, rows, by_unit)
-    call, arguments = aggregate(kind, parameters, by_unit)
+    call, arguments = aggregate(kind, parameters)
     got = json.loads(one(db, f"SELECT {call} FROM t", *arguments))
     assert set(got) >= {"a", "b", "null", "7"} and "mine alone" not in got
     for key, value in got.items():
@@ -419,7 +419,7 @@ def test_releases_exhaust_delta_keys():
     for _ in range(3):
         groups(db, tier="t", key_share=0.3)
     before = charges(db)
-    for sql in ("SELECT dp_group_count('t', k, 1, unit, '{\"key_share\":0.3}') FROM t",
+    for sql in ("SELECT dp_group_count('t', k, 1, '{\"key_share\":0.3}') FROM t",
                 "SELECT dp_release('t', 'group_sum', 'SELECT k, x FROM t', '{\"clip\":1,\"key_share\":0.3}')",
                 "SELECT dp_plan('t', 'group_count', 1, '{\"key_share\":0.3}')"):
         assert "tier 't' would exceed its delta_keys of 0.1: this needs delta 0.03, and 0.01 is left" in error_of(db, sql)
@@ -435,7 +435,7 @@ def test_without_delta_keys_selection_is_refused():
     fill_keys(db, "a")
     for tier, problem in (("in", "tier 'in' has no delta_keys for selecting keys privately (list public \"keys\", or create a tier with"
                                  " delta_keys)"), ("out", "tier 'in' would exceed its delta_keys of 0: this needs delta 0.01")):
-        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k FROM t', '{{\"clip\":1}}')"):
+        for sql in (f"SELECT dp_group_count('{tier}', k, 1) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k FROM t', '{{\"clip\":1}}')"):
             assert problem in error_of(db, sql)
     assert not charges(db) and not one(db, "SELECT count(*) FROM dp_release")
 
@@ -460,15 +460,15 @@ def test_refining_and_ou_are_refused():
     groups(db, tier="out", name="r")
     one(db, "SELECT dp_release('out', 'group_count', 'SELECT k FROM t', '{\"name\":\"q\",\"clip\":1}')")
     before = charges(db)
-    for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t", "SELECT dp_diffuse('r', 'in')"):
+    for sql in ("SELECT dp_group_count('in', k, 1, '{\"name\":\"r\",\"refine\":true}') FROM t", "SELECT dp_diffuse('r', 'in')"):
         assert "release 'r' has private keys and cannot be refined (make a release of its own at tier 'in')" in error_of(db, sql)
     question = "SELECT dp_release('in', 'group_count', 'SELECT k FROM t', '{\"name\":\"q\",\"refine\":true,\"clip\":1}')"
     assert "release 'q' has private keys and cannot be refined" in error_of(db, question)
-    for sql in ("SELECT dp_ou_group_count('in', k, 5, 1, unit) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5, unit) FROM t",
+    for sql in ("SELECT dp_ou_group_count('in', k, 5, 1) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5) FROM t",
                 "SELECT dp_release('in', 'ou_group_count', 'SELECT k FROM t', '{\"radius\":5,\"clip\":1}')"):
         assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)
     for option in ('"max_groups":4', '"key_share":0.5'):
-        assert "unknown option" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
+        assert "unknown option" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, '{{{option}}}') FROM t")
     assert charges(db) == before
 
 
@@ -649,7 +649,7 @@ def test_key_share_buys_a_lower_threshold():
 def test_malformed_options(option, message):
     db = make(("t", 1.0, 0.1))
     fill_keys(db, "a")
-    for sql, clip in (("SELECT dp_group_count('t', k, 1, unit, ?) FROM t", ""),
+    for sql, clip in (("SELECT dp_group_count('t', k, 1, ?) FROM t", ""),
                       ("SELECT dp_release('t', 'group_count', 'SELECT k FROM t', ?)", '"clip":1,')):
         assert message in error_of(db, sql, f"{{{clip}{option}}}")
     assert not charges(db)
@@ -667,7 +667,7 @@ def test_a_key_is_the_same_whatever_other_keys_there_are():
     """The text of a key is a function of the key alone, so a key of one unit cannot move the rows of another unit to another key.
     """
     db = make(("exact", EXACT, 0.1))
-    call = "SELECT dp_group_count('exact', k, 1, unit, '{\"key_share\":1e-6}') FROM t"
+    call = "SELECT dp_group_count('exact', k, 1, '{\"key_share\":1e-6}') FROM t"
     shown = []
     for key in LONG_KEYS:
         fill_keys(db, [key] * 1000)

@@ -35,7 +35,7 @@ def released(db, kind, parameters, by_unit, source="t", form="query"):
     if form == "query":
         sql, arguments = by_query(kind, parameters, source=source)
     else:
-        call, arguments = aggregate(kind, parameters, by_unit)
+        call, arguments = aggregate(kind, parameters)
         sql = f"SELECT {call} FROM {source}"
     return one(db, sql, *arguments)
 
@@ -74,7 +74,7 @@ def test_rows_that_reach_a_release_are_all_that_counts(kind):
     db.executemany("INSERT INTO kept VALUES (?)", [(i,) for i in range(1, len(rows) + 1) if rng.random() < 0.5])
     kept = [rows[i[0] - 1] for i in db.execute("SELECT id FROM kept ORDER BY id")]
     db.execute("CREATE VIEW w AS SELECT t.* FROM t JOIN kept ON id = t.rowid")
-    call, arguments = aggregate(kind, parameters, True)
+    call, arguments = aggregate(kind, parameters)
     for sql in (f"{call} FILTER (WHERE rowid % 3) FROM t", f"{call} FROM t WHERE rowid % 3", f"{call} FROM (SELECT * FROM t WHERE rowid % 3)"):
         some = [row for i, row in enumerate(rows, 1) if i % 3]
         check(kind, parameters, one(db, "SELECT " + sql, *arguments), some, True, "add-remove")
@@ -96,7 +96,7 @@ def test_an_answer_is_what_the_ledger_stores(kind, protects):
     fill(db, random_table(rng))
     for number, parameters in enumerate(PARAMETERS[kind]):
         for tier in ("exact", "noisy"):
-            call, arguments = aggregate(kind, {**parameters, "name": f"{tier} {number}"}, by_unit, tier)
+            call, arguments = aggregate(kind, {**parameters, "name": f"{tier} {number}"}, tier)
             for sql, values in ((f"SELECT {call} FROM t", arguments),
                                 by_query(kind, {**parameters, "name": f"{tier} {number} by query"}, tier)):
                 assert repr(one(db, sql, *values)) == repr(one(db, sql, *values))
@@ -146,10 +146,10 @@ def test_options_may_be_given_in_place_of_nothing():
     """clip is an option of averages. If rows are protected, the unit may be NULL or may be missing."""
     db = open_ledger({"exact": RATE}, '{"protects":"row"}')
     fill(db, [Row("a", 1.0, "[1]", None)] * 100)
-    for call in ("dp_avg('exact', x, 0, 2)", "dp_avg('exact', x, 0, 2, NULL)", "dp_avg('exact', x, 0, 2, NULL, 'n')",
-                 "dp_avg('exact', x, 0, 2, NULL, '{\"clip\":1}')", "dp_median('exact', x, 0, 2)",
-                 "dp_quantile('exact', x, 0.5, 0, 2)", "dp_quantile('exact', x, 0.5, 0, 2, NULL)"):
+    for call in ("dp_avg('exact', x, 0, 2)", "dp_avg('exact', x, 0, 2)", "dp_avg('exact', x, 0, 2, 'n')",
+                 "dp_avg('exact', x, 0, 2, '{\"clip\":1}')", "dp_median('exact', x, 0, 2)",
+                 "dp_quantile('exact', x, 0.5, 0, 2)", "dp_quantile('exact', x, 0.5, 0, 2)"):
         assert abs(one(db, f"SELECT {call} FROM t") - 1) <= 0.01
     for call in ("dp_histogram('exact', x, 0, 2, 1)", "dp_vec_sum('exact', v, 1, 1)"):
         assert abs(json.loads(one(db, f"SELECT {call} FROM t"))[0] - 100) <= 0.01
-    assert abs(json.loads(one(db, "SELECT dp_group_count('exact', k, 1, NULL, '{\"keys\":[\"a\"]}') FROM t"))["a"] - 100) <= 0.01
+    assert abs(json.loads(one(db, "SELECT dp_group_count('exact', k, 1, '{\"keys\":[\"a\"]}') FROM t"))["a"] - 100) <= 0.01

@@ -220,7 +220,7 @@ def test_outer_points_add_nothing_for_a_coalition(path):
     for name, value in (("a", 0.0), ("b", 100.0)):
         db = open_ledger(TIERS, path=path + name)
         fill(db, [Row(None, None, json.dumps([value] * 4096), 1)])
-        one(db, "SELECT dp_vec_sum('inner', v, 4096, 6400, unit, 'r') FROM t")
+        one(db, "SELECT dp_vec_sum('inner', v, 4096, 6400, 'r') FROM t")
         one(db, "SELECT dp_diffuse('r', 'outer')")
         points = read_points(books(path + name), "r", False)
         laws.append(points["outer"][1] - points["inner"][1])
@@ -386,7 +386,7 @@ def test_replay_diffuse_refine(kind):
         p = {**parameters, **more}
         if form == "query":
             return one(db, *flat(by_query(kind, p, tier)))
-        call, arguments = aggregate(kind, p, True, tier)
+        call, arguments = aggregate(kind, p, tier)
         return one(db, f"SELECT {call} FROM t", *arguments)
 
     middle = ask("middle")
@@ -451,7 +451,7 @@ def test_a_name_has_one_set_of_parameters(kind):
             changed["grid"] = CHANGES["grid"]
         for option, value in changed.items():
             other = {**parameters, option: value, "name": name}
-            call, arguments = aggregate(kind, other, True, "inner")
+            call, arguments = aggregate(kind, other, "inner")
             for sql in ((f"SELECT {call} FROM t", *arguments), flat(by_query(kind, other, "inner"))):
                 message = error_of(db, *sql)
                 assert f"release '{name}' exists with other parameters" in message, (option, message)
@@ -461,11 +461,11 @@ def test_a_name_has_one_set_of_parameters(kind):
 def test_another_kind_of_the_same_parameters_is_another_release():
     db = open_ledger(TIERS)
     fill(db, few_rows())
-    one(db, "SELECT dp_var('inner', x, 0, 5, unit, 'r') FROM t")
-    assert "exists with other parameters" in error_of(db, "SELECT dp_stddev('inner', x, 0, 5, unit, 'r') FROM t")
-    one(db, "SELECT dp_quantile('inner', x, 0.5, 0, 5, unit, 'q') FROM t")
-    assert "exists with other parameters" in error_of(db, "SELECT dp_median('inner', x, 0, 5, unit, 'q') FROM t")
-    assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, '[0.5]', 0, 5, unit, 'q') FROM t")
+    one(db, "SELECT dp_var('inner', x, 0, 5, 'r') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_stddev('inner', x, 0, 5, 'r') FROM t")
+    one(db, "SELECT dp_quantile('inner', x, 0.5, 0, 5, 'q') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_median('inner', x, 0, 5, 'q') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, '[0.5]', 0, 5, 'q') FROM t")
 
 
 def test_the_same_parameters_in_other_words():

@@ -44,7 +44,7 @@ def ledger(path=":memory:", tiers=TIERS, options="{}"):
 
 
 def release(db, tier, name="r", **options):
-    return one(db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, json.dumps({"name": name, **LAPLACE, **options}))
+    return one(db, "SELECT dp_sum(?, x, ?, ?) FROM t", tier, CLIP, json.dumps({"name": name, **LAPLACE, **options}))
 
 
 def diffuse(db, tier, name="r"):
@@ -63,9 +63,9 @@ def query(path, sql, *arguments):
 # ---- what it costs -------------------------------------------------------------------------------------------------
 
 CALLS = {
-    "count": "SELECT dp_count(?, x, 3, unit, ?) FROM t",
-    "count_distinct": "SELECT dp_count_distinct(?, unit, ?) FROM t",
-    "sum": "SELECT dp_sum(?, x, 2.5, unit, ?) FROM t",
+    "count": "SELECT dp_count(?, x, 3, ?) FROM t",
+    "count_distinct": "SELECT dp_count_distinct(?, ?) FROM t",
+    "sum": "SELECT dp_sum(?, x, 2.5, ?) FROM t",
 }
 SENSITIVITY = {"count": 3, "count_distinct": 1, "sum": 2.5}  # under "add-remove"; under "replace", twice as much for signed sums
 
@@ -116,7 +116,7 @@ def test_published_in_any_order(path, start, order):
         if tier < start:
             assert "release 'r' has Laplace noise and cannot be refined" in error_of(db, "SELECT dp_diffuse('r', ?)", tier)
             assert "cannot be refined" in error_of(
-                db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, json.dumps({"name": "r", "refine": True, **LAPLACE}))
+                db, "SELECT dp_sum(?, x, ?, ?) FROM t", tier, CLIP, json.dumps({"name": "r", "refine": True, **LAPLACE}))
             assert charges(db) == before
         else:
             values[tier] = diffuse(db, tier)
@@ -341,7 +341,7 @@ def test_kinds_that_shrink_have_no_laplace(kind):
                                           ('["laplace"]', "unknown mechanism ("), ("true", "mechanism must be a text")])
 def test_names_of_mechanisms(value, wanted):
     db = ledger()
-    assert wanted in error_of(db, "SELECT dp_sum('a', x, 2, unit, ?) FROM t", '{"mechanism":%s}' % value)
+    assert wanted in error_of(db, "SELECT dp_sum('a', x, 2, ?) FROM t", '{"mechanism":%s}' % value)
     assert not charges(db)
 
 
@@ -349,7 +349,7 @@ def test_a_name_keeps_its_mechanism():
     db = ledger()
     value = release(db, "b")
     before = charges(db)
-    other = "SELECT dp_sum('b', x, ?, unit, ?) FROM t"
+    other = "SELECT dp_sum('b', x, ?, ?) FROM t"
     for options in ('{"name":"r"}', '{"name":"r","mechanism":"gaussian"}', '{"name":"r","mechanism":"laplace","weight":0.5}'):
         assert "release 'r' exists with other parameters" in error_of(db, other, CLIP, options)
     assert release(db, "b") == release(db, "b", refine=True) == value and charges(db) == before
@@ -367,7 +367,7 @@ def test_exact_gaussian_tiers_refuse_it():
     one(db, "SELECT dp_tier('exact', 1, 8, 1e-6, 'gdp')")
     for tier in ("exact", "out"):
         assert "tier 'exact' has exact Gaussian accounting" in error_of(
-            db, "SELECT dp_sum(?, x, 2, unit, ?) FROM t", tier, json.dumps(LAPLACE))
+            db, "SELECT dp_sum(?, x, 2, ?) FROM t", tier, json.dumps(LAPLACE))
     assert not charges(db)
     release(db, "in")
     before = charges(db)
@@ -401,7 +401,7 @@ def test_rates_at_the_bounds():
     """The largest product of rate and weight is 1000. The least rate is the same as for all mechanisms. A diffusion to
     a tier that is too far is refused."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
-    sql = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
+    sql = "SELECT dp_sum(?, x, 2, ?) FROM t"
     assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
     assert "weight makes a rate outside the [1e-12, 1000]" in error_of(
         db, sql, "least", json.dumps({"weight": 0.5, **LAPLACE}))
@@ -437,16 +437,16 @@ def test_shards_can_be_merged():
         fill(db, ROWS[part::2])
         db.execute("INSERT INTO states SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":2.0}')")
     options = json.dumps({"name": "r", **LAPLACE})
-    value = one(db, "SELECT dp_merge('b', state, ?) FROM states", options)
-    assert value == one(db, "SELECT dp_merge('b', state, ?) FROM states", options)
+    value = one(db, "SELECT dp_merge('b', dp_states(state), ?) FROM states", options)
+    assert value == one(db, "SELECT dp_merge('b', dp_states(state), ?) FROM states", options)
     assert len(charges(db)) == 2 and one(db, "SELECT mechanism FROM dp_release") == "laplace"
-    assert "exists with other parameters" in error_of(db, "SELECT dp_merge('b', state, 'r') FROM states")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_merge('b', dp_states(state), 'r') FROM states")
 
 
 def test_rows_can_be_protected():
     db = open_ledger(TIERS, '{"protects":"row"}')
     fill(db, ROWS)
-    one(db, "SELECT dp_count('a', x, 1, NULL, ?) FROM t", json.dumps({"name": "r", **LAPLACE}))
+    one(db, "SELECT dp_count('a', x, 1, ?) FROM t", json.dumps({"name": "r", **LAPLACE}))
     s, g = db.execute("SELECT sensitivity, granularity FROM dp_release").fetchone()
     assert 1 <= s * 2.0**g <= 1 + 2 * 2.0**g + 1e-5
 

@@ -67,7 +67,7 @@ def ask(db, kind, parameters, by_unit=True, tier="exact", form="query"):
     if form == "query":
         sql, arguments = by_query(kind, parameters, tier)
     else:
-        call_, arguments = aggregate(kind, parameters, by_unit, tier)
+        call_, arguments = aggregate(kind, parameters, tier)
         sql = f"SELECT {call_} FROM t"
     return one(db, sql, *arguments)
 
@@ -440,13 +440,13 @@ def test_merged_states_are_the_whole(path, kind, whole):
     rest = {k: v for k, v in parameters.items() if k not in SHAPING}
     db.execute("CREATE TABLE states(state)")
     db.executemany("INSERT INTO states VALUES (?)", [(state,) for state in states])
-    one(db, "SELECT dp_merge('exact', state, ?) FROM states", json.dumps(rest))
+    one(db, "SELECT dp_merge('exact', dp_states(state), ?) FROM states", json.dumps(rest))
     point, clock, _, g = points_of(path, last_release(path), "exact")
     exact = {place_of(kind, effective(kind, parameters, True), c): x for c, x in totals(kind, parameters, rows, True).items() if kind != "group_sum" or c[1] == 1}
     for place, value in point.items():
         assert abs(value * 2.0**g - exact.get(place, 0)) <= REACH * scale_of(clock) * 2.0**g + 1e-6
     assert "the states are for mechanism 'laplace'" in error_of(
-        db, "SELECT dp_merge('exact', state, ?) FROM states", json.dumps({**rest, "mechanism": "gaussian"}))
+        db, "SELECT dp_merge('exact', dp_states(state), ?) FROM states", json.dumps({**rest, "mechanism": "gaussian"}))
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
 
@@ -459,10 +459,10 @@ def test_states_for_gaussian_noise_get_no_laplace_noise():
     db = open_ledger({"t": 1.0})
     fill(db, few_rows())
     state = one(db, "SELECT dp_partial('avg', 'SELECT x FROM t', '{\"lo\":0,\"hi\":5}')")
-    message = error_of(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
+    message = error_of(db, "SELECT dp_merge('t', dp_states(?), '{\"mechanism\":\"laplace\"}')", state)
     assert "the states are for mechanism 'gaussian' (make them with \"mechanism\":\"laplace\")" in message
     state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":3}')")  # a single number is the same in both norms
-    one(db, "SELECT dp_merge('t', ?, '{\"mechanism\":\"laplace\"}')", state)
+    one(db, "SELECT dp_merge('t', dp_states(?), '{\"mechanism\":\"laplace\"}')", state)
     assert one(db, "SELECT mechanism FROM dp_release") == "laplace"
 
 

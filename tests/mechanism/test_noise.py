@@ -32,7 +32,7 @@ def paths(request):
     db = open_ledger(TIERS)
     fill(db, [(1.25, "a"), (100.0, "b"), (-1.75, "c"), (0.0, "a")] if kind == "sum" else [(1, u) for u in "aaabbbc"])
     for i in range(RELEASES[kind]):
-        one(db, f"SELECT dp_{kind}('inner', x, ?, unit, ?) FROM t", clip, f"r{i:05}")
+        one(db, f"SELECT dp_{kind}('inner', x, ?, ?) FROM t", clip, f"r{i:05}")
     db.execute("SELECT dp_diffuse(name, 'outer') FROM dp_release").fetchall()
     db.execute("SELECT dp_diffuse(name, 'middle') FROM dp_release").fetchall()
     rows = {tier: numpy.array(db.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY release",
@@ -99,8 +99,8 @@ def test_low_order_bits_are_uniform(paths):
 # ---- the lattice is public -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", ["dp_sum('inner', x, 10, unit)", "dp_count('inner', x, 10, unit)",
-                                      "dp_ou_sum('inner', x, 10, 100, unit)"])
+@pytest.mark.parametrize("function", ["dp_sum('inner', x, 10)", "dp_count('inner', x, 10)",
+                                      "dp_ou_sum('inner', x, 10, 100)"])
 def test_granularity_and_sensitivity_do_not_depend_on_data(function):
     db = open_ledger(TIERS)
     tables = [[(0, 1)], [(None, None)], [(1e308, i) for i in range(500)], [(float("inf"), 1)], [("x", b"y")],
@@ -121,7 +121,7 @@ def test_no_two_releases_share_their_noise():
     for _ in range(2):
         db = open_ledger({"wide": 1e-6})
         fill(db, [(0, 1)])
-        values += [one(db, "SELECT dp_sum('wide', x, 1, unit) FROM t") for _ in range(300)]
+        values += [one(db, "SELECT dp_sum('wide', x, 1) FROM t") for _ in range(300)]
     assert len(set(values)) >= len(values) - 6
     assert len(set(zip(values, values[1:], values[2:]))) == len(values) - 2
 
@@ -188,8 +188,8 @@ def test_ou_shrink_of_the_homogeneous_process(tmp_path):
 
 
 @pytest.mark.parametrize("call,shrink", [
-    ("dp_ou_sum('inner', x, 5, 7.5, unit, '{\"centre\":2}')", lambda t: 7.5**2 / (7.5**2 + t)),
-    ("dp_ou_sum('inner', x, 5, NULL, unit, '{\"centre\":2,\"theta\":0.4,\"rho\":3}')",
+    ("dp_ou_sum('inner', x, 5, 7.5, '{\"centre\":2}')", lambda t: 7.5**2 / (7.5**2 + t)),
+    ("dp_ou_sum('inner', x, 5, NULL, '{\"centre\":2,\"theta\":0.4,\"rho\":3}')",
      lambda t: 1 / math.sqrt(1 + 0.4 * t / 9))])
 def test_ou_law(call, shrink):
     """The value has mean centre + b (f - centre) and variance b^2 tau, where b is the shrink and f is the true answer
@@ -207,7 +207,7 @@ def test_ou_count_is_that_of_the_count():
     """With a wide radius and tiny noise, dp_ou_count() returns the count."""
     db = open_ledger(EXACT)
     fill(db, [(1, i % 7) for i in range(100)] + [(None, 1)])
-    value = one(db, "SELECT dp_ou_count('exact', x, 1e9, 10, unit) FROM t")
+    value = one(db, "SELECT dp_ou_count('exact', x, 1e9, 10) FROM t")
     assert abs(value - 70) <= 12 * sigma(10, 1e6)
 
 
@@ -236,7 +236,7 @@ def test_sum_is_exact_in_every_order():
     for _ in range(20):
         rng.shuffle(rows)
         fill(db, rows)
-        assert abs(one(db, "SELECT dp_sum('exact', x, 100, unit) FROM t") - want) <= 12 * sigma(100, 1e6)
+        assert abs(one(db, "SELECT dp_sum('exact', x, 100) FROM t") - want) <= 12 * sigma(100, 1e6)
         value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t ORDER BY abs(x), x DESC', '{\"clip\":100}')")
         assert abs(value - want) <= 12 * sigma(100, 1e6)
 
@@ -246,7 +246,7 @@ def test_sum_is_exact_in_every_order():
     ([2**53 + 1, float(2**53)], 2), ([2**63 - 1, float(2**63)], 2), ([-2**63, -float(2**63)], 1), (["a", "A"], 2),
     (["", None], 1), ([b"", ""], 2), ([b"", None], 1), (["\u00e9", "e\u0301"], 2), ([float("inf"), float("-inf")], 2),
     (["a", "a\0b"], 2), ([b"a\0b", b"a\0c"], 2)])
-@pytest.mark.parametrize("form", ["SELECT dp_count('exact', x, 1, unit) FROM t",
+@pytest.mark.parametrize("form", ["SELECT dp_count('exact', x, 1) FROM t",
                                   "SELECT dp_release('exact', 'count', 'SELECT x FROM t', '{\"clip\":1}')"])
 def test_units_are_equal_as_sqlite_keys(units, count, form):
     """dp_count() with clip 1 counts each unit once, like SQLite's own count(DISTINCT). A row whose unit is NULL belongs to nobody."""
@@ -266,16 +266,16 @@ def test_values_count_if_they_are_numbers(x, counts_as, protects):
     unit = "unit" if protects == "unit" else "NULL"
     fill(db, [(x, i) for i in range(1000)])  # so many rows that the noise of 0.7 is tiny beside their sum
     noise = 12 * sigma(1000, 1e6)
-    assert abs(one(db, f"SELECT dp_sum('exact', x, 1000, {unit}) FROM t") - 1000 * counts_as) <= noise
+    assert abs(one(db, f"SELECT dp_sum('exact', x, 1000) FROM t") - 1000 * counts_as) <= noise
     value = one(db, f"SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{{\"clip\":1000}}')")
     assert abs(value - 1000 * counts_as) <= noise
-    count = one(db, f"SELECT dp_count('exact', x, 1, {unit}) FROM t")
+    count = one(db, f"SELECT dp_count('exact', x, 1) FROM t")
     assert abs(count - 1000 * (x is not None)) <= 12 * sigma(1, 1e6)
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
 @pytest.mark.parametrize("sql", [
-    "SELECT dp_sum('exact', x, 1000, unit, '{\"name\":\"\u00fc\"}') FROM t",
+    "SELECT dp_sum('exact', x, 1000, '{\"name\":\"\u00fc\"}') FROM t",
     "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"name\":\"\u00fc\",\"clip\":1000}')"])
 def test_encodings(encoding, sql):
     """Text units are distinguished, and parameters stay the same from row to row, in every text encoding of the
@@ -294,8 +294,8 @@ def test_encodings(encoding, sql):
 def test_one_unit_with_many_rows_counts_as_one():
     db = open_ledger(EXACT)
     fill(db, [(1e6, "whale")] * 10000 + [(1.5, "a"), (-2.25, "b")])
-    assert abs(one(db, "SELECT dp_sum('exact', x, 5, unit) FROM t") - (5 + 1.5 - 2.25)) <= 12 * sigma(5, 1e6)
-    assert abs(one(db, "SELECT dp_count('exact', x, 5, unit) FROM t") - 7) <= 12 * sigma(5, 1e6)
+    assert abs(one(db, "SELECT dp_sum('exact', x, 5) FROM t") - (5 + 1.5 - 2.25)) <= 12 * sigma(5, 1e6)
+    assert abs(one(db, "SELECT dp_count('exact', x, 5) FROM t") - 7) <= 12 * sigma(5, 1e6)
 
 
 def test_rows_are_clipped_one_by_one_where_rows_are_protected():
@@ -319,7 +319,7 @@ def test_empty_input_is_an_input(protects, where):
 def test_weight_makes_the_noise_of_a_smaller_rate():
     db = open_ledger(TIERS)
     fill(db, [(1, 1)])
-    one(db, "SELECT dp_sum('inner', x, 2, unit, '{\"name\":\"w\",\"weight\":0.25}') FROM t")
+    one(db, "SELECT dp_sum('inner', x, 2, '{\"name\":\"w\",\"weight\":0.25}') FROM t")
     one(db, "SELECT dp_diffuse('w', 'outer')")
     for tier in ("inner", "outer"):
         wanted = sigma(2, TIERS[tier] / 4)

@@ -90,15 +90,15 @@ def test_ou_count_distinct():
     create_table(db, "unit")
     db.executemany("INSERT INTO t VALUES (?)", [(i // 3,) for i in range(300)])
     tau = 1 / (2 * 0.5)
-    values = [one(db, """SELECT dp_ou_count_distinct('t', 3, unit, '{"centre":90}') FROM t""") for _ in range(400)]
+    values = [one(db, """SELECT dp_ou_count_distinct('t', 3, '{"centre":90}') FROM t""") for _ in range(400)]
     shrink = one(db, "SELECT DISTINCT shrink FROM dp_publication")
     assert shrink == pytest.approx(9 / (9 + tau), rel=1e-3)
     assert abs(numpy.mean(values) - (90 + shrink * 10)) <= 7 * shrink * math.sqrt(tau / 400)
     assert one(db, "SELECT dp_verify()") == "ok"
-    assert "unknown option" in error_of(db, """SELECT dp_ou_count_distinct('t', 3, unit, '{"clip":2}') FROM t""")
+    assert "unknown option" in error_of(db, """SELECT dp_ou_count_distinct('t', 3, '{"clip":2}') FROM t""")
     rows = connect()
     one(rows, """SELECT dp_init('{"protects":"row"}')""")
     one(rows, "SELECT dp_tier('t', 0.5, 10, 1e-6)")
     create_table(rows, "x")
     rows.execute("INSERT INTO t VALUES (1)")
-    assert "every row is a unit" in error_of(rows, "SELECT dp_ou_count_distinct('t', 3, NULL) FROM t")
+    assert "every row is a unit" in error_of(rows, "SELECT dp_ou_count_distinct('t', 3) FROM t")

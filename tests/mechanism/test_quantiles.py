@@ -19,7 +19,7 @@ EXACT = {"exact": 1e6}
 
 def quantiles(db, q, lo, hi, tier="exact", unit="unit", **options):
     """Returns quantiles from the tree. Without its mechanism, one quantile would be a draw (test_exponential_quantiles.py)."""
-    result = one(db, f"SELECT dp_quantile(?, x, ?, ?, ?, {unit}, ?) FROM t", tier, json.dumps(q) if isinstance(q, list) else q, lo, hi,
+    result = one(db, f"SELECT dp_quantile(?, x, ?, ?, ?, ?) FROM t", tier, json.dumps(q) if isinstance(q, list) else q, lo, hi,
                  json.dumps({"mechanism": "gaussian", **options}))
     return json.loads(result) if isinstance(q, list) else result
 
@@ -97,7 +97,7 @@ def test_the_median_is_the_quantile_at_one_half():
     of each."""
     db = open_ledger({"wide": 5.0})
     fill(db, [(i % 97 / 97, i) for i in range(200)])
-    a = [one(db, "SELECT dp_median('wide', x, 0, 1, unit, '{\"bins\":16,\"mechanism\":\"gaussian\"}') FROM t") for _ in range(500)]
+    a = [one(db, "SELECT dp_median('wide', x, 0, 1, '{\"bins\":16,\"mechanism\":\"gaussian\"}') FROM t") for _ in range(500)]
     b = [quantiles(db, 0.5, 0, 1, "wide", bins=16) for _ in range(500)]
     spread = math.sqrt((numpy.var(a) + numpy.var(b)) / 500)
     assert abs(numpy.mean(a) - numpy.mean(b)) <= SEVEN * spread
@@ -138,10 +138,10 @@ def test_a_number_and_an_array():
     db = open_ledger(EXACT)
     fill(db, [(i / 100, i) for i in range(100)])
     for q in ("0.25", "2.5e-1"):
-        assert one(db, f"SELECT typeof(dp_quantile('exact', x, {q}, 0, 1, unit)) FROM t") == "real"
-    assert one(db, "SELECT typeof(dp_quantile('exact', x, '[0.25]', 0, 1, unit)) FROM t") == "text"
-    assert one(db, "SELECT typeof(dp_quantile('exact', x, 0, 0, 1, unit)) FROM t") == "real"
-    assert one(db, "SELECT typeof(dp_quantile('exact', x, 1, 0, 1, unit)) FROM t") == "real"
+        assert one(db, f"SELECT typeof(dp_quantile('exact', x, {q}, 0, 1)) FROM t") == "real"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, '[0.25]', 0, 1)) FROM t") == "text"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, 0, 0, 1)) FROM t") == "real"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, 1, 0, 1)) FROM t") == "real"
     assert json.loads(quantiles_text(db, "[ 0.25 ,\n0.5 ]")) == pytest.approx([0.25, 0.5], abs=0.03)
     assert [json.loads(q) for q in column(db, "SELECT json_extract(options, '$.q') FROM dp_release ORDER BY id DESC LIMIT 1")] == [[0.25, 0.5]]
     many = [i / 999 for i in range(1000)]
@@ -150,7 +150,7 @@ def test_a_number_and_an_array():
 
 
 def quantiles_text(db, q):
-    return one(db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+    return one(db, "SELECT dp_quantile('exact', x, ?, 0, 1) FROM t", q)
 
 
 @pytest.mark.parametrize("q", ["[]", "[0.5", "[0.5,]", "[0.5 0.6]", "[[0.5]]", "[-0.1]", "[1.1]", "[0.5,null]", "['a']", "[true]",
@@ -159,7 +159,7 @@ def quantiles_text(db, q):
 def test_malformed_q(q):
     db = open_ledger(EXACT)
     fill(db, [(1, 1)])
-    message = error_of(db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+    message = error_of(db, "SELECT dp_quantile('exact', x, ?, 0, 1) FROM t", q)
     assert "q must be a number in [0, 1] or a JSON array of at most 1000 such numbers" in message
     assert not charges(db)
 
@@ -180,7 +180,7 @@ def test_bins_are_the_resolution(bins):
 def test_other_bins_are_refused(bins):
     db = open_ledger(EXACT)
     fill(db, [(1, 1)])
-    for call in ("dp_quantile('exact', x, 0.5, 0, 1, unit, ?)", "dp_median('exact', x, 0, 1, unit, ?)"):
+    for call in ("dp_quantile('exact', x, 0.5, 0, 1, ?)", "dp_median('exact', x, 0, 1, ?)"):
         message = error_of(db, f"SELECT {call} FROM t", json.dumps({"bins": bins}))
         assert message.split(": ")[1] in ("bins must be a number in [1, 65536]", "bins must be a whole number",
                                           "bins must be a power of two from 2 to 65536")
@@ -212,7 +212,7 @@ def test_a_heavy_unit_weighs_as_one_row(kind):
     db = open_ledger(EXACT)
     fill(db, [(0.9, "whale")] * 10000 + [(0.1, 1), (0.1, 2), (0.1, 3)])
     if kind == "median":
-        median = one(db, "SELECT dp_median('exact', x, 0, 1, unit, '{\"bins\":16}') FROM t")
+        median = one(db, "SELECT dp_median('exact', x, 0, 1, '{\"bins\":16}') FROM t")
     else:
         median, upper = quantiles(db, [0.5, 0.95], 0, 1, bins=16)
         assert 14 / 16 <= upper <= 15 / 16
@@ -240,7 +240,7 @@ def test_a_median_does_not_follow_units_whose_rows_lie_apart(clip, mechanism):
     rows = [(10, f"near {i}") for i in range(50) for _ in range(16)]
     fill(db, rows + [(31 + (7 * i + 13 * j) % 70, f"far {i}") for i in range(40) for j in range(16)])
     assert quantiles(db, 0.5, 0, 100, tier, grid=1, clip=clip, mechanism=mechanism) == 10
-    groups = one(db, f"SELECT dp_group_median('{tier}', 'all', x, 0, 100, unit, ?) FROM t",
+    groups = one(db, f"SELECT dp_group_median('{tier}', 'all', x, 0, 100, ?) FROM t",
                  json.dumps({"keys": ["all"], "grid": 1, "clip": clip, "mechanism": mechanism}))
     assert json.loads(groups) == {"all": 10}
 

@@ -669,7 +669,7 @@ def test_predictions():
     assert "is not published at tier 'outer'" in refused(db, "SELECT dp_predict('m', 'outer', '[1,2]')")
     assert "unknown tier" in refused(db, "SELECT dp_predict('m', 'none', '[1,2]')")
     assert "unknown release 'none' (dp_release lists them)" in refused(db, "SELECT dp_predict('none', 'inner', '[1,2]')")
-    one(db, "SELECT dp_sum('inner', y, 1, NULL, 's') FROM t")
+    one(db, "SELECT dp_sum('inner', y, 1, 's') FROM t")
     assert "release 's' is no model" in refused(db, "SELECT dp_predict('s', 'inner', '[1,2]')")
     assert "release 's' is no model" in refused(db, "SELECT dp_sgd_profile('s')")
     db.execute("CREATE VIEW planted AS SELECT dp_predict('m', 'inner', x) FROM t")

@@ -22,7 +22,7 @@ int main(void) {
                         "CREATE TABLE t(i); SELECT dp_protect('t', 'i');"
                         "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
                         " LIMIT 1000) INSERT INTO t SELECT i FROM n;"
-                        "SELECT dp_count('t', i, 1, i, 'n') FROM t;",
+                        "SELECT dp_count('t', i, 1, 'n') FROM t;",
                         print_row, 0, &error);
   if (error) printf("error: %s\n", error);
   return rc != SQLITE_OK || sqlite3_close(db) != SQLITE_OK;

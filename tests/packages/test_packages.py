@@ -159,7 +159,7 @@ def test_npm_package_names_what_is_missing(node_project):
 
 FIRST = ["SELECT dp_init();", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
          "CREATE TABLE t(i INTEGER); SELECT dp_protect('t', 'i'); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;",
-         "SELECT dp_count('t', i, 1, i, 'first') FROM t;"]
+         "SELECT dp_count('t', i, 1, 'first') FROM t;"]
 
 
 def is_near(text):
@@ -258,9 +258,9 @@ STORY = [
     "CREATE TABLE visits(patient, name TEXT, minutes REAL);",
     "SELECT dp_protect('visits', 'name');",
     "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO visits SELECT i, 'patient ' || i, i % 60 FROM n;",
-    "SELECT dp_avg('clinic', minutes, 0, 60, name, 'average') FROM visits;",
-    "SELECT dp_group_count('clinic', minutes / 10, 1, name, '{\"name\":\"groups\",\"keys\":[0,1,2,3,4,5]}') FROM visits WHERE minutes % 10 = 0;",
-    "SELECT dp_sum('clinic', minutes, 60, name, 'walked') FROM visits;",
+    "SELECT dp_avg('clinic', minutes, 0, 60, 'average') FROM visits;",
+    "SELECT dp_group_count('clinic', minutes / 10, 1, '{\"name\":\"groups\",\"keys\":[0,1,2,3,4,5]}') FROM visits WHERE minutes % 10 = 0;",
+    "SELECT dp_sum('clinic', minutes, 60, 'walked') FROM visits;",
     "SELECT dp_diffuse('walked', 'public');",
 ]
 
@@ -281,7 +281,7 @@ def test_story_and_files_that_move(host, native, tmp_path):
         assert before[0] == "ok" and digest(reader, database) == before
         (walked,) = [float(row.split("|")[3]) for row in before if row.startswith("walked|clinic|")]
         assert abs(walked - 29340) < 500  # 12 standard deviations
-        reader.sql(database, "SELECT dp_diffuse('average', 'public');", "SELECT dp_count('public', 1, 1, name, 'more') FROM visits;")
+        reader.sql(database, "SELECT dp_diffuse('average', 'public');", "SELECT dp_count('public', 1, 1, 'more') FROM visits;")
         after = digest(maker, database)
         assert after[0] == "ok" and after != before and digest(reader, database) == after
 
@@ -291,7 +291,7 @@ def test_two_processes_share_a_ledger(host, tmp_path):
     database = tmp_path / "shared.db"
     host.sql(database, *STORY[:5])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda who: host.sql(database, *(f"SELECT dp_count('public', 1, 1, name, '{who} {i}') FROM visits;" for i in range(10))),
+        list(pool.map(lambda who: host.sql(database, *(f"SELECT dp_count('public', 1, 1, '{who} {i}') FROM visits;" for i in range(10))),
                       "ab"))
     assert host.sql(database, "SELECT dp_verify();", "SELECT count(*), count(DISTINCT release) FROM dp_value;") == ["ok", "20|20"]
     assert not pathlib.Path(f"{database}-ledger-lock").exists()
@@ -312,7 +312,7 @@ def test_shards_of_several_machines(host, native, tmp_path):
     for merger, name in ((host, "there"), (native, "here")):
         said = merger.sql(tmp_path / f"merge-{name}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
                           "SELECT dp_init(), dp_protect('visits', 'name'), dp_tier('clinic', 1.0, 500.0, 1e-6);", "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
-                          "SELECT dp_merge('clinic', state, 'total') FROM shard;")
+                          "SELECT dp_merge('clinic', dp_states(state), 'total') FROM shard;")
         assert abs(float(said[-1]) - exact) < 500, (said[-1], exact)  # 12 standard deviations
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import connect, create, one, refused, run
 
-ROWS = "SELECT dp_sum('region', minutes, 20, patient, 'a') FROM visits WHERE minutes > 1"
-STORED = "SELECT dp_sum(?, minutes, ?, patient, 'a') FROM visits WHERE minutes > 1"
+ROWS = "SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 1"
+STORED = "SELECT dp_sum(?, minutes, ?, 'a') FROM visits WHERE minutes > 1"
 
 
 def charges(db):
@@ -26,15 +26,15 @@ def asked(db):
 # ---- the statement around an aggregate ------------------------------------------------------------
 
 OTHERS = [
-    "SELECT dp_sum('region', minutes, 20, patient, 'a') FROM visits WHERE minutes > 2",
-    "SELECT dp_sum('region', minutes, 20, patient, 'a') FROM visits",
-    "SELECT dp_sum('region', minutes, 20, patient, 'a') FROM archive WHERE minutes > 1",
-    "SELECT dp_sum('region', minutes + 1, 20, patient, 'a') FROM visits WHERE minutes > 1",
-    "SELECT dp_sum('region', minutes, 20, patient, 'a') FILTER (WHERE minutes > 3) FROM visits WHERE minutes > 1",
-    "SELECT dp_sum('region', minutes, 20, patient, 'a'), dp_sum('region', 1, 20, patient, 'b') FROM visits WHERE minutes > 1",
-    "SELECT dp_sum('public', minutes, 20, patient, '{\"name\":\"a\"}') FROM visits WHERE minutes > 2",
-    "SELECT dp_sum('clinic', minutes, 20, patient, '{\"name\":\"a\",\"refine\":true}') FROM visits WHERE minutes > 2",
-    "WITH visits AS (SELECT * FROM archive) SELECT dp_sum('region', minutes, 20, patient, 'a') FROM visits WHERE minutes > 1",
+    "SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 2",
+    "SELECT dp_sum('region', minutes, 20, 'a') FROM visits",
+    "SELECT dp_sum('region', minutes, 20, 'a') FROM archive WHERE minutes > 1",
+    "SELECT dp_sum('region', minutes + 1, 20, 'a') FROM visits WHERE minutes > 1",
+    "SELECT dp_sum('region', minutes, 20, 'a') FILTER (WHERE minutes > 3) FROM visits WHERE minutes > 1",
+    "SELECT dp_sum('region', minutes, 20, 'a'), dp_sum('region', 1, 20, 'b') FROM visits WHERE minutes > 1",
+    "SELECT dp_sum('public', minutes, 20, '{\"name\":\"a\"}') FROM visits WHERE minutes > 2",
+    "SELECT dp_sum('clinic', minutes, 20, '{\"name\":\"a\",\"refine\":true}') FROM visits WHERE minutes > 2",
+    "WITH visits AS (SELECT * FROM archive) SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 1",
 ]
 
 
@@ -54,11 +54,11 @@ def test_a_name_answers_the_same_statement_at_any_tier(db, asked):
     """Layout, comments, the tier and the way in which parameters are written do not matter. Bound values count as if they stood in
     the text."""
     same = ["  /* again */ SELECT dp_sum( 'region' /* , */, minutes, 20,\n  patient, 'a')\nFROM visits -- all\nWHERE minutes > 1 ; ",
-            "SELECT dp_sum('region',minutes,2e1,patient,'a')FROM visits WHERE minutes>1",
-            "SELECT dp_sum(('region'), minutes, 20, patient, '{\"name\": \"a\"}') FROM visits WHERE minutes > 1"]
+            "SELECT dp_sum('region',minutes,2e1,'a')FROM visits WHERE minutes>1",
+            "SELECT dp_sum(('region'), minutes, 20, '{\"name\": \"a\"}') FROM visits WHERE minutes > 1"]
     for sql in same:
         assert one(db, sql) == asked
-    assert one(db, "SELECT dp_sum(?, minutes, ?, patient, ?) FROM visits WHERE minutes > :least", "region", 20, "a", 1) == asked
+    assert one(db, "SELECT dp_sum(?, minutes, ?, ?) FROM visits WHERE minutes > :least", "region", 20, "a", 1) == asked
     before = charges(db)
     assert one(db, "SELECT dp_diffuse('a', 'public')") == one(db, ROWS.replace("region", "public")) != asked
     assert charges(db) == before + 1
@@ -70,7 +70,7 @@ def test_a_name_answers_the_same_statement_at_any_tier(db, asked):
 
 @pytest.mark.alarm(0)
 def test_bound_values_are_part_of_the_statement(db):
-    sql = "SELECT dp_count('region', iif(ward IN (?, ?), 1, NULL), 1, patient, 'n') FROM moved WHERE note IS NOT ?"
+    sql = "SELECT dp_count('region', iif(ward IN (?, ?), 1, NULL), 1, 'n') FROM moved WHERE note IS NOT ?"
     db.execute("CREATE TABLE moved(patient INTEGER, ward, note)")
     db.executemany("INSERT INTO moved VALUES (?, 'it''s A', NULL)", [(i,) for i in range(9)])
     one(db, "SELECT dp_protect('moved', 'patient')")
@@ -79,13 +79,13 @@ def test_bound_values_are_part_of_the_statement(db):
     for other in [("it's B", None, b"\x00'\xff"), ("it's A", "", b"\x00'\xff"), ("it's A", None, b"\x00'\xfe"), ("it's A", None, "x")]:
         assert "another query" in refused(db, sql, *other)
     assert one(db, "SELECT statement FROM dp_release") == (
-        "SELECT dp_count(?, iif(ward IN('it''s A', NULL), 1, NULL), ?, patient, 'n') FROM moved WHERE note IS NOT x'0027ff'")
+        "SELECT dp_count(?, iif(ward IN('it''s A', NULL), 1, NULL), ?, 'n') FROM moved WHERE note IS NOT x'0027ff'")
 
 
 @pytest.mark.alarm(0)
 def test_names_cannot_change_places(db):
     """The text has the names, because a call does not know which of the calls in the text it is."""
-    calls = "SELECT dp_sum('region', minutes, 20, patient, '{}'), dp_sum('region', minutes + 1, 20, patient, '{}') FROM visits"
+    calls = "SELECT dp_sum('region', minutes, 20, '{}'), dp_sum('region', minutes + 1, 20, '{}') FROM visits"
     values = db.execute(calls.format("a", "b")).fetchall()
     assert db.execute(calls.format("a", "b")).fetchall() == values
     assert db.execute(calls.format('{"name":"a"}', "b")).fetchall() == values
@@ -109,7 +109,7 @@ def test_questions_and_statements_do_not_answer_each_other(db, asked):
 @pytest.mark.alarm(0)
 def test_the_audience_does_not_see_the_statement(db):
     """A statement may make releases at several tiers, and names those of inner tiers."""
-    db.execute("SELECT dp_sum('clinic', minutes, 20, patient, 'secret'), dp_sum('public', minutes, 20, patient, 'a') FROM visits").fetchall()
+    db.execute("SELECT dp_sum('clinic', minutes, 20, 'secret'), dp_sum('public', minutes, 20, 'a') FROM visits").fetchall()
     one(db, "SELECT dp_guard('public')")
     assert db.execute("SELECT name, statement FROM dp_release").fetchall() == [("a", None)]
 
@@ -123,7 +123,7 @@ def test_a_merge_that_may_have_answered_is_not_drawn_again(path):
         (state,) = db.execute("SELECT dp_partial('sum', 'SELECT minutes FROM visits', '{\\"clip\\":20}')").fetchone()
         once_charged(db, sys.argv[1], lambda: os.kill(os.getpid(), signal.SIGKILL))
         long = "WITH RECURSIVE n(i) AS (SELECT m UNION ALL SELECT m FROM n LIMIT 1000000) SELECT count(*) FROM n"
-        one(db, f"SELECT ({long}) FROM (SELECT dp_merge('region', ?, 'm') AS m)", state)
+        one(db, f"SELECT ({long}) FROM (SELECT dp_merge('region', dp_states(?), 'm') AS m)", state)
         """, path, expect=-9)
     db = connect(path)
     assert one(db, "SELECT state FROM dp_release") == "charged"
@@ -188,7 +188,7 @@ def test_a_statement_that_runs_again_makes_the_release_again(db):
 @pytest.mark.alarm(0)
 def test_an_aggregate_without_a_name_is_made_once(db):
     """The proof about the statement admits one loop, so that a program around the SELECT cannot make the release again."""
-    call = "dp_sum('clinic', minutes, 5, patient)"
+    call = "dp_sum('clinic', minutes, 5)"
     for sql in (f"SELECT {call} AS r FROM visits HAVING r > -1e9", f"SELECT {call}, {call} FROM visits"):
         before = charges(db)
         db.execute(sql).fetchall()

@@ -31,7 +31,7 @@ def opened(extension, path):
 
 def test_aggregates_are_refused_before_any_charge(tmp_path):
     db = opened("ceiling/diffuse", tmp_path / "data.db")
-    message = refused(db, "SELECT dp_sum('a', x, 9, unit) FROM t")
+    message = refused(db, "SELECT dp_sum('a', x, 9) FROM t")
     assert message == (f"dp_sum: aggregates in a SELECT are not proved for SQLite {sqlite3.sqlite_version}, which is newer than this version"
                        " of diffuse (ask dp_release(tier, 'sum', 'SELECT ...', options))")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0

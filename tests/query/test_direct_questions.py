@@ -298,7 +298,7 @@ def test_links_lead_to_the_same_integers_on_every_path(tmp_path, parent, link, c
             assert fast and fast == slow
     db = connect(path)
     assert ask(db, "SELECT x FROM child")[1] == "direct"
-    aggregate = one(db, "SELECT dp_sum('t', x, 9, link) FROM child")
+    aggregate = one(db, "SELECT dp_sum('t', x, 9) FROM child")
     assert abs(aggregate - one(db, "SELECT dp_release('t', 'sum', 'SELECT x FROM child LIMIT -1', '{\"clip\":9}')")) < 2
 
 

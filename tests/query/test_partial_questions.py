@@ -71,19 +71,19 @@ def test_questions_of_shards_are_one_question(path, kind, sql, options, whole):
     run_fixed(single, [*SCHEMA, *inserts(rows), *POLICY,
                        f"SELECT dp_release('t', '{kind}', '{text}', '{json.dumps({k: v for k, v in options.items() if k != 'whole_units'} | {'name': 'a'})}')"])
     union = " UNION ALL ".join(f"SELECT x'{state.hex()}' AS s" for state in states)
-    run_fixed(merged, [*SCHEMA, *POLICY, f"SELECT dp_merge('t', s, '{named}') FROM ({union})"])
+    run_fixed(merged, [*SCHEMA, *POLICY, f"SELECT dp_merge('t', dp_states(s), '{named}') FROM ({union})"])
     first, second = drawn(single), drawn(merged)
     assert first == second and first[0] and first[1], (first, second)
-    assert one(shard([]), f"SELECT dp_merge('t', s, '{named}') IS NOT NULL FROM ({union})") == 1
+    assert one(shard([]), f"SELECT dp_merge('t', dp_states(s), '{named}') IS NOT NULL FROM ({union})") == 1
 
 
 def test_without_options_and_with_a_limit_of_steps():
     db = shard(rows_of(1))
     state = one(db, "SELECT dp_partial('count', 'SELECT 1 FROM visit', '{\"clip\":1}')")
-    assert abs(one(db, "SELECT dp_merge('t', ?)", state) - 3) < 1  # three units, each of which counts at most 1
+    assert abs(one(db, "SELECT dp_merge('t', dp_states(?))", state) - 3) < 1  # three units, each of which counts at most 1
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, visit"
     state = one(db, "SELECT dp_partial('sum', ?, '{\"clip\":5,\"steps\":1000}')", endless)
-    assert abs(one(db, "SELECT dp_merge('t', ?)", state)) < 2
+    assert abs(one(db, "SELECT dp_merge('t', dp_states(?))", state)) < 2
 
 
 @pytest.mark.parametrize("call, reason", [
@@ -106,9 +106,9 @@ def test_what_does_not_merge():
     ask = "SELECT dp_partial('sum', ?, '{\"clip\":5}')"
     state = one(db, ask, "SELECT minutes FROM visit")
     other = one(db, ask, "SELECT minutes FROM visit WHERE ward = 'a'")
-    assert "different parameters" in refused(db, "SELECT dp_merge('t', s) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
+    assert "different parameters" in refused(db, "SELECT dp_merge('t', dp_states(s)) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
     public = shard([], ["SELECT dp_init()", "SELECT dp_public('visit')", "SELECT dp_protect('exam', 'visit')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
-    assert "does not declare in the same way" in refused(public, "SELECT dp_merge('t', ?)", state)
+    assert "does not declare in the same way" in refused(public, "SELECT dp_merge('t', dp_states(?))", state)
     assert one(db, "SELECT count(*) FROM dp_charge") == one(public, "SELECT count(*) FROM dp_charge") == 0
     empty = shard([], ["SELECT dp_init()"])
     assert "no table is protected yet" in refused(empty, ask, "SELECT minutes FROM visit")

@@ -175,7 +175,7 @@ def test_a_collation_of_the_application_is_refused(name, equal):
     db = clinic(rows=100, wards=3)
     db.create_collation(name, equal)
     for sql in ("SELECT dp_release('t', 'sum', 'SELECT 1 FROM visit', '{\"clip\":9}')", "SELECT dp_release('t', 'sum', 'SELECT 1 FROM visit LIMIT 1', '{\"clip\":9}')",
-                "SELECT dp_sum('t', minutes, 9, patient) FROM visit"):
+                "SELECT dp_sum('t', minutes, 9) FROM visit"):
         with pytest.raises(sqlite3.OperationalError, match=f"the application has replaced SQLite's collation {name}"):
             db.execute(sql).fetchall()
     db.create_collation(name, None)
@@ -184,14 +184,14 @@ def test_a_collation_of_the_application_is_refused(name, equal):
 def test_an_aggregate_of_a_misspelt_column_in_double_quotes_is_refused():
     db = clinic(rows=100, wards=3)
     spent = one(db, "SELECT count(*) FROM dp_charge")
-    for sql in ("""SELECT dp_sum('t', "minuets", 9, patient) FROM visit""", """SELECT dp_sum('t', "minuets", 9, patient) FROM visit WHERE 'minuets' <> day""",
-                """SELECT dp_sum('t', [minutes], 9, `patient`) /* " */ FROM visit WHERE day < "minuets" AND 'it''s "' <> 'minuets' -- 'minuets'""",
-                """SELECT dp_sum('t', minutes, 9, patient) FROM visit WHERE day < "da""y" """):
+    for sql in ("""SELECT dp_sum('t', "minuets", 9) FROM visit""", """SELECT dp_sum('t', "minuets", 9) FROM visit WHERE 'minuets' <> day""",
+                """SELECT dp_sum('t', [minutes], 9) /* " */ FROM visit WHERE day < "minuets" AND 'it''s "' <> 'minuets' -- 'minuets'""",
+                """SELECT dp_sum('t', minutes, 9) FROM visit WHERE day < "da""y" """):
         with pytest.raises(sqlite3.OperationalError, match='there is no column "(minuets|da"y)", and SQLite takes the name for a text'):
             db.execute(sql).fetchall()
     assert one(db, "SELECT count(*) FROM dp_charge") == spent
     waiting = db.execute('SELECT "text" FROM visit')  # another statement that waits between its rows does not matter
     assert waiting.fetchone() == ("text",)
-    for sql in ("""SELECT dp_sum('t', "minutes" > 0, 9, "patient") AS "the sum" FROM "visit" """, """SELECT dp_sum('t', minutes > 0, 9, patient) AS "x" FROM visit WHERE 'x' <> 'y' -- "t\"""",
-                """SELECT dp_sum('t', minutes > 0, 9, patient) AS "it`s ""x\""" FROM visit AS "v`w" """):
+    for sql in ("""SELECT dp_sum('t', "minutes" > 0, 9) AS "the sum" FROM "visit" """, """SELECT dp_sum('t', minutes > 0, 9) AS "x" FROM visit WHERE 'x' <> 'y' -- "t\"""",
+                """SELECT dp_sum('t', minutes > 0, 9) AS "it`s ""x\""" FROM visit AS "v`w" """):
         assert abs(one(db, sql) - 99) < 0.9

@@ -209,7 +209,7 @@ def test_rows_count_like_units_with_one_row_each(tmp_path):
     units = random_questions.integers(str(tmp_path / "units"), ["dp_protect('t', 'unit')"], asked)
     for question, *found in zip(asked, alone, divided, units):
         assert found[0] and found[0] == found[1] == found[2], question
-    aggregate = random_questions.released(str(tmp_path / "0"), ["dp_protect('t')"], ["""SELECT dp_sum('t', x, 700, NULL, '{"name":"0"}') FROM t"""],
+    aggregate = random_questions.released(str(tmp_path / "0"), ["dp_protect('t')"], ["""SELECT dp_sum('t', x, 700, '{"name":"0"}') FROM t"""],
                                           init=ROW_LEDGER)
     assert aggregate == alone[:1] and asked[0] == ("sum", {"clip": 700}, "SELECT x FROM t")
 
@@ -327,7 +327,7 @@ def test_a_state_does_not_depend_on_threads(tmp_path):
     states = []
     for threads in (0, 3):
         db.execute(f"PRAGMA threads = {threads}").fetchall()
-        states.append(one(db, "SELECT round(dp_merge('exact', s)) FROM (" + ask + " AS s)"))
+        states.append(one(db, "SELECT round(dp_merge('exact', dp_states(s))) FROM (" + ask + " AS s)"))
     assert abs(states[0] - states[1]) < 100 and abs(states[0] - truth(db, "SELECT x{} FROM t")) < 100
 
 

@@ -36,16 +36,16 @@ ask = lambda sql: every("SELECT dp_release('t', 'sum', ?, '{\\"clip\\":50}')", (
 for sql, tables in reference.QUESTIONS:
     want = reference.clipped_sum(reference.contributions(plain, sql, tables), 50)
     assert abs(ask(sql) - want) < 0.45, sql
-for aggregate, query in (("dp_sum('t', minutes, 50, patient) FROM visit", "SELECT minutes FROM visit"),
-                         ("dp_sum('t', result, 50, visit) FROM exam", "SELECT result FROM exam"),
-                         ("dp_sum('t', round(minutes / 7.0), 50, patient) FROM visit WHERE ward = 'north'",
+for aggregate, query in (("dp_sum('t', minutes, 50) FROM visit", "SELECT minutes FROM visit"),
+                         ("dp_sum('t', result, 50) FROM exam", "SELECT result FROM exam"),
+                         ("dp_sum('t', round(minutes / 7.0), 50) FROM visit WHERE ward = 'north'",
                           "SELECT round(minutes / 7.0) FROM visit WHERE ward = 'north'")):
     assert abs(every("SELECT " + aggregate)[0][0] - ask(query)) < 0.9, aggregate
 before = every("SELECT count(*) FROM dp_charge")
-for aggregate, reason in (("dp_sum('t', minutes, 50, id) FROM visit", "must be visit.patient"),
-                          ("dp_sum('t', a.minutes, 50, a.patient) FROM visit a JOIN visit b", "cannot show"),
-                          ("dp_sum('t', minutes, 50, patient) FROM (SELECT * FROM visit LIMIT 3)", "cannot show"),
-                          ("dp_sum('t', beds, 50, patient) FROM ward CROSS JOIN visit ON name = ward", "cannot show")):
+for aggregate, reason in (("dp_sum('t', minutes, 50) FROM visit", "must be visit.patient"),
+                          ("dp_sum('t', a.minutes, 50) FROM visit a JOIN visit b", "cannot show"),
+                          ("dp_sum('t', minutes, 50) FROM (SELECT * FROM visit LIMIT 3)", "cannot show"),
+                          ("dp_sum('t', beds, 50) FROM ward CROSS JOIN visit ON name = ward", "cannot show")):
     try:
         every("SELECT " + aggregate)
     except apsw.Error as error:

@@ -41,7 +41,7 @@ def add(db, tier, more="1e15, 1e-6"):
 
 
 def release(db, tier, name="r", **options):
-    return one(db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, json.dumps({"name": name, **options}))
+    return one(db, "SELECT dp_sum(?, x, ?, ?) FROM t", tier, CLIP, json.dumps({"name": name, **options}))
 
 
 def diffuse(db, tier, name="r"):
@@ -82,7 +82,7 @@ def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
     slacks = paid(db, "slack")
     assert slacks["a"] == before["a"] and slacks["e"] == before["e"] and slacks["b"] == slacks["c"] == after
     assert [tier for tier, in books(path, "SELECT tier FROM dp_path ORDER BY clock")] == ["a", "b", "c", "e"]
-    assert diffuse(db, "c") == value == one(db, "SELECT dp_sum('c', x, ?, unit, 'r') FROM t", CLIP)
+    assert diffuse(db, "c") == value == one(db, "SELECT dp_sum('c', x, ?, 'r') FROM t", CLIP)
     assert paid(db) == now and one(db, "SELECT dp_verify()") == "ok"
     exposure = json.loads(one(db, "SELECT dp_exposure('c,e')"))
     assert math.isclose(exposure["rate"], rate, rel_tol=1e-12) and exposure["slack"] >= after
@@ -221,11 +221,11 @@ def test_other_forms_of_releases(form):
         one(db, "SELECT dp_tier(?, ?, 1e6, 1e-3, 'rdp', 5e-4)", tier, RATES[tier])
     create_table(db, "k, x, unit")
     db.executemany("INSERT INTO t VALUES (?, ?, ?)", [("pq"[i % 2], i % 7, i) for i in range(4000)])
-    make = {"keys": """dp_group_count('a', k, 1, unit, '{"name":"r","keys":["p","q"]}')""",
-            "private": "dp_group_count('a', k, 1, unit, 'r')",
-            "mixed": """dp_group_count('a', k, 1, unit, '{"name":"r","keys":["p","q"]}')""",
-            "tree": "dp_median('a', x, 0, 7, unit, 'r')",
-            "t": """dp_ou_count('a', x, NULL, 1, unit, '{"name":"r","theta":0.001,"rho":1,"t":40}')"""}[form]
+    make = {"keys": """dp_group_count('a', k, 1, '{"name":"r","keys":["p","q"]}')""",
+            "private": "dp_group_count('a', k, 1, 'r')",
+            "mixed": """dp_group_count('a', k, 1, '{"name":"r","keys":["p","q"]}')""",
+            "tree": "dp_median('a', x, 0, 7, 'r')",
+            "t": """dp_ou_count('a', x, NULL, 1, '{"name":"r","theta":0.001,"rho":1,"t":40}')"""}[form]
     one(db, f"SELECT {make} FROM t")
     diffuse(db, "e")
     one(db, "SELECT dp_tier('c', ?, 1e6, 1e-3, 'rdp', 5e-4)", RATES["c"])
@@ -268,7 +268,7 @@ def test_a_tier_outside_a_refined_point_is_refused():
     release(db, "b", refine=True)
     add(db, "c")
     before = charges(db)
-    for sql in ("SELECT dp_diffuse('r', 'c')", "SELECT dp_sum('c', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t"):
+    for sql in ("SELECT dp_diffuse('r', 'c')", "SELECT dp_sum('c', x, 2.0, '{\"name\":\"r\",\"refine\":true}') FROM t"):
         assert error_of(db, sql) == (sql[7:sql.index("(")] + ": tier 'c' was created after release 'r' was refined, outside a refined "
                                      "point of its path (make a release of its own)")
     assert charges(db) == before

@@ -98,7 +98,7 @@ def test_the_clipped_units_are_those_of_the_definition(kind, mechanism, rate, pr
         wanted = tally(kind, parameters, rows, by_unit)
         for form in ("query", "aggregate"):
             p = {**parameters, "diagnose": True}
-            call = by_query(kind, p) if form == "query" else aggregate(kind, p, by_unit)
+            call = by_query(kind, p) if form == "query" else aggregate(kind, p)
             one(db, *flat(call if form == "query" else (f"SELECT {call[0]} FROM t", call[1])))
             clipped, unclipped, stddev = counts(db)
             assert (clipped, unclipped) == pytest.approx(wanted, abs=COPIES / 4), (parameters, form)
@@ -387,13 +387,13 @@ def test_questions_of_a_policy_and_their_audience():
 def test_refusals_cost_nothing():
     db = open_ledger({"t": 1.0})
     fill(db, few_rows())
-    for sql in ("SELECT dp_count_distinct('t', unit, '{\"diagnose\":true}') FROM t", "SELECT dp_bounds('t', x, unit, '{\"diagnose\":true}') FROM t",
-                "SELECT dp_choice('t', k, '[1]', unit, '{\"diagnose\":true}') FROM t", "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1,\"diagnose\":true}')"):
+    for sql in ("SELECT dp_count_distinct('t', '{\"diagnose\":true}') FROM t", "SELECT dp_bounds('t', x, '{\"diagnose\":true}') FROM t",
+                "SELECT dp_choice('t', k, '[1]', '{\"diagnose\":true}') FROM t", "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1,\"diagnose\":true}')"):
         assert "unknown option" in error_of(db, sql)
     for value in ("1", '"yes"', "null"):
-        assert "diagnose must be true or false" in error_of(db, "SELECT dp_sum('t', x, 1, unit, ?) FROM t", f'{{"diagnose":{value}}}')
+        assert "diagnose must be true or false" in error_of(db, "SELECT dp_sum('t', x, 1, ?) FROM t", f'{{"diagnose":{value}}}')
     state = one(db, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')")
-    assert "unknown option" in error_of(db, "SELECT dp_merge('t', ?, '{\"diagnose\":true}')", state)
+    assert "unknown option" in error_of(db, "SELECT dp_merge('t', dp_states(?), '{\"diagnose\":true}')", state)
     assert "name must be a text" in error_of(db, "SELECT dp_clipping(NULL, 't')")
     assert charges(db) == []
 

@@ -48,9 +48,9 @@ def test_a_count_of_rows_needs_a_clip(kind, columns, options, units):
 
 def test_aggregates_that_count_rows_need_a_clip():
     db = clinic()
-    assert "clip is missing" in refused(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4, patient) FROM visit")
-    assert "clip is missing" in refused(db, "SELECT dp_group_histogram('clinic', ward, minutes, 0, 60, 4, patient) FROM visit")
-    assert sum(json.loads(one(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4, patient, '{\"clip\":3}') FROM visit"))) == pytest.approx(120, abs=9)
+    assert "clip is missing" in refused(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4) FROM visit")
+    assert "clip is missing" in refused(db, "SELECT dp_group_histogram('clinic', ward, minutes, 0, 60, 4) FROM visit")
+    assert sum(json.loads(one(db, "SELECT dp_histogram('clinic', minutes, 0, 60, 4, '{\"clip\":3}') FROM visit"))) == pytest.approx(120, abs=9)
 
 
 def test_a_count_counts_all_rows_within_the_clip():

@@ -24,7 +24,7 @@ def ledger(options="{}", path=":memory:", tiers=TIERS):
 
 def release(db, tier, refine=True, name="r", more=""):
     options = f'{{"name":"{name}","refine":{str(refine).lower()}{more}}}'
-    return one(db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, options)
+    return one(db, "SELECT dp_sum(?, x, ?, ?) FROM t", tier, CLIP, options)
 
 
 def diffuse(db, tier, name="r"):
@@ -156,7 +156,7 @@ def test_joint_law_is_that_of_the_forward_construction(walk, kind):
     radius = ", 4" if kind == "ou_sum" else ""
     for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):
         for i in range(1500):
-            one(db, f"SELECT dp_{kind}(?, x, ?{radius}, unit, ?) FROM t", tier, CLIP, f'{{"name":"r{i:05}","refine":true}}')
+            one(db, f"SELECT dp_{kind}(?, x, ?{radius}, ?) FROM t", tier, CLIP, f'{{"name":"r{i:05}","refine":true}}')
     for tier in ("b", "d"):
         db.execute("SELECT dp_diffuse(name, ?) FROM dp_release", (tier,)).fetchall()
     truth = 2 * CLIP - 1  # 9 and 2.5 are clipped to 2
@@ -186,9 +186,9 @@ def test_an_inner_tier_needs_the_option():
     db = ledger()
     release(db, "c")
     before = charges(db)
-    for sql in ("SELECT dp_sum('a', x, 2.0, unit, 'r') FROM t", "SELECT dp_diffuse('r', 'a')",
-                "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":false}') FROM t",
-                "SELECT dp_sum('b', x, 2.0, unit, 'r') FROM t"):
+    for sql in ("SELECT dp_sum('a', x, 2.0, 'r') FROM t", "SELECT dp_diffuse('r', 'a')",
+                "SELECT dp_sum('a', x, 2.0, '{\"name\":\"r\",\"refine\":false}') FROM t",
+                "SELECT dp_sum('b', x, 2.0, 'r') FROM t"):
         message = error_of(db, sql)
         assert "refine" in message and "'r'" in message
     assert charges(db) == before
@@ -234,7 +234,7 @@ def test_a_torn_down_refinement_leaves_failed():
     """If a refining statement is interrupted before its end, the release becomes 'failed'."""
     db = ledger()
     release(db, "c")
-    cursor = db.execute("SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t")  # fetches the row
+    cursor = db.execute("SELECT dp_sum('a', x, 2.0, '{\"name\":\"r\",\"refine\":true}') FROM t")  # fetches the row
     db.interrupt()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         cursor.fetchall()
@@ -249,10 +249,10 @@ def test_an_exhausted_budget_refuses_a_refinement_whole():
     one(db, "SELECT dp_tier('a', 1.0, dp_zcdp_epsilon(1.05, 1e-6), 1e-6)")  # the budget of c has no room for another release
     one(db, "SELECT dp_tier('c', 0.1, 1e15, 1e-6)")
     fill(db, [(1, 1)])
-    one(db, "SELECT dp_sum('c', x, 2.0, unit, 'other') FROM t")
+    one(db, "SELECT dp_sum('c', x, 2.0, 'other') FROM t")
     value = release(db, "c")
     before = charges(db)
-    message = error_of(db, "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t")
+    message = error_of(db, "SELECT dp_sum('a', x, 2.0, '{\"name\":\"r\",\"refine\":true}') FROM t")
     assert "tier 'a' would exceed its budget" in message and "this needs rate 0.9" in message
     assert charges(db) == before
     assert column(db, "SELECT state FROM dp_release") == ["released", "released"]

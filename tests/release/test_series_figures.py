@@ -544,7 +544,7 @@ def test_what_this_version_refuses():
     kernel = json.dumps([[key, "all", 1] for key in KEYS])
     refused(db, "SELECT dp_mix('s', 'outer', ?)", kernel)
     refused(db, "SELECT dp_partial('count', ?, ?)", question("count"), json.dumps({"clip": 3, "periods": YEAR}))
-    refused(db, "SELECT dp_count('inner', x, 1, person, ?) FROM visit", json.dumps({"periods": YEAR}))
+    refused(db, "SELECT dp_count('inner', x, 1, ?) FROM visit", json.dumps({"periods": YEAR}))
     refused(db, "SELECT dp_release('inner', 'count', ?, ?)", question("count"), json.dumps({"periods": YEAR, "clip": 1}))  # no name
     refused(db, "SELECT dp_release('inner', 'count', ?, ?)", question("count"), json.dumps({"periods": YEAR, "name": "c"}))  # no clip
     refused(db, "SELECT dp_release('inner', 'group_count', ?, ?)", question("group_count"), options("group_count", YEAR, ways=1, name="w"))

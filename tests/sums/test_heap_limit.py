@@ -29,7 +29,7 @@ PROGRAM = """
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("call", ["dp_sum('t', i, 1, unit)", "dp_avg('t', i, 0, 9, unit)"])
+@pytest.mark.parametrize("call", ["dp_sum('t', i, 1)", "dp_avg('t', i, 0, 9)"])
 @pytest.mark.parametrize("unit", ["i", "'P-' || i"])
 def test_units_keep_to_the_limit(call, unit):
     assert run(PROGRAM, 15 * 2**20, call, unit) == "ok\n"

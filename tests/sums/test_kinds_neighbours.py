@@ -113,7 +113,7 @@ class Points:
         if query or not rows:
             sql, arguments = by_query(kind, parameters, tier)
         else:
-            call, arguments = aggregate(kind, parameters, by_unit, tier)
+            call, arguments = aggregate(kind, parameters, tier)
             sql = f"SELECT {call} FROM t"
         one(self.db, sql, *arguments)
         release, sensitivity = self.ledger.execute("SELECT id, sensitivity FROM dp_release ORDER BY id DESC LIMIT 1").fetchone()

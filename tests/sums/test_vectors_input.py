@@ -30,7 +30,7 @@ def db():
 
 
 def vec_sum(db, dim=3, clip=8, unit="unit", tail=""):
-    return json.loads(one(db, f"SELECT dp_vec_sum('exact', v, ?, ?, {unit}) FROM t {tail}", dim, clip))
+    return json.loads(one(db, f"SELECT dp_vec_sum('exact', v, ?, ?) FROM t {tail}", dim, clip))
 
 
 def close(got, wanted, clip=8):
@@ -100,7 +100,7 @@ def test_malformed_vectors_are_zero(db, form):
     rows = [Row(None, None, v, i) for i, v in enumerate(malformed())]
     fill(db, rows + [Row(None, None, "[1.5,-2.25,0]", f"u{i}") for i in range(len(rows))])
     assert close(vec_sum(db), [len(rows) * x for x in FLOATS])
-    average = json.loads(one(db, "SELECT dp_vec_avg('exact', v, 3, 8, unit) FROM t"))
+    average = json.loads(one(db, "SELECT dp_vec_avg('exact', v, 3, 8) FROM t"))
     assert close(average, [x / 2 for x in FLOATS], 0.5)
 
 
@@ -117,7 +117,7 @@ def test_more_digits_than_an_exponent_can_count(db):
 
 def test_null_is_no_row(db):
     fill(db, [Row(None, None, None, i) for i in range(100)] + [Row(None, None, "[4,0,0]", i) for i in range(50)])
-    assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 3, 8, unit) FROM t")), [4, 0, 0], 1)
+    assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 3, 8) FROM t")), [4, 0, 0], 1)
     assert close(vec_sum(db), [200, 0, 0])
 
 
@@ -156,7 +156,7 @@ def test_encodings():
 @pytest.mark.parametrize("dim", [0, -1, 4097, 1.5, 1e300, "'3x'", "NULL", "9e999"])
 def test_dim_out_of_bounds(db, dim):
     fill(db, [Row(None, None, "[1]", 1)])
-    for call in ("dp_vec_sum('exact', v, {}, 1, unit)", "dp_vec_avg('exact', v, {}, 1, unit)", "dp_ou_vec_sum('exact', v, {}, 1, 1, unit)"):
+    for call in ("dp_vec_sum('exact', v, {}, 1)", "dp_vec_avg('exact', v, {}, 1)", "dp_ou_vec_sum('exact', v, {}, 1, 1)"):
         assert ": dim must be a " in error_of(db, f"SELECT {call.format(dim)} FROM t")
     for option in ("", '"dim":0,', '"dim":4097,', '"dim":2.5,', '"dim":null,', '"dim":"3",', '"dim":true,'):
         assert ": dim " in error_of(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v FROM t', ?)", f'{{{option}"clip":1}}')
@@ -169,7 +169,7 @@ def test_dim_4096(db):
     assert close(vec_sum(db, 4096, 64), [2 * x for x in v], 64)
     assert one(db, "SELECT count(*) FROM dp_value") == 4096
     assert column(db, "SELECT component FROM dp_value ORDER BY component") == list(range(4096))
-    assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 4096, 64, unit) FROM t WHERE unit < 3")), v, 64)
+    assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 4096, 64) FROM t WHERE unit < 3")), v, 64)
 
 
 def test_dim_1(db):
@@ -192,7 +192,7 @@ def test_vectors_of_any_length_are_clipped(protects, big):
     times = 1 if protects == "unit" else 1000
     wanted = [times * 8 / math.sqrt(2), 1, -times * 8 / math.sqrt(2)]
     assert close(vec_sum(db, unit=unit), wanted)
-    average = json.loads(one(db, f"SELECT dp_vec_avg('exact', v, 3, 8, {unit}) FROM t"))
+    average = json.loads(one(db, f"SELECT dp_vec_avg('exact', v, 3, 8) FROM t"))
     assert close(average, [wanted[0] / (times + 1), 1 / (times + 1), wanted[2] / (times + 1)], 8)
 
 
@@ -236,7 +236,7 @@ def test_numbers_are_read_as_python_reads_them(db):
     for i in range(20):
         texts = [random_number(rng) for _ in range(1000)]
         texts = [text for text in texts if float(text) <= 1]
-        one(db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit, '{\"bins\":2}') FROM t", "[" + ",".join(texts) + "]")
+        one(db, "SELECT dp_quantile('exact', x, ?, 0, 1, '{\"bins\":2}') FROM t", "[" + ",".join(texts) + "]")
         got = json.loads(one(db, "SELECT options FROM dp_release ORDER BY id DESC LIMIT 1"))["q"]
         assert len(got) == len(texts)
         for text, x in zip(texts, got):
@@ -263,7 +263,7 @@ def test_numbers_of_vectors_are_read_as_blobs_are(db, exponent):
     if not 1e-150 <= clip <= 1e150:
         pytest.skip("no lattice there")
     fill(db, [Row(None, None, v, 1) for v in (f"[{','.join(texts)}]", struct.pack("<6d", *[-x for x in numbers]))] * 4000)
-    sql = "SELECT dp_vec_sum('exact', v, 6, ?, unit) FROM t"
+    sql = "SELECT dp_vec_sum('exact', v, 6, ?) FROM t"
     ulp = 4000 * max(math.ulp(x) for x in numbers) / clip
     left = max(abs(x) for x in json.loads(one(db, sql, clip))) / clip
     assert left <= 2 * ulp + NOISE < 1
@@ -286,9 +286,9 @@ def test_numbers_do_not_depend_on_the_locale(db, tmp_path, monkeypatch):
         assert locale.localeconv()["decimal_point"] == ","
         fill(db, [Row("2.5", 1.5, "[1.5,-2.25,0]", i) for i in range(10)])
         assert close(vec_sum(db), [10 * x for x in FLOATS])
-        result = one(db, "SELECT dp_quantile('exact', x, '[0.25,0.5]', 0, 3.5, unit, 'r') FROM t")
+        result = one(db, "SELECT dp_quantile('exact', x, '[0.25,0.5]', 0, 3.5, 'r') FROM t")
         assert all(1.4 <= q <= 1.6 for q in json.loads(result))
-        assert list(json.loads(one(db, "SELECT dp_group_count('exact', CAST(k AS REAL), 1, unit, '{\"keys\":[\"2.5\"]}') FROM t"))) == ["2.5"]
+        assert list(json.loads(one(db, "SELECT dp_group_count('exact', CAST(k AS REAL), 1, '{\"keys\":[\"2.5\"]}') FROM t"))) == ["2.5"]
         assert json.loads(one(db, "SELECT options FROM dp_release WHERE name = 'r'"))["q"] == [0.25, 0.5]
     finally:
         locale.setlocale(locale.LC_ALL, before)
