@@ -204,7 +204,7 @@ test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 QUESTION_SEEDS ?= 100
 check-questions: all fixed
 	BUILD=$(BUILD) QUESTION_SEEDS=$(QUESTION_SEEDS) $(PYTEST) -k random tests/query/test_three_ways.py tests/query/test_direct_questions.py \
-	  tests/query/test_questions.py tests/query/test_loop_proof.py
+	  tests/query/test_questions.py
 
 # Runs the tests of `make test` with other versions of SQLite instead of the system's, one after the other: 3.34.0, 3.36.0, 3.38.0,
 # 3.42.0, 3.45.1 and the newest. Their sources come from go-sqlite3 (needs go), and Python must load the system's libsqlite3, as
@@ -379,15 +379,9 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# Builds a program whose noise is the same in every run, and three loadable extensions: one whose noise and clock are the same in
-# every run, one for which every version of SQLite is too new for proofs (ext/query/program.h), and one whose guard has no authorizer
-# (ext/functions/public_tables.h).
-fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/ceiling/diffuse.so $(BUILD)/bare/diffuse.so
-$(BUILD)/ceiling/diffuse.so: private CPPFLAGS += -DNEWEST_SQLITE=3033
-$(BUILD)/ceiling/diffuse.so: ext/query/program.c $(filter-out %/query/program.o,$(OBJECTS))
-	@echo CC $<
-	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm
+# Builds a program whose noise is the same in every run, and two loadable extensions: one whose noise and clock are the same in every
+# run, and one whose guard has no authorizer (ext/functions/public_tables.h).
+fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/bare/diffuse.so
 
 BARE = ext/functions/public_tables.c ext/functions/tier_guard.c
 $(BUILD)/bare/diffuse.so: $(BARE) $(filter-out %/functions/public_tables.o %/functions/tier_guard.o,$(OBJECTS))
