@@ -59,7 +59,6 @@ KNOWN = {
     ("ext/query/evaluator.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/query/evaluator.c", "clang-analyzer-core.NullDereference"): (1, "evaluator_open() has made it or failed"),
     ("ext/query/foreign_keys.c", "clang-analyzer-core.NullDereference"): (2, "`going` is 0 without room"),
-    ("ext/query/program.c", "clang-analyzer-core.NullDereference"): (1, "there is an instruction at each place"),
     ("ext/query/row_reader.c", "clang-analyzer-unix.Malloc"): (1, "&sum where there are no vectors"),
     ("ext/query/row_reader.c", "incorrectLogicOperator"): (1, "cppcheck cannot read 0x1p63"),
     ("ext/query/row_reader.h", "clang-analyzer-core.CallAndMessage"): (1, "rows_open() sets the function"),
