@@ -71,8 +71,9 @@ static int register_all(sqlite3 *db, struct host *host) {
       tier_functions,      policy_functions,   guard_functions,  batch_functions,
       plan_functions,      release_functions,  append_functions, partial_functions,
       reporting_functions, clipping_functions, answer_functions};
-  static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
-                                                   &span_table, &policy_plan_table};
+  static const struct row_table *const tables[] = {&answer_table,      &column_table,
+                                                   &cross_table_table, &part_table,
+                                                   &span_table,        &policy_plan_table};
   int rc = planning_register(db);
   if (rc == SQLITE_OK) rc = pure_register(db, &version_function, 1);
   if (rc == SQLITE_OK) rc = papers_register(db);

@@ -205,3 +205,14 @@ char *figure_alone(double value) {
   if (scale) sqlite3_str_appendf(text, " × 10^%d", scale);
   return sqlite3_str_finish(text);
 }
+
+void append_plural(sqlite3_str *text, const char *unit) {
+  size_t size = strlen(unit);
+  char last = unit[size - 1], before = size > 1 ? unit[size - 2] : ' ';
+  if (last == 'y' && !strchr("aeiou", before)) {
+    sqlite3_str_append(text, unit, (int)size - 1);
+    sqlite3_str_appendall(text, "ies");
+  } else {
+    sqlite3_str_appendf(text, "%s%s", unit, last == 's' || last == 'x' || last == 'h' ? "es" : "s");
+  }
+}

@@ -7,6 +7,7 @@
 #ifndef DIFFUSE_BASE_NUMBER_H
 #define DIFFUSE_BASE_NUMBER_H
 
+#include <sqlite3ext.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -86,5 +87,8 @@ static inline double binary64(const unsigned char *bytes) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+
+/* Appends the plural of a unit's word: patients, families, classes. */
+void append_plural(sqlite3_str *text, const char *unit);
 
 #endif

@@ -34,7 +34,7 @@ extern const struct scalar tier_functions[], policy_functions[], guard_functions
     batch_functions[], plan_functions[], release_functions[], append_functions[],
     partial_functions[], reporting_functions[], clipping_functions[], answer_functions[],
     version_function;
-extern const struct row_table answer_table, column_table, cross_table_table, span_table,
+extern const struct row_table answer_table, column_table, cross_table_table, part_table, span_table,
     policy_plan_table;
 
 /* Each of these functions registers what else a file has. */

@@ -145,7 +145,7 @@ static const sqlite3_module module = {.xConnect = xConnect,
 
 int guest_tables_register(sqlite3 *db, struct host *host) {
   static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
-                                                   &span_table};
+                                                   &part_table, &span_table};
   static char each[] = "json_each", tree[] = "json_tree";
   int rc = tables_register(db, host);
   for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)

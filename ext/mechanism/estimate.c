@@ -218,7 +218,9 @@ static void condition_on_selection(const struct reading *reading, struct estimat
     double noise = sqrt(shape->counted * (double)reading->view.clock);
     if (count - threshold >= reading_mixed_width(reading) * noise) return;
     estimate->low = -INFINITY;
-    estimate->high = INFINITY;
+    /* Noise has raised a count that was selected, so it errs upward. */
+    if (reading->inside == INSIDE_COUNT) estimate->low = fmin(0, estimate->value);
+    if (reading->inside != INSIDE_COUNT) estimate->high = INFINITY;
   }
 }
 
@@ -282,13 +284,17 @@ static void move_towards_centre(const struct reading *reading, struct estimate *
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
-  int used = shape->ways ? estimate_tables(reading, values, estimates)
-                         : shape->family->estimate(reading, values, estimates);
+  int used = reading->inside ? shape->family->inside(reading, values, estimates)
+             : shape->ways   ? estimate_tables(reading, values, estimates)
+                             : shape->family->estimate(reading, values, estimates);
   if (reading->view.is_ou && !shape->family->is_linear)
     move_towards_centre(reading, estimates, used);
   if (shape->max_groups) used = select_keys(reading, values, estimates, used);
   if (!shape->family->range) return used;
   struct range range = shape->family->range(reading->question, reading->root);
+  if (reading->inside == INSIDE_COUNT) range = (struct range){-INFINITY, INFINITY};
+  if (reading->inside == INSIDE_AVERAGE)
+    range = (struct range){reading->question->low, reading->question->high};
   for (int i = 0; i < used; i++) {
     estimates[i].value = clamp(estimates[i].value, range.least, range.most);
     estimates[i].low = clamp(estimates[i].low, range.least, range.most);

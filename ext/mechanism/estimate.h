@@ -64,6 +64,9 @@ struct estimate {
 };
 
 /* The input of the estimators, apart from the values of the point. */
+/* A statistic inside another one: the count of an average or a spread, the average of a spread. */
+enum inside { INSIDE_NOTHING, INSIDE_COUNT, INSIDE_AVERAGE };
+
 struct reading {
   const struct contribution *question;
   const struct layout *shape;
@@ -77,6 +80,7 @@ struct reading {
   /* For private keys: largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
   const void *details; /* what only this kind has (release/procedure.h) */
+  enum inside inside;  /* the statistic to estimate; INSIDE_NOTHING: the statistic itself */
   /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
   double shrink;
 };
@@ -158,6 +162,9 @@ estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_v
 ** estimate has neither a standard deviation nor an interval.
 */
 estimate_values estimate_leaf;
+
+/* Estimates the statistic inside an average or a spread that reading->inside names. */
+estimate_values estimate_inside;
 
 /* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
 int estimate_tables(struct reading *reading, const int64_t *values, struct estimate *estimates);

@@ -111,6 +111,45 @@ int estimate_paired_means(struct reading *reading, const int64_t *values,
   return reading->cells;
 }
 
+/* ---- what is inside -------------------------------------------------------------------------- */
+
+/* The count is one coordinate, or with Laplace noise the sum of all coordinates of a cell. */
+static int inside_counts(const struct reading *reading, const int64_t *values,
+                         struct estimate *estimates) {
+  int terms = reading->shape->counted;
+  double noise = sqrt(terms) * view_noise(&reading->view) / reading->shape->count_factor;
+  for (int cell = 0; cell < reading->cells; cell++)
+    estimates[cell] =
+        estimate_of(reading, cell, 0, reading_rows(reading, values, cell), noise, terms > 1);
+  return reading->cells;
+}
+
+/*
+** The average inside a spread. With Laplace noise, let a, b and c be the sums of (1 - w)^2,
+** 2 w (1 - w) and w^2 with u = 2 w - 1, so that the sum of u is c - a, and the number of rows is
+** a + b + c. The noise of (c - a) - u (a + b + c) has the variance sigma^2 (2 + 3 u^2).
+*/
+static int inside_averages(const struct reading *reading, const int64_t *values,
+                           struct estimate *estimates) {
+  struct axis axis = axis_of(reading->question);
+  for (int cell = 0; cell < reading->cells; cell++) {
+    struct ratio ratio = ratio_of(reading, values, cell, 1, 1);
+    if (reading->shape->family->is_l1) {
+      ratio.sum = reading_coordinate(reading, values, cell, 2) -
+                  reading_coordinate(reading, values, cell, 0);
+      ratio.noise = M_SQRT2 * view_noise(&reading->view);
+      ratio.factor = sqrt(2.0 / 3);
+    }
+    estimates[cell] = mean_of(reading, cell, 0, &ratio, &axis);
+  }
+  return reading->cells;
+}
+
+int estimate_inside(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  return reading->inside == INSIDE_COUNT ? inside_counts(reading, values, estimates)
+                                         : inside_averages(reading, values, estimates);
+}
+
 int estimate_vector_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   double limit = reading->question->clip;

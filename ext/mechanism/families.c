@@ -41,7 +41,8 @@ const struct family family_sum = {.statistic = STATISTIC_NUMBER,
 /* ---- means and spreads ----------------------------------------------------------------------- */
 
 #define MEAN                                                                                       \
-  .statistic = STATISTIC_VECTOR, .components = 2, .shrinks_average = 1, .range = range_of_x
+  .statistic = STATISTIC_VECTOR, .components = 2, .shrinks_average = 1, .range = range_of_x,       \
+  .inside = estimate_inside
 #define MEAN_L2                                                                                    \
   MEAN, RATIO, .count_factor = HALF, .row_norm = SLANT, .spread = MEAN_SPREAD,                     \
                .add = vector_sum_add_centred, .estimate = estimate_means,                          \
@@ -51,7 +52,7 @@ const struct family family_sum = {.statistic = STATISTIC_NUMBER,
             .estimate = estimate_paired_means, .stddev = estimate_paired_mean_stddev
 #define SPREAD                                                                                     \
   .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1, .has_states = 1,              \
-  .range = range_of_spreads
+  .range = range_of_spreads, .inside = estimate_inside
 
 static const struct family family_mean_l1 = {MEAN_L1, .has_states = 1};
 const struct family family_mean = {MEAN_L2, .has_states = 1, .l1 = &family_mean_l1};

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/sql_text.h"
-#include "release/figure_words.h"
 
 SQLITE_EXTENSION_INIT3
 

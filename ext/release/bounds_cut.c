@@ -6,7 +6,6 @@
 
 #include "mechanism/estimate.h"
 #include "release/definition.h"
-#include "release/kinds.h"
 #include "release/numbers.h"
 #include "release/session.h"
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "mechanism/families.h"
-#include "release/figure_words.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "release/clipping.h"
 #include "release/kinds.h"
 
@@ -47,17 +48,6 @@ static const struct words {
     {"sgd", "coefficients of a model, as at most one pass over the rows leaves them", NO_SHARE, 0,
      0},
 };
-
-void append_plural(sqlite3_str *text, const char *unit) {
-  size_t size = strlen(unit);
-  char last = unit[size - 1], before = size > 1 ? unit[size - 2] : ' ';
-  if (last == 'y' && !strchr("aeiou", before)) {
-    sqlite3_str_append(text, unit, (int)size - 1);
-    sqlite3_str_appendall(text, "ies");
-  } else {
-    sqlite3_str_appendf(text, "%s%s", unit, last == 's' || last == 'x' || last == 'h' ? "es" : "s");
-  }
-}
 
 static void append_number(sqlite3_str *text, double x) {
   if (fabs(x) < 1e15 && x == floor(x)) {

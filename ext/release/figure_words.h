@@ -25,7 +25,4 @@ describe_move figure_append_move;
 void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
                              double threshold);
 
-/* Appends the plural of a unit's word: patients, families, classes. */
-void append_plural(sqlite3_str *text, const char *unit);
-
 #endif

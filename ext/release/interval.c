@@ -11,39 +11,70 @@
 
 SQLITE_EXTENSION_INIT3
 
-int interval_read(struct publication *publication, const char *key, int component,
-                  double confidence, double *low, double *high) {
+/*
+** Computes numbers of the release from its point at the publication's tier. The caller calls
+** numbers_clear() and ledger_path_free(), to which the keys belong.
+*/
+static int read_point(struct publication *publication, double confidence, enum inside inside,
+                      struct numbers *numbers, struct ledger_path *path) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
   const char *tier = publication_tier(publication)->name;
-  struct numbers numbers = {0};
-  struct ledger_path path;
   const struct ledger_point *point = 0;
-  int found = 0;
+  int done = 0;
+  *numbers = (struct numbers){0};
+  *path = (struct ledger_path){0};
   if (!definition_describe(publication, definition_keys(release))) return 0;
   int components = definition_grid(publication).components;
-  if (ledger_path_read(ledger, release, components, &path)) {
-    for (int i = 0; i < path.count; i++)
-      if (strcmp(path.points[i].tier, tier) == 0) point = &path.points[i];
-    publication->grid = path.grid;
+  if (ledger_path_read(ledger, release, components, path)) {
+    for (int i = 0; i < path->count; i++)
+      if (strcmp(path->points[i].tier, tier) == 0) point = &path->points[i];
+    publication->grid = path->grid;
   }
   if (point) {
+    double delta = numbers_selection_delta(publication);
     publication->position.clock = point->clock;
-    if (numbers_read(publication, numbers_selection_delta(publication), confidence, point->values,
-                     &numbers))
-      rooms_resend(publication, tier, &numbers);
+    done = inside ? numbers_inside(publication, delta, confidence, inside, point->values, numbers)
+                  : numbers_read(publication, delta, confidence, point->values, numbers) &&
+                        rooms_resend(publication, tier, numbers);
   }
+  publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
+  return done;
+}
+
+int interval_read(struct publication *publication, const char *key, int component,
+                  double confidence, double *low, double *high) {
+  struct numbers numbers;
+  struct ledger_path path;
+  int found = 0;
+  read_point(publication, confidence, INSIDE_NOTHING, &numbers, &path);
   for (int i = 0; i < numbers.count && !found; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
     found = strcmp(value.key, key) == 0 && value.component == component;
     *low = value.low;
     *high = value.high;
   }
-  publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
   numbers_clear(&numbers);
   ledger_path_free(&path);
   return found ||
-         error_set(ledger_error(ledger), "release '%s' has lost its values", release->name);
+         error_set(ledger_error(publication->session->ledger), "release '%s' has lost its values",
+                   publication->definition.release.name);
+}
+
+int inside_read(struct publication *publication, enum inside inside,
+                int (*take)(void *context, const struct ledger_value *value), void *context) {
+  struct numbers numbers;
+  struct ledger_path path;
+  int taken = read_point(publication, NUMBERS_CONFIDENCE, inside, &numbers, &path) ||
+              error_set(ledger_error(publication->session->ledger),
+                        "release '%s' has lost its values", publication->definition.release.name);
+  for (int i = 0; i < numbers.count && taken; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    taken = take(context, &value);
+  }
+  numbers_clear(&numbers);
+  ledger_path_free(&path);
+  return taken;
 }
 
 int interval_read_span(struct publication *publication, const char *key, double confidence,

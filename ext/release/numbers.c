@@ -236,8 +236,7 @@ static int read_series(const struct publication *publication, double confidence,
   int done =
       figures_open(&figures, publication, confidence, values, 2 * (appended - since), &quantiles) &&
       add_spans(&figures, (struct span){since, since}, appended - since, 0);
-  for (int t = since; t < appended && done; t++)
-    done = add_span(&figures, (struct span){0, t}, 1);
+  for (int t = since; t < appended && done; t++) done = add_span(&figures, (struct span){0, t}, 1);
   if (done) {
     numbers->clipping = series_clipping(&figures);
     qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
@@ -263,8 +262,14 @@ static struct ledger_clipping clipping_of(const struct publication *publication,
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers) {
   if (publication->definition.periods) return read_series(publication, confidence, values, numbers);
+  return numbers_inside(publication, delta, confidence, INSIDE_NOTHING, values, numbers);
+}
+
+int numbers_inside(const struct publication *publication, double delta, double confidence,
+                   enum inside inside, const int64_t *values, struct numbers *numbers) {
   struct quantiles quantiles;
   struct reading reading = reading_of(publication, delta, confidence, &quantiles);
+  reading.inside = inside;
   size_t room = (size_t)estimate_room(&reading) + 1;
   *numbers = (struct numbers){.confidence = confidence,
                               .clipping = clipping_of(publication, &reading.view, values)};

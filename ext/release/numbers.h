@@ -13,8 +13,8 @@ struct numbers {
   int count;
   double shrink, confidence;
   struct ledger_clipping clipping; /* NaN without the option diagnose */
-  char *const *keys; /* the keys of the cells; null if there are no keys */
-  char **made;       /* the keys of cross tables or a series, `made_count` texts; owned */
+  char *const *keys;               /* the keys of the cells; null if there are no keys */
+  char **made; /* the keys of cross tables or a series, `made_count` texts; owned */
   int made_count;
   char **sent; /* the keys, if a kernel made the numbers: one allocation; owned */
 };
@@ -29,6 +29,13 @@ void numbers_clear(struct numbers *numbers);
 */
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers);
+
+/*
+** Does the same for a statistic that is inside the release (mechanism/estimate.h), which has
+** neither cross tables nor periods.
+*/
+int numbers_inside(const struct publication *publication, double delta, double confidence,
+                   enum inside inside, const int64_t *values, struct numbers *numbers);
 
 /*
 ** Computes the figures of `count` spans of a series: the given one, and each next one a period

@@ -151,6 +151,7 @@ struct family {
   */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */
+  estimate_values *inside;   /* of the statistics inside this one (mechanism/estimate.h); or null */
   total_stddev *stddev;
   value_range *range; /* null: every number is possible */
 };

@@ -84,12 +84,12 @@ def test_every_module_is_gone_but_ours_and_json(copy):
     db.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()  # SQLite 3.54 lists them from their first use
     modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]
     one(db, "SELECT dp_guard('public')")
-    ours = {*TABLES, "json_each", "json_tree", "dp_amplify", "dp_answer", "dp_span", "dp_table"}
+    ours = {*TABLES, "json_each", "json_tree", "dp_amplify", "dp_answer", "dp_parts", "dp_span", "dp_table"}
     assert {"dbstat", *ours} <= set(modules)
     for name in set(modules) - {"dp_amplify"}:  # dp_amplify cannot be read without its arguments
         assert isinstance(outcome(db, f"CREATE VIRTUAL TABLE temp.t USING {name}"), str), name
         error = outcome(db, f"SELECT * FROM {name}")
-        assert isinstance(error, str) != (name in ours - {"dp_answer", "dp_span", "dp_table"}), name
+        assert isinstance(error, str) != (name in ours - {"dp_answer", "dp_parts", "dp_span", "dp_table"}), name
         assert name.startswith("pragma_") or error == f"OperationalError: no such table: {name}" or name in ours
 
 
