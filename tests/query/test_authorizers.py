@@ -32,7 +32,8 @@ HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list"
           "id": (sqlite3.SQLITE_READ, "id"), "path": (sqlite3.SQLITE_READ, "path"),
           "the marker": (sqlite3.SQLITE_READ, "dp_ledger_id"), "query_only": (sqlite3.SQLITE_PRAGMA, "query_only"),
           "pragmas": (sqlite3.SQLITE_PRAGMA, None), "SELECT": (sqlite3.SQLITE_SELECT, None),
-          "sqlite_master": (sqlite3.SQLITE_READ, "sqlite_master")}
+          "sqlite_master": (sqlite3.SQLITE_READ, "sqlite_master"), "the rowid": (sqlite3.SQLITE_READ, "ROWID"),
+          "the patient": (sqlite3.SQLITE_READ, "patient")}
 
 
 @pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)

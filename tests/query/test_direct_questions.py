@@ -86,7 +86,6 @@ WAYS = [
     ("SELECT DISTINCT minutes FROM visit", [V], "apart"),
     ("SELECT minutes FROM visit NATURAL JOIN holiday", [V], "apart"),
     ("SELECT minutes FROM visit ORDER BY id", [V], "apart"),
-    ("SELECT minutes FROM visit \ufeffLIMIT 1", [V], "apart"),  # SQLite takes U+FEFF for white space
     ("SELECT minutes FROM visit WHERE (SELECT 1)", [V], "apart"),
     ("SELECT minutes AS limit_ FROM visit WHERE \"minutes\" > 3 AND ward <> 'LIMIT 1' /* LIMIT 1 */", [V], "direct"),
     ("SELECT minutes AS \"limit\" FROM visit", [V], "direct"),
@@ -103,6 +102,11 @@ WAYS = [
     ("SELECT ward || note FROM visit", [V], "apart"),
     ("SELECT 1 FROM visit a JOIN visit b USING (id)", [V], "apart"),
 ]
+
+
+with contextlib.suppress(sqlite3.Error):  # most versions of SQLite take U+FEFF for white space
+    sqlite3.connect(":memory:").execute("SELECT 1 \ufeffLIMIT 1")
+    WAYS.append(("SELECT minutes FROM visit \ufeffLIMIT 1", [V], "apart"))
 
 
 @pytest.mark.parametrize("sql, tables, way", WAYS, ids=[w[0] for w in WAYS])
