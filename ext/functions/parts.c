@@ -13,7 +13,6 @@
 #include "functions/value_table.h"
 #include "release/interval.h"
 #include "release/kinds.h"
-#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -97,7 +96,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   struct host *host = context;
   struct ledger *ledger = host->session.ledger;
   if (!value_table_enter(host, PARTS, error)) return 0;
-  int filled = ledger_ready(ledger) && pending_begin_reading(&host->session) &&
+  int filled = ledger_ready(ledger) && ledger_begin_reading(host->session.ledger) &&
                fill_inside(rows, host, arguments);
   ledger_rollback(ledger);
   return value_table_leave(host, filled, error);
