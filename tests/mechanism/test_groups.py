@@ -175,7 +175,7 @@ def test_every_public_key_is_there(kind, rows):
     got = json.loads(one(db, sql, *arguments), object_pairs_hook=list)
     assert [key for key, _ in got] == ["10", "2", "9", "B", "a", "b", "é"]
     flat = [(k, i, x) for k, v in got for i, x in enumerate(v if isinstance(v, list) else [v])]
-    assert db.execute("SELECT key, component, value FROM dp_value ORDER BY rowid").fetchall() == flat
+    assert db.execute("SELECT key, component, value FROM dp_value ORDER BY key, component").fetchall() == flat
     assert one(db, "SELECT dimension FROM dp_release") == 7 * width_of(kind)
 
 
