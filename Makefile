@@ -60,7 +60,7 @@ HOSTS  = build/hosts
 WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
 GO     = v1.14.6 v1.14.17 latest
 
-deps-hosts: hosts-packages build/node/.done $(HOSTS)/node/.done $(HOSTS)/java/.done $(HOSTS)/java/Story.class \
+deps-hosts: hosts-packages $(HOSTS)/frameworks/.done build/node/.done $(HOSTS)/node/.done $(HOSTS)/java/.done $(HOSTS)/java/Story.class \
             $(WHEELS:%=$(HOSTS)/python/%/.done) $(GO:%=$(HOSTS)/go/%/story)
 
 hosts-packages:
@@ -88,6 +88,12 @@ $(HOSTS)/java/Story.class: tests/hosts/Story.java
 $(HOSTS)/python/%/.done:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --no-deps --only-binary :all: --target $(@D) $(subst /,==,$(subst /newest,,$*))
+	touch $@
+
+# The frameworks of sql/frameworks.md.
+$(HOSTS)/frameworks/.done:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
+	  --target $(@D) sqlalchemy django
 	touch $@
 
 # go-sqlite3 compiles the SQLite that it contains. A SQLite before 3.38 has JSON only with the tag

@@ -18,13 +18,14 @@ int domain_holds(const struct domain *domain, double x) {
 
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error) {
-  const char *type = not_a(value, SQLITE_FLOAT);
-  double x = *type ? 0 : sqlite3_value_double(value);
-  if (!*type && domain_holds(domain, x)) {
+  double x;
+  int is_number = value_number(value, &x);
+  if (is_number < 0) return error_set_memory(error);
+  const char *type = is_number ? "" : not_a(value, SQLITE_FLOAT);
+  if (is_number && domain_holds(domain, x)) {
     *number = x;
     return 1;
   }
-  /* Advice: In JSON, numbers have no quotes: `{"clip":2}`, not `{"clip":"2"}`. */
   if (domain->high < INFINITY)
     return error_set(error, "%s must be a number in %c%g, %g%c%s", domain->parameter,
                      domain->low_open ? '(' : '[', domain->low, domain->high,

@@ -21,8 +21,8 @@ struct domain {
 
 /*
 ** Sets *number to the value if the value is a number in the domain. Otherwise the error names the
-** parameter, its domain and, if the type is wrong, the type of the value. Text is never accepted,
-** because a caller who passes a number as text has made a mistake.
+** parameter, its domain and, if the type is wrong, the type of the value. A text that
+** wholly is a number counts as one, because some hosts bind all values as texts.
 */
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error);

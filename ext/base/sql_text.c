@@ -52,10 +52,15 @@ const char *plain_text(sqlite3_value *value) {
 }
 
 int whole_number(sqlite3_value *value, int64_t *number) {
-  int type = sqlite3_value_type(value);
-  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return 0;
-  *number = sqlite3_value_int64(value);
-  return type == SQLITE_INTEGER || sqlite3_value_double(value) == (double)*number;
+  double x;
+  if (value_number(value, &x) <= 0) return 0;
+  if (sqlite3_value_type(value) == SQLITE_INTEGER) {
+    *number = sqlite3_value_int64(value);
+    return 1;
+  }
+  if (x != floor(x) || fabs(x) >= 0x1p53) return 0;
+  *number = (int64_t)x;
+  return 1;
 }
 
 /*

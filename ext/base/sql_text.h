@@ -16,8 +16,8 @@
 const char *plain_text(sqlite3_value *value);
 
 /*
-** Returns whether a value is a whole number, and sets *number to it. 3.0 is one, because some hosts
-** bind all numbers as REAL.
+** Returns whether a value is a whole number, and sets *number to it. 3.0 and '3' are ones, because
+** some hosts bind all numbers as REAL or all values as texts.
 */
 int whole_number(sqlite3_value *value, int64_t *number);
 

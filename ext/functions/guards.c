@@ -96,18 +96,35 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
   return going;
 }
 
+/*
+** Pools of connections call dp_guard() again whenever they hand out a connection. A call that asks
+** for the guard that is set changes nothing.
+*/
+static int check_same(const struct tier_guard *guard, const char *tier,
+                      const struct guard_options *options) {
+  const char *old = guard->grant ? guard->grant : "", *ask = options->ask ? options->ask : "";
+  return (strcmp(guard->tier, tier) == 0 && strcmp(old, ask) == 0) ||
+         error_set(options->error,
+                   "this connection is guarded for tier '%s'%s%s%s until it is closed (open "
+                   "another one)",
+                   guard->tier, *old ? " and grant '" : "", old, *old ? "'" : "");
+}
+
 /* dp_guard(tier [, options]) -> the tier. The connection stays guarded until it is closed. */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
   struct guard_options options = {0, error};
   const char *tier = argument_text(context, argv[0], "tier"), *json = 0;
+  error_clear(error);
   if (!tier || (argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL &&
                 !(json = argument_text(context, argv[1], "options"))))
     return;
   int going =
       !json || json_members(ledger_json(host->session.ledger), json, guard_option, &options);
-  end_with_value(context, going && set_guard(host, tier, &options), argv[0], error);
+  if (going)
+    going = host->guard ? check_same(host->guard, tier, &options) : set_guard(host, tier, &options);
+  end_with_value(context, going, argv[0], error);
   sqlite3_free(options.ask);
 }
 

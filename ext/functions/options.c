@@ -187,11 +187,13 @@ static int is_array_text(sqlite3_value *value) {
 /* Reads a number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
   double numbers[MOST_QUANTILES] = {0};
-  int type = sqlite3_value_type(value), count = 0;
-  int is_array = is_array_text(value);
-  if (is_array) count = vector_text_list(plain_text(value), numbers, MOST_QUANTILES);
-  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
-    numbers[count++] = sqlite3_value_double(value);
+  int count = 0, is_array = is_array_text(value);
+  if (is_array) {
+    count = vector_text_list(plain_text(value), numbers, MOST_QUANTILES);
+  } else {
+    count = value_number(value, numbers);
+    if (count < 0) return error_set_memory(error);
+  }
   int sound = count > 0;
   for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
   if (!sound)

@@ -462,9 +462,14 @@ static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 /*
 ** A published value, identified by the release, the tier, and the key and component of the value.
 */
+static int aggregate_has_keys(const struct aggregate *aggregate) {
+  return aggregate->form != FORM_NUMBER && aggregate->form != FORM_ARRAY;
+}
+
 struct wanted {
   const char *name, *tier, *key;
   int component;
+  int is_text; /* the key is a text, and may be the number of the component instead */
   double confidence;
 };
 
@@ -513,21 +518,27 @@ static char *published_key(struct publication *publication, const char *key) {
 static int fail_value(struct ledger *ledger, const struct wanted *wanted,
                       const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  int has_keys = !aggregate || (aggregate->form != FORM_NUMBER && aggregate->form != FORM_ARRAY);
+  int has_keys = !aggregate || aggregate_has_keys(aggregate);
   return error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'%s", wanted->name,
                    *wanted->key ? "for this key " : "", wanted->tier,
                    *wanted->key && !has_keys ? " (the key of one number is NULL; in an array, it is"
-                                               " the index from 0, a number and not a text)"
+                                               " the index from 0)"
                    : !*wanted->key && has_keys ? " (dp_value lists its keys)"
                                                : "");
 }
 
-static int interval_of(struct host *host, const struct wanted *wanted,
+static int interval_of(struct host *host, const struct wanted *asked,
                        struct publication *publication, double *low, double *high) {
   struct ledger *ledger = host->session.ledger;
   const struct ledger_release *release = &publication->definition.release;
+  struct wanted changed = *asked, *wanted = &changed;
   double value, stddev;
   if (!has_interval(ledger, release)) return 0;
+  if (wanted->is_text && !release->periods && !aggregate_has_keys(aggregate_find(release->kind))) {
+    wanted->key = "";
+  } else if (wanted->is_text) {
+    wanted->component = 0;
+  }
   if (release->periods && wanted->component == 0)
     return interval_read_span(publication, wanted->key, wanted->confidence, low, high);
   char *key = published_key(publication, wanted->key);
@@ -565,12 +576,14 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int64_t index, number = 0;
   int is_index = whole_number(argv[2], &index);
+  int is_text = argc == 4 && is_index && sqlite3_value_type(argv[2]) == SQLITE_TEXT;
   int is_component = argc > 4 && whole_number(argv[4], &number);
   if (argc == 4 && is_index) number = index;
   /* No release has the component -1. */
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
-  const char *key =
-      is_index || sqlite3_value_type(argv[2]) == SQLITE_NULL ? "" : plain_text(argv[2]);
+  int type = sqlite3_value_type(argv[2]);
+  int is_number = is_index && type != SQLITE_TEXT;
+  const char *key = is_number || type == SQLITE_NULL ? "" : plain_text(argv[2]);
   double confidence, low = 0, high = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
@@ -583,7 +596,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     return;
   }
   if (ledger_ready(ledger) && ledger_begin_reading(host_of(context)->session.ledger)) {
-    struct wanted wanted = {name, tier, key, component, confidence};
+    struct wanted wanted = {name, tier, key, component, is_text, confidence};
     interval(host_of(context), &wanted, &low, &high);
     ledger_rollback(ledger);
   }

@@ -71,7 +71,7 @@ static const struct {
 } of_ledger[] = {{"dp_answer", TO_ASK},     {"dp_batch", TO_OWNER},    {"dp_certificate", TO_ALL},
                  {"dp_clipping", TO_ALL},   {"dp_diffuse", TO_OWNER},  {"dp_discard", TO_OWNER},
                  {"dp_export", TO_OWNER},   {"dp_report", TO_ALL},     {"dp_drop_tier", TO_OWNER},
-                 {"dp_exposure", TO_OWNER}, {"dp_grant", TO_OWNER},    {"dp_guard", TO_OWNER},
+                 {"dp_exposure", TO_OWNER}, {"dp_grant", TO_OWNER},    {"dp_guard", TO_ALL},
                  {"dp_init", TO_OWNER},     {"dp_interval", TO_OWNER}, {"dp_mix", TO_OWNER},
                  {"dp_plan", TO_ASK},       {"dp_predict", TO_OWNER},  {"dp_protect", TO_OWNER},
                  {"dp_public", TO_OWNER},   {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER},
@@ -113,6 +113,13 @@ static int authorize(void *context, int action, const char *first, const char *s
     /*
     ** SQLite asks for an index when it reads the key of a virtual table. An index that is to be
     ** stored fails, because main is read-only.
+    */
+    admitted = 1;
+  } else if (action == SQLITE_TRANSACTION || action == SQLITE_SAVEPOINT) {
+    /*
+    ** A transaction changes nothing here. The file is read on private connections, and each
+    ** statement sees the state of its own time. So a transaction that is left open keeps no lock on
+    ** the file. The charge of a question stays after a ROLLBACK, as without a guard.
     */
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
@@ -194,8 +201,8 @@ static int check_idle(sqlite3 *db, struct error *error) {
     return error_set(error, "another statement of this connection is still running (finish or "
                             "reset it, and close blobs)");
   if (!sqlite3_get_autocommit(db))
-    return error_set(error, "this connection has an open transaction (commit it first: a guarded "
-                            "connection cannot)");
+    return error_set(error, "this connection has an open transaction (commit it first, and call "
+                            "dp_guard with autocommit on)");
   if (sqlite3_txn_state(db, "main") != SQLITE_TXN_NONE)
     return error_set(error, "the statement that calls it reads a table (SELECT dp_guard('…') "
                             "without a table)");

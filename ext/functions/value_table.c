@@ -30,7 +30,9 @@ int value_table_enter(struct host *host, const char *name, struct error *error) 
 
 int value_table_leave(struct host *host, int is_filled, struct error *error) {
   tier_guard_leave(host->guard);
-  return is_filled || error_set(error, "%s", error_text(&host->session.error));
+  if (!is_filled) error_set(error, "%s", error_text(&host->session.error));
+  error_clear(&host->session.error);
+  return is_filled;
 }
 
 /* The context of take_publication(). */

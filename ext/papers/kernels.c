@@ -391,11 +391,11 @@ static int read_state(sqlite3_context *context, struct dictionary *dictionary, c
 /* Reads a probability. Returns 0 after an error. */
 static int read_probability(sqlite3_context *context, const char *name, sqlite3_value *value,
                             double *p) {
-  int type = sqlite3_value_type(value);
-  int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  *p = sqlite3_value_double(value);
-  if (numeric && *p >= 0.0 && *p <= 1.0 + ROW_TOLERANCE) return 1;
-  return function_error(context, "%s must be a probability%s", name, not_a(value, SQLITE_FLOAT));
+  int is_number = value_number(value, p);
+  if (is_number < 0) return function_memory(context);
+  if (is_number && *p >= 0.0 && *p <= 1.0 + ROW_TOLERANCE) return 1;
+  return function_error(context, "%s must be a probability%s", name,
+                        is_number ? "" : not_a(value, SQLITE_FLOAT));
 }
 
 static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j, double p) {

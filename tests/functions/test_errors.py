@@ -427,22 +427,45 @@ NUMBERS = ["dp_sum('clinic', x, {}) FROM t", "dp_count('clinic', x, {}) FROM t",
            "dp_ou_sum('clinic', x, 1, {}) FROM t", "dp_tier('n', {}, 1, 1e-6)", "dp_tier('n', 0.01, {}, 1e-6)",
            "dp_tier('n', 0.01, 1, {})", "dp_tier('n', 0.01, 1, 1e-6, 'rdp', {})",
            *[call for call, _, _ in PLANNING]]
-IN_OPTIONS = ["dp_sum('clinic', x, 1, '{\"weight\":\"10\"}') FROM t",
-              "dp_ou_sum('clinic', x, 1, 1, '{\"centre\":\"10\"}') FROM t",
-              "dp_release('clinic', 'sum', 'SELECT 1 FROM t', '{\"clip\":\"10\"}')"]
+IN_OPTIONS = ["dp_sum('clinic', x, 1, '{\"weight\":\"10 l\"}') FROM t",
+              "dp_ou_sum('clinic', x, 1, 1, '{\"centre\":\"10 l\"}') FROM t",
+              "dp_release('clinic', 'sum', 'SELECT 1 FROM t', '{\"clip\":\"10 l\"}')"]
 
 
 @pytest.mark.parametrize("call", NUMBERS)
-@pytest.mark.parametrize("literal", ["'10'", "'abc'", "'nan'", "''", "' 1'", "x'31'", "x''"])
+@pytest.mark.parametrize("literal", ["'10 l'", "'abc'", "'nan'", "''", "'1e'", "x'31'", "x''"])
 def test_a_text_is_not_a_number(units, call, literal):
     message = error_of(units, "SELECT " + call.format(literal))
     assert re.match(r"dp_\w+: \w+ must be a( finite)? number ", message), message
 
 
-@pytest.mark.parametrize("call", [call.format("'10'") for call in NUMBERS] + IN_OPTIONS)
+@pytest.mark.parametrize("call", [call.format("'10 l'") for call in NUMBERS] + IN_OPTIONS)
 def test_a_text_is_told_from_a_number(units, call):
     """The error says that the value is a text. The domain alone would not help an owner whose number is a text."""
     assert error_of(units, "SELECT " + call).endswith(", not a text")
+
+
+@pytest.mark.parametrize("call", [call for call, _, _ in PLANNING])
+@pytest.mark.parametrize("number", ["0.5", " 0.5", "5e-1 ", "+.5"])
+def test_a_text_that_is_a_number_is_one(units, call, number):
+    """Perl's DBI and PHP's PDO bind numbers as texts."""
+    assert one(units, "SELECT " + call.format("?"), number) == one(units, "SELECT " + call.format("?"), 0.5)
+
+
+def test_texts_that_are_numbers_in_releases():
+    """The parameters of a release, of a tier and of a grant, also in options. Their texts mean what the numbers mean."""
+    units = make()
+    one(units, "SELECT dp_protect('t', 'unit')")
+    for text, number in (("SELECT dp_plan('clinic', 'sum', '5', '{\"weight\":\"0.5\"}')", "SELECT dp_plan('clinic', 'sum', 5, '{\"weight\":0.5}')"),
+                         ("SELECT dp_plan('clinic', 'quantile', '0.5', '{\"lo\":\"0\",\"hi\":\"9\"}')",
+                          "SELECT dp_plan('clinic', 'quantile', 0.5, '{\"lo\":0,\"hi\":9}')")):
+        first, second = (error_of(units, sql) if "quantile" in sql else one(units, sql) for sql in (text, number))
+        assert first == second
+    assert one(units, "SELECT dp_tier('texts', '0.001', '1.5', '1e-6', '{\"delta_keys\":\"1e-7\"}')") == "texts"
+    assert units.execute("SELECT rate, epsilon, delta, delta_keys FROM dp_tier WHERE name = 'texts'").fetchall() == [(0.001, 1.5, 1e-6, 1e-7)]
+    one(units, "SELECT dp_release('clinic', 'sum', 'SELECT x FROM t', '{\"clip\":\"2\",\"name\":\"two\"}')")
+    assert one(units, "SELECT clip FROM dp_release WHERE name = 'two'") == 2
+    assert one(units, "SELECT dp_interval('two', 'clinic', '0', '0.9')") == one(units, "SELECT dp_interval('two', 'clinic', 0, 0.9)")
 
 
 BLOB = {"clinic": "x'636c696e6963'", "sum": "x'73756d'", "r": "x'72'", "blobby": "x'626c6f626279'", "name": "x'6e616d65'",

@@ -33,7 +33,7 @@ def test_every_way_out_is_refused_and_changes_nothing(copy, tier):
     for statement in REFUSED:
         assert isinstance(outcome(db, statement), str), statement
     assert bytes_of(copy) == before
-    assert db.in_transaction is False
+    db.execute("ROLLBACK") if db.in_transaction else None
 
 
 SCHEMA_PRAGMAS = {"database_list", "foreign_key_list", "index_info", "index_list", "index_xinfo", "schema_version", "table_info", "table_list",
@@ -366,6 +366,49 @@ def test_the_guard_needs_a_connection_that_is_idle(copy):
     assert one(db, "SELECT count(*) FROM visit") == 400  # not guarded yet
     assert one(db, "SELECT dp_guard('public')") == "public"
     assert refused(db, "SELECT count(*) FROM visit") == "no such table: visit"  # Python compiled this statement before dp_guard()
+
+
+def test_the_same_guard_again_changes_nothing(copy):
+    one(connect(copy), "SELECT dp_grant('g', 'public', 2)")
+    for options, same in ((None, "NULL"), ('{"ask":"g"}', "' {\"ask\" : \"g\"} '")):
+        db = connect(copy)
+        one(db, "SELECT dp_guard('public', ?)", options)
+        before = [outcome(db, statement) for statement in READ]
+        db.execute("BEGIN")
+        assert one(db, f"SELECT dp_guard('public', {same})") == "public"
+        for call in ("'clinic'", "'public', '{\"ask\":\"other\"}'", f"'public', {'NULL' if options else same.replace('NULL', repr('{}'))[:-1]}"):
+            if call != "'public', '{}":
+                assert "is guarded for tier 'public'" in refused(db, f"SELECT dp_guard({call})") and db.in_transaction
+        assert "unknown option" in refused(db, "SELECT dp_guard('public', '{\"schema\":true}')")
+        assert [outcome(db, statement) for statement in READ] == before
+
+
+def test_transactions_change_nothing(copy):
+    """Each statement sees the newest state of the file, and an open transaction keeps no lock on it. A question that was charged
+    stays charged after ROLLBACK."""
+    owner = connect(copy, timeout=0)
+    one(owner, "SELECT dp_grant('g', 'public', 2)")
+    beds = "SELECT sum(beds) FROM ward"
+    for begin, end in (("BEGIN", "COMMIT"), ("BEGIN", "ROLLBACK"), ("SAVEPOINT a", "RELEASE a"), ("SAVEPOINT a", "ROLLBACK TO a")):
+        db = guarded(copy, options={"ask": "g"})
+        db.execute(begin)
+        before = one(db, beds)
+        owner.execute("UPDATE ward SET beds = beds + 1 WHERE name = 'north'")  # not locked
+        assert one(db, beds) == before + 1
+        owner.execute("VACUUM")
+        db.execute(end)
+        assert one(db, beds) == before + 1
+        if end == "ROLLBACK":
+            db.execute("BEGIN")
+            assert one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":5}')") is not None
+            db.execute("ROLLBACK")
+            assert owner.execute("SELECT grant_name FROM dp_charge WHERE release = 'g/a'").fetchall()[0] == ("g",)
+            assert one(db, "SELECT count(*) FROM dp_value WHERE release = 'g/a'") == 1
+        db.execute("ROLLBACK") if db.in_transaction else None
+        for statement in ("BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"):
+            assert refused(db, statement) == "attempt to write a readonly database"
+        db.close()
+    assert one(owner, "PRAGMA integrity_check") == "ok"
 
 
 def test_a_refusal_leaves_the_connection_as_it_was(copy):

@@ -50,7 +50,7 @@ def check(db, message, sql, *arguments):
 # ---- values --------------------------------------------------------------------------------------------------------
 
 CLIP, RANGE = "clip must be a number in [1e-150, 1e+150]", " must be a number in [-1e+100, 1e+100]"
-TYPES = [("NULL", "NULL"), ("'x'", "'x'"), ("'2'", "'2'"), ("x'32'", "a blob"), ("9e999", "Inf"), ("-9e999", "-Inf")]
+TYPES = [("NULL", "NULL"), ("'x'", "'x'"), ("'2 x'", "'2 x'"), ("x'32'", "a blob"), ("9e999", "Inf"), ("-9e999", "-Inf")]
 BAD = {  # {bound: (the domain in the message, literals outside the domain)}
     "clip": (CLIP, [*TYPES, ("0", "0"), ("-1", "-1"), ("1e-151", "1.0e-151"), ("1e151", "1.0e+151")]),
     "lo": ("lo" + RANGE, [*TYPES, ("1e151", "1.0e+151"), ("-1e200", "-1.0e+200")]),
@@ -82,7 +82,7 @@ def test_bounds(units, kind):
                 assert ", not" not in got or got.endswith(said_of(shown)), got
 
 
-JSON_BAD = [("null", "NULL"), ('"2"', "'2'"), ("true", "true"), ("false", "false"), ("[1]", "'[1]'"), ('{"a":1}', '\'{"a":1}\'')]
+JSON_BAD = [("null", "NULL"), ('"2x"', "'2x'"), ("true", "true"), ("false", "false"), ("[1]", "'[1]'"), ('{"a":1}', '\'{"a":1}\'')]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -146,7 +146,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name,place", [(n, i) for n in FUNCTIONS for i in range(2)])
 def test_a_bad_argument_is_an_error_that_names_it(sql, name, place):
     parameter = FUNCTIONS[name][place]
-    for bad in BAD[parameter] + [None, "0.5", "x", b"\x01"] + ([0] if name == "dp_sigma" else []):
+    for bad in BAD[parameter] + [None, "0.5.", "x", b"\x01"] + ([0] if name == "dp_sigma" else []):
         arguments = [GOOD[p] for p in FUNCTIONS[name]]
         arguments[place] = bad
         with pytest.raises(sqlite3.OperationalError, match=f"^{name}: {parameter} must be a"):

@@ -90,7 +90,7 @@ WRITES = ["INSERT INTO ward VALUES ('east', 1)", "INSERT OR IGNORE INTO ward VAL
           "ALTER TABLE ward RENAME TO yard", "ALTER TABLE ward ADD COLUMN x", "ALTER TABLE ward DROP COLUMN beds",
           "ALTER TABLE visit RENAME COLUMN day TO date", "REINDEX visit_day", "ANALYZE", "ANALYZE ward", "VACUUM",
           "VACUUM INTO '/tmp/diffuse-guard-copy.db'", "ATTACH ':memory:' AS a", "ATTACH '' AS a", "DETACH main", "DETACH temp",
-          "DETACH other", "BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "COMMIT", "END", "ROLLBACK", "SAVEPOINT s", "RELEASE s",
+          "DETACH other", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "COMMIT", "END", "ROLLBACK", "RELEASE s",
           "ROLLBACK TO s", "EXPLAIN INSERT INTO ward VALUES ('a', 1)", "EXPLAIN DELETE FROM visit", "PRAGMA writable_schema = 1"]
 
 FUNCTIONS = ["load_extension('x')", "changes()", "total_changes()", "last_insert_rowid()", "sqlite_offset(name)", "sqlite_log(1, 'x')",
@@ -104,7 +104,7 @@ OWNERS = ["dp_init()", "dp_init('{}')", "dp_tier('new', 0.5, 1, 1e-6)", "dp_drop
           "dp_diffuse('inner', 'public')", "dp_diffuse('inner', 'clinic')", "dp_diffuse('nothing', 'public')",
           "dp_mix('total', 'public', '[[\"a\",\"a\",1]]')", "dp_exposure('public')", "dp_exposure('clinic')", "dp_verify()",
           "dp_interval('total', 'public', NULL, 0.9)", "dp_interval('inner', 'clinic', NULL, 0.9)",
-          "dp_predict('inner', 'public', '[1]')", "dp_sgd_profile('inner')", "dp_grant('visitors', 'public', 0.1)", "dp_grant('visitors', 'clinic', 0.1)", "dp_guard('clinic')", "dp_guard('public')",
+          "dp_predict('inner', 'public', '[1]')", "dp_sgd_profile('inner')", "dp_grant('visitors', 'public', 0.1)", "dp_grant('visitors', 'clinic', 0.1)",
           "dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
           "dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
           "dp_plan('clinic', 'count', 1)", "dp_plan('public', 'count', 1)", "dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"}]')"]

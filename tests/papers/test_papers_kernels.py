@@ -322,7 +322,7 @@ def test_one_row_one_symbol_no_row():
     ([(2.5, 1, "1 + 2e-9")], "p must be a probability"),
     ([(1, 1, -0.5)], "p must be a probability"),
     ([(1, 1, "NULL")], "p must be a probability, not NULL"),
-    ([(1, 1, "'1'")], "p must be a probability, not a text"),
+    ([(1, 1, "'1p'")], "p must be a probability, not a text"),
     ([(1, 1, "9e999")], "p must be a probability"),
     ([("NULL", 1, 1)], "x is NULL"),
     ([(1, "NULL", 1)], "y is NULL"),
