@@ -7,8 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define COUNT_SPREAD   1.4142135623730952 /* sqrt(2), rounded up */
-#define DIAGNOSE_SHARE 40
+#define COUNT_SPREAD 1.4142135623730952 /* sqrt(2), rounded up */
+
+/* The two counts of units make the noise of the figures up to 5% larger. */
+#define DIAGNOSE_PART    0.22 /* sqrt(1 + 2 * 0.22^2) = 1.0473 */
+#define DIAGNOSE_PART_L1 (1.0 / 40)
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
@@ -123,27 +126,57 @@ int64_t series_reach(const struct layout *shape) {
 }
 
 /*
-** Clipping scales a unit's vector in one period only, the last one in which the unit counts. There
-** truncation may move it out of its cone (layout.h), by less than one step for each coordinate.
+** Two units a, b >= 0 of one coordinate, each of which counts at most B over all periods: |C (a - b)|
+** is convex in the pair, so the largest distance is that of corners, which are 0 or lie in one
+** period. Corners in the periods i < j are B |C e_i - C e_j| apart, at most B sqrt(2 - 2 g_ij) with
+** g_ij = <C e_i, C e_j>, as no column is longer than 1; and B apart, or less, if one is 0 or if they
+** lie in the same period.
+**
+** No g_ij is below g = C_(T-1)0 C_(T-1)(T-1), in these integers. Let N = T - i and n = T - j. As L
+** falls, g_ij = d_i d_j sum of L_m L_(m + N - n) for m < n >= d_i L_(N-1) d_j (L_0 + ... + L_(n-1)).
+** d_i rises with i and L falls, so d_i L_(N-1) >= d_0 L_(T-1). For n = 1, the rest is d_(T-1) L_0.
+** For n > 1 it is larger: L_0 + ... + L_(n-1) is at least 1.3 times the root of the sum of the
+** squares, and d_j times this root is 2^60 but for roundings.
 */
-static uint64_t replaced_distance(const struct layout *shape, uint64_t reach, int coordinates) {
-  double out = 2 * sqrt(coordinates), spread = fmax(COUNT_SPREAD, shape->blocks[0].spread);
-  double distance = spread * ((double)reach + out) + 2 * out;
-  return (uint64_t)ceil(distance * (1 + 0x1p-50)) + 1;
+static double count_spread(const struct series *series) {
+  int last = series->periods - 1;
+  double first_column = ldexp((double)series_multiplier(series, last, 0), -2 * SERIES_UNIT_BITS);
+  double last_column = ldexp((double)series_multiplier(series, last, last), -2 * SERIES_UNIT_BITS);
+  double product = first_column * last_column * (1 - 0x1p-50);
+  return fmax(1, sqrt(2 - 2 * product) * (1 + 0x1p-50));
 }
 
-void series_layout(struct layout *shape, int periods, int replace, const struct noise_law *noise) {
-  int coordinates = shape->coordinates + shape->diagnoses;
-  uint64_t reach = (uint64_t)series_reach(shape);
+/*
+** Clipping scales a unit's vector in one period only, the last one in which the unit counts. There
+** truncation may move it out of its cone (layout.h), by less than one step for each coordinate. One
+** coordinate stays between 0 and what is left.
+*/
+static double replaced_distance(const struct layout *shape, const struct series *series) {
+  const struct block *block = &shape->blocks[0];
+  double out = 2 * sqrt(shape->coordinates), reach = (double)series_reach(shape);
+  if (shape->coordinates == 1 && block->spread == 1) return count_spread(series) * reach;
+  return fmax(COUNT_SPREAD, block->spread) * (reach + out) + 2 * out;
+}
+
+void series_layout(struct layout *shape, const struct series *series, int replace,
+                   const struct noise_law *noise) {
+  uint64_t reach = (uint64_t)series_reach(shape), steps = 0;
   if (shape->diagnoses) {
-    shape->diagnose_steps = (int64_t)(reach / DIAGNOSE_SHARE);
-    reach += 2 * (uint64_t)shape->diagnose_steps;
+    steps = (uint64_t)((double)reach * (noise->in_sum_norm ? DIAGNOSE_PART_L1 : DIAGNOSE_PART));
+    shape->diagnose_steps = (int64_t)steps;
   }
-  shape->periods = periods;
+  shape->periods = series->periods;
   shape->once = shape->distance;
-  shape->touched = periods * coordinates;
+  shape->touched = series->periods * (shape->coordinates + shape->diagnoses);
   shape->is_l1 = noise->in_sum_norm;
-  shape->distance = !replace             ? reach
-                    : noise->in_sum_norm ? 2 * reach
-                                         : replaced_distance(shape, reach, coordinates);
+  if (noise->in_sum_norm) {
+    shape->distance = (replace ? 2 : 1) * (reach + 2 * steps);
+  } else if (!replace && !steps) {
+    shape->distance = reach;
+  } else {
+    double counted = replace ? replaced_distance(shape, series) : (double)reach;
+    double fact = (replace ? count_spread(series) : 1) * (double)steps;
+    double distance = sqrt(counted * counted + 2 * fact * fact);
+    shape->distance = (uint64_t)ceil(distance * (1 + 0x1p-49)) + 1;
+  }
 }

@@ -88,19 +88,24 @@ void window_move(struct window *window, int first, int last);
 ** Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
 ** with the same clip. Then design_make(), the functions of struct mechanism and the slack apply to
 ** the series: shape->distance and shape->touched are those of all periods together. The product of
-** `periods` and the number of coordinates of a period, shape->coordinates + shape->diagnoses, must
+** the number of periods and that of the coordinates of a period, shape->coordinates + shape->diagnoses, must
 ** be at most LAYOUT_MAX_COORDINATES.
 **
 ** Let B be the reach of a unit: over all periods, the norms of what the unit counts add up to at
 ** most B. Adding or removing the unit moves C x by at most B. Replacing a unit moves C x by at most
-** max(sqrt(2), spread) B, or 2 B in the sum norm, because two units may count in different periods.
-** With the option diagnose, a unit adds diagnose_steps = floor(B/40) once to each of the two
-** counts, so that B grows by 2 floor(B/40).
+** k B, because two units may count in different periods:
+**   one coordinate that is not negative (a count):  k = max(1, sqrt(2 - 2 g)),
+**   where g = C_(T-1)0 C_(T-1)(T-1) is the least product of two columns of C
+**   otherwise:  k = max(sqrt(2), spread);  in the sum norm:  k = 2
+** With the option diagnose, a unit adds w = diagnose_steps = floor(0.22 B), or floor(B/40) in the
+** sum norm, once to each of two further counts. The distance is then the root of the sum of the
+** squares of the bounds of the three, or the sum of these bounds in the sum norm.
 **
 ** The lattice is that of one release with this clip. In the sum norm it may be finer, like that of
 ** every vector (design_make()).
 */
-void series_layout(struct layout *shape, int periods, int replace, const struct noise_law *noise);
+void series_layout(struct layout *shape, const struct series *series, int replace,
+                   const struct noise_law *noise);
 
 /* Returns B, the norm that a unit may count from the first to the last period, in fine steps. */
 int64_t series_reach(const struct layout *shape);

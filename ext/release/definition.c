@@ -119,7 +119,7 @@ int definition_describe(struct publication *publication, int keys) {
 */
 static void make_series(struct definition *definition, int replace) {
   int count = definition->periods->count;
-  series_layout(&definition->layout, count, replace, definition->mechanism->noise);
+  series_layout(&definition->layout, &definition->series, replace, definition->mechanism->noise);
   definition->row_question = definition->contribution;
   definition->row_question.keys = definition->row_question.diagnose = 0;
   definition->row_layout = definition->layout;

@@ -95,6 +95,12 @@ def matrix(count):
     return dense
 
 
+def count_spread(count):
+    """Returns how far two units that only count, each at most 1, can move the points of different periods."""
+    columns = matrix(count).T
+    return max([1.0] + [float(numpy.linalg.norm(columns[i] - columns[j])) for j in range(count) for i in range(j)])
+
+
 def reading(count, first, last):
     """Returns r with r · y = the sum of periods first..last (from 0) plus noise of the variance V |r|^2."""
     want = numpy.zeros(count)

@@ -229,7 +229,11 @@ static void design_series(const struct options *of, struct layout *shape, struct
                                   .diagnose = of->diagnose,
                                   .in_sum_norm = of->mechanism->noise->in_sum_norm};
   layout_make(shape, &question, 1, of->replace);
-  if (of->periods) series_layout(shape, of->periods, of->replace, of->mechanism->noise);
+  if (of->periods) {
+    struct series series = series_of(of->periods, of->mechanism->noise);
+    series_layout(shape, &series, of->replace, of->mechanism->noise);
+    series_free(&series);
+  }
   struct terms terms = {.shape = shape, .rate = of->rate};
   *clock = of->mechanism->design(of->mechanism, &terms, design);
   terms.shift = design->shift;
@@ -278,9 +282,9 @@ struct shape_of_units {
 
 /*
 ** A count has one coordinate: two units are furthest apart if one counts in the first and the other
-** in the last period. These columns of C are not orthogonal: |Ce_0 - Ce_4|/sqrt(2) = 0.89.
+** in the last period.
 */
-static const struct shape_of_units units[] = {{"count", &family_sum, 1, 0, 0.88},
+static const struct shape_of_units units[] = {{"count", &family_sum, 1, 0, 0.98},
                                               {"sum", &family_sum, 0, 0, 0.98},
                                               {"mean", &family_mean, 0, 1.1071487177940904, 0.98},
                                               {"keys", &family_key_count, 1, M_PI / 2, 0.98}};

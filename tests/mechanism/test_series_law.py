@@ -149,12 +149,19 @@ def directions(half_angle, signs):
     return [sign * numpy.array([math.cos(angle), math.sin(angle)]) for angle in angles for sign in signs]
 
 
+def count_spread(periods):
+    """Returns max(1, sqrt(2 - 2 g)), the bound for two counts (ext/mechanism/series.c)."""
+    m = multipliers(periods)
+    return max(1, 2 - 2 * m(periods - 1, 0) * m(periods - 1, periods - 1) / 2**120)**0.5
+
+
 @pytest.mark.parametrize("periods", [1, 2, 12, 52])
 @pytest.mark.parametrize("half_angle,signs,spread", [(0, [1], 1), (0, [1, -1], 2), (math.atan(2), [1], 4 / 5**0.5)])
 def test_replaced_units(periods, half_angle, signs, spread):
     """Two units that count 1 each, in any two periods and in any of the directions of a family, move the points by at most
-    max(sqrt(2), spread). The spread occurs in one period. sqrt(2) is approached in different periods, which one release does not
-    know: a charge for its spread of 1 would be too small."""
+    max(sqrt(2), spread), or if they have one coordinate and no sign by at most the bound of count_spread(). The spread occurs in one
+    period. The other bound occurs in the first and the last period, which one release does not know: a charge for its spread of 1
+    would be too small."""
     dense = matrix(periods)
     gram = numpy.clip(dense.T @ dense, 0, None)
     worst = {True: 0.0, False: 0.0}
@@ -164,12 +171,43 @@ def test_replaced_units(periods, half_angle, signs, spread):
             same = numpy.eye(periods, dtype=bool)
             for place, which in ((True, same), (False, ~same)):
                 worst[place] = max([worst[place], *squares[which]])
-    assert max(worst.values()) <= max(2, spread**2) + 1e-6
     if spread > 1:
+        assert max(worst.values()) <= max(2, spread**2) + 1e-6
         assert worst[True] == pytest.approx(spread**2, abs=1e-6)
     if spread == 1 and periods > 1:
-        assert worst[True] < 1e-6 and 1.1 < worst[False] < 2
-        assert worst[False] > 1.8 or periods < 52
+        assert worst[True] < 1e-6 and worst[False] == pytest.approx(count_spread(periods)**2, abs=1e-7)
+        assert 1.1 < worst[False] < 2 and (worst[False] > 1.8 or periods < 52)
+
+
+@pytest.mark.parametrize("periods", [2, 3, 4, 7, 20, 90])
+def test_the_least_product_of_columns(periods):
+    """Of all pairs of columns, the first and the last one have the least product, in integers."""
+    m = multipliers(periods)
+    columns = [[m(t, s) if t >= s else 0 for t in range(periods)] for s in range(periods)]
+    products = {(i, j): sum(map(int.__mul__, columns[i], columns[j])) for j in range(periods) for i in range(j)}
+    assert min(products.values()) == products[0, periods - 1] == m(periods - 1, 0) * m(periods - 1, periods - 1)
+
+
+@pytest.mark.parametrize("diagnose", [0, 1])
+@pytest.mark.parametrize("replace", [0, 1])
+@pytest.mark.parametrize("periods", [1, 2, 3, 12])
+def test_replaced_counts(periods, replace, diagnose):
+    """Searches all corners: what two units count, and when they first count and are first cut. The greatest distance is what is charged,
+    and no mixture of corners is further apart."""
+    words = printed("design", "sum", "gaussian", 1, 0.5, 1, 1, diagnose, periods, replace).split()
+    reach, w, fine, grain, touched, s = map(int, words[:6])
+    dense = matrix(periods)
+    corners = [numpy.zeros(periods), *numpy.eye(periods)]
+    apart = max(numpy.sum((dense @ (a - b))**2) for a in corners for b in (corners if replace else corners[:1]))
+    greatest = (apart * (reach**2 + 2 * w**2))**0.5 / 2.0**(grain - fine)
+    whole = greatest + 1 + touched**0.5
+    assert whole * (1 - 1e-5) < s <= whole + 2
+    assert apart == pytest.approx(count_spread(periods)**2 if replace else 1, abs=1e-8)
+    random = numpy.random.default_rng(periods)
+    for _ in range(500):
+        pair = random.dirichlet(numpy.full(periods + 1, 10 ** random.uniform(-2, 1)), size=(2, 3))[:, :, 1:]
+        moved = numpy.array([reach, w, w]) * (dense @ (pair[0] - replace * pair[1]).T)
+        assert numpy.linalg.norm(moved) / 2.0**(grain - fine) <= greatest * (1 + 1e-9)
 
 
 def test_mixtures_are_no_further_apart():
@@ -198,10 +236,12 @@ def test_sensitivity_and_charge(family, components, keys, nonnegative, spread, d
         reach, steps, fine, grain, touched, s, variance = map(int, words[:-1])
         row = clip * (1.25**0.5 if components == 2 else 1)
         assert reach * 2.0**fine == pytest.approx(row, rel=1e-15)
-        assert steps == (reach // 40 if diagnose else 0)
+        assert steps == (int(reach * 0.22) if diagnose else 0)
         assert touched == periods * (components * keys + 2 * diagnose)
         with mpmath.workdps(40):
-            distance = (reach + 2 * steps) * (max(mpmath.sqrt(2), spread) if replace else 1)
+            counts = mpmath.mpf(count_spread(periods)) if replace else 1
+            own = counts if spread == 1 or not replace else max(mpmath.sqrt(2), spread)
+            distance = mpmath.sqrt((reach * own)**2 + 2 * (steps * counts)**2)
             whole = int(distance / 2**(grain - fine)) + 1 + math.isqrt(touched - 1) + 1 if touched > 1 else \
                 int(distance / 2**(grain - fine)) + 2
         assert s == whole

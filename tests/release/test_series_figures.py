@@ -302,7 +302,9 @@ def test_lattice_and_charge(kind, clip, adjacency):
         if kind != "count_distinct":
             assert fine == release_row(path, "one")["granularity"] - release_row(path, "one")["shift"]
         bound = math.ceil(clip * 2.0 ** -fine)
-        distance = bound if adjacency == "add-remove" else 2 * bound if "sum" in kind else reference.root_up(2 * bound * bound)
+        counts = reference.count_spread(count) ** 2
+        square = 1 if adjacency == "add-remove" else 4 if "sum" in kind else 2 if kind.startswith("group") else counts
+        distance = math.ceil(bound * square ** 0.5)
         draws = count * (len(KEYS) if kind.startswith("group") else 1)
         s = reference.sensitivity(distance, row["shift"], draws)
         if adjacency == "add-remove":
@@ -355,7 +357,7 @@ def test_weight_and_diagnose():
         row, plain = release_row(path, "seen"), release_row(path, "whole")
         fine = row["granularity"] - row["shift"]
         bound = math.ceil(2 * 2.0 ** -fine)
-        s = reference.sensitivity(bound + 2 * (bound // 40), row["shift"], 12 * 3)
+        s = reference.sensitivity(math.ceil(bound * (1 + 2 * 0.22 ** 2) ** 0.5 * (1 - 1e-12)), row["shift"], 12 * 3)
         assert s <= row["sensitivity"] <= s + 1 and plain["sensitivity"] < s
         assert len(rows_of(db, "exact", "seen")) == len(rows_of(db, "exact", "whole"))
 

@@ -102,7 +102,8 @@ def test_a_unit_alone_reaches_the_bound():
 
 
 def test_replaced_units_that_count_in_different_periods():
-    """Replace: one unit counts in the first period, the other in the last one. The charge covers sqrt(2) B, and not much less is enough."""
+    """Replace: one unit counts in the first period, the other in the last one. The charge covers this, and nothing
+    more."""
     with quick_path() as path:
         first = played(f"{path}0", [visits("eve", "p1", times=9)] + YEAR, adjacency="replace", clip=4)
         last = played(f"{path}1", [visits("eve", "p12", times=9)] + YEAR, adjacency="replace", clip=4)
@@ -111,9 +112,9 @@ def test_replaced_units_that_count_in_different_periods():
     distance = numpy.linalg.norm((first - last).astype(float))
     assert distance <= row["sensitivity"]
     sizes = [r["sensitivity"] * 2.0 ** r["granularity"] for r in (row, single)]
-    assert sizes[0] / sizes[1] == pytest.approx(2 ** 0.5, rel=1e-4)
     angle = reference.matrix(12)[:, 0] @ reference.matrix(12)[:, 11]
-    assert distance / row["sensitivity"] == pytest.approx((1 - angle) ** 0.5, rel=1e-3)
+    assert sizes[0] / sizes[1] == pytest.approx((2 - 2 * angle) ** 0.5, rel=1e-4)
+    assert distance / row["sensitivity"] == pytest.approx(1, rel=1e-4)
 
 
 def test_coordinates_are_those_of_the_reference():
