@@ -126,17 +126,17 @@ int64_t series_reach(const struct layout *shape) {
 }
 
 /*
-** Two units a, b >= 0 of one coordinate, each of which counts at most B over all periods: |C (a - b)|
-** is convex in the pair, so the largest distance is that of corners, which are 0 or lie in one
-** period. Corners in the periods i < j are B |C e_i - C e_j| apart, at most B sqrt(2 - 2 g_ij) with
-** g_ij = <C e_i, C e_j>, as no column is longer than 1; and B apart, or less, if one is 0 or if they
-** lie in the same period.
+** Two units a, b >= 0 of one coordinate, each of which counts at most B over all periods: the
+** distance |C (a - b)| is convex in the pair, so the largest one is that of corners, which are 0 or
+** lie in one period. Corners in the periods i < j are B |C e_i - C e_j| apart, at most
+** B sqrt(2 - 2 g_ij) with g_ij = <C e_i, C e_j>, as no column is longer than 1; and B apart, or
+** less, if one is 0 or if they lie in the same period.
 **
-** No g_ij is below g = C_(T-1)0 C_(T-1)(T-1), in these integers. Let N = T - i and n = T - j. As L
-** falls, g_ij = d_i d_j sum of L_m L_(m + N - n) for m < n >= d_i L_(N-1) d_j (L_0 + ... + L_(n-1)).
-** d_i rises with i and L falls, so d_i L_(N-1) >= d_0 L_(T-1). For n = 1, the rest is d_(T-1) L_0.
-** For n > 1 it is larger: L_0 + ... + L_(n-1) is at least 1.3 times the root of the sum of the
-** squares, and d_j times this root is 2^60 but for roundings.
+** No g_ij is below g = C_(T-1)0 C_(T-1)(T-1), in these integers. Let N = T - i and n = T - j. L
+** falls, so g_ij = d_i d_j (sum of L_m L_(m + N - n) for m < n) is at least d_i L_(N-1) times
+** d_j (L_0 + ... + L_(n-1)). d_i rises with i and L falls, so d_i L_(N-1) >= d_0 L_(T-1). For n = 1
+** the second factor is d_(T-1) L_0. For n > 1 it is larger: L_0 + ... + L_(n-1) is at least 1.3
+** times the root of the sum of the squares, and d_j times this root is 2^60 but for roundings.
 */
 static double count_spread(const struct series *series) {
   int last = series->periods - 1;

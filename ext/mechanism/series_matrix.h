@@ -87,9 +87,9 @@ void window_move(struct window *window, int first, int last);
 /*
 ** Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
 ** with the same clip. Then design_make(), the functions of struct mechanism and the slack apply to
-** the series: shape->distance and shape->touched are those of all periods together. The product of
-** the number of periods and that of the coordinates of a period, shape->coordinates + shape->diagnoses, must
-** be at most LAYOUT_MAX_COORDINATES.
+** the series: shape->distance and shape->touched are those of all periods together. The number of
+** periods times that of the coordinates of a period, shape->coordinates + shape->diagnoses, must be
+** at most LAYOUT_MAX_COORDINATES.
 **
 ** Let B be the reach of a unit: over all periods, the norms of what the unit counts add up to at
 ** most B. Adding or removing the unit moves C x by at most B. Replacing a unit moves C x by at most
