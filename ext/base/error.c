@@ -31,6 +31,14 @@ int error_set_memory(struct error *error) {
   return 0;
 }
 
+void error_add(struct error *error, const char *words) {
+  if (!error->text || strstr(error->text, words)) return;
+  char *text = sqlite3_mprintf("%s%s", error->text, words);
+  if (!text) return; /* the error is still there */
+  error_clear(error);
+  error->text = text;
+}
+
 int error_is_set(const struct error *error) {
   return error->text != 0;
 }

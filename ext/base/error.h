@@ -42,6 +42,9 @@ int error_set_memory(struct error *error);
 int error_is_set(const struct error *error);
 int error_is_memory(const struct error *error);
 
+/* Appends words to an error that is set, unless its text has them already. */
+void error_add(struct error *error, const char *words);
+
 /* Returns the text of an error that is set. */
 const char *error_text(const struct error *error);
 

@@ -216,9 +216,10 @@ char *key_text(sqlite3_value *key) {
   case SQLITE_FLOAT: return number_key(sqlite3_value_double(key));
   case SQLITE_NULL: return sqlite3_mprintf("null");
   case SQLITE_TEXT: {
-    const unsigned char *text = sqlite3_value_text(key);
-    return text ? plain_key(text) : 0;
-  }
+    const char *text = plain_text(key);
+    if (text) return plain_key((const unsigned char *)text);
+    if (!sqlite3_value_text(key)) return 0;
+  } /* fall through */
   default: {
     const unsigned char *bytes = sqlite3_value_blob(key);
     int size = sqlite3_value_bytes(key);

@@ -45,8 +45,9 @@ const char *not_a(sqlite3_value *value, int wanted);
 int key_is_plain(const char *text);
 
 /*
-** Returns the text of a key of a group, cut after 1000 characters. The caller calls sqlite3_free().
-** Returns null if memory runs out.
+** Returns the text of a key of a group, cut after 1000 characters. A text with a zero byte or bytes
+** that are not UTF-8 has the form of a blob, so that different texts are different keys. The caller
+** calls sqlite3_free(). Returns null if memory runs out.
 */
 char *key_text(sqlite3_value *key);
 

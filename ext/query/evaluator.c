@@ -404,6 +404,11 @@ static int cannot_compile(const struct evaluator *evaluator, const char *message
                      "cannot compile sql: %s (a text stands in single quotes, and these are "
                      "doubled inside another text)",
                      message);
+  if (missing(message, "no such index: "))
+    return error_set(error,
+                     "cannot compile sql: %s (leave INDEXED BY out: a question is evaluated on "
+                     "rows in memory, which have no index)",
+                     message);
   return error_set(error, "cannot compile sql: %s%s%s%s", message,
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }

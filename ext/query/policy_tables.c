@@ -108,7 +108,10 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   if (is_reserved(facts->name))
     return error_set(error, "'%s' is no table for questions", facts->name);
   if (type)
-    return error_set(error, "'%s' is %s (declare the tables that it reads)", facts->name, type);
+    return error_set(error,
+                     "'%s' is %s (declare the tables that it reads; where it has the name of a "
+                     "declared table that was renamed, give it another one)",
+                     facts->name, type);
   return 1;
 }
 
@@ -223,6 +226,8 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
     going = !error_is_set(error);
     if (is_key) has_key_index = 1;
     if (!going || column < 0 || (is_key && facts->key_count != 1)) continue;
+    /* Under another collation, the column could have two values for one unit, or one for two. */
+    if (collation != (int)facts->columns[column].collation) continue;
     if (is_key || (candidates == 0 && facts->key_count != 1)) {
       facts->unique = column;
       facts->unique_collation = (enum collation)collation;

@@ -323,8 +323,8 @@ static void begin(struct publication *publication, struct request *request) {
     double rate = release->weight * publication_tier(publication)->rate;
     double most = mechanism_most_rate(publication->definition.mechanism);
     if (!(rate >= DESIGN_MIN_RATE && rate <= most)) {
-      error_set(&publication->session->error,
-                "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE, most,
+      error_set(&publication->session->error, "%s a rate outside the [%g, %g] of mechanism '%s'",
+                release->weight == 1 ? "the tier has" : "weight makes", DESIGN_MIN_RATE, most,
                 release->mechanism);
     } else if (publication->definition.periods) {
       if (declare_series(publication, request)) spread(publication);
@@ -468,12 +468,9 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   }
   struct error error = error_take(ledger_error(ledger)); /* keep() clears it */
   int kept = alone && keep(publication);
-  if (kept) {
-    error_clear(&error);
-  } else {
-    publish_fail(publication);
-  }
+  if (kept) error_clear(&error);
   error_restore(ledger_error(ledger), error);
+  if (!kept) publish_fail(publication);
   return kept;
 }
 
@@ -509,6 +506,7 @@ static void change_state(struct session *session, int64_t release_id, const char
 void publish_fail(struct publication *publication) {
   change_state(publication->session, publication->definition.release.id, "charged",
                publication->position.refining ? "released" : "failed");
+  error_add(&publication->session->error, " (the charge stays)");
 }
 
 int publish_sent(struct publication *publication, const struct mixing *mixing) {

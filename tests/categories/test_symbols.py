@@ -226,7 +226,7 @@ def test_epsilons():
                 lambda e: e * mp.tanh(e / 2) - rate, mp.sqrt(2 * mp.mpf(rate)) if rate < 1 else rate)
             assert wanted * (1 - mp.mpf("1e-5")) <= epsilon <= wanted * (1 + mp.mpf("1e-11")), name  # in steps of 2^-40
     for mechanism in ("exponential", "response"):
-        refuses(db, f"weight makes a rate outside the [1e-12, 500] of mechanism '{mechanism}'", CHOICE, "over", '["a"]',
+        refuses(db, f"the tier has a rate outside the [1e-12, 500] of mechanism '{mechanism}'", CHOICE, "over", '["a"]',
                 json.dumps({"mechanism": mechanism}))
     assert one(db, "SELECT dp_verify()") == "ok"
 

@@ -5,7 +5,7 @@ import re
 import sqlite3
 
 import pytest
-from conftest import INIT, KINDS, reading
+from conftest import create, INIT, KINDS, reading, run
 
 from noise_helpers import charges, column, connect, error_of, fill, one, said_of
 
@@ -533,3 +533,29 @@ def test_names_that_only_look_like_those_of_unnamed_releases(name):
     value = one(db, "SELECT dp_sum('clinic', x, 1, ?) FROM t", name)
     assert one(db, "SELECT dp_sum('clinic', x, 1, ?) FROM t", name) == value
     assert column(db, "SELECT name FROM dp_release") == [name]
+
+
+@pytest.mark.parametrize("sql", ["SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{\"name\":\"x\",\"clip\":9}')",
+                                 "SELECT dp_sum('clinic', minutes, 9, patient, 'x') FROM visits",
+                                 "SELECT dp_group_count('clinic', minutes, 9, patient, '{\"name\":\"x\",\"keys\":[1]}') FROM visits"])
+def test_an_error_after_the_charge_says_that_the_charge_stays(path, sql):
+    """From the charge on, this process may write no further block of a file: the ledger cannot store the answer. SQLite says "disk I/O
+    error", and no more."""
+    create(path).close()
+    said = run("""
+        import resource
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        db = connect(sys.argv[1])
+        ledger = ledger_of(sys.argv[1])
+
+        def limit():
+            if not resource.getrlimit(resource.RLIMIT_FSIZE)[0] == 512 and one(ledger, "SELECT count(*) FROM dp_charge"):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (512, resource.RLIM_INFINITY))
+
+        db.set_progress_handler(limit, 1)
+        print(refused(db, sys.argv[2]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print(one(ledger, "SELECT count(*) FROM dp_charge"))
+    """, path, sql)
+    message, charges = said.strip().rsplit("\n", 1)
+    assert charges == "1" and message.endswith("(the charge stays)") and message.count("charge stays") == 1, message

@@ -99,6 +99,17 @@ def test_a_parent_needs_a_key_of_one_column(clinic):
     assert "has no key" in refused(clinic, "SELECT dp_protect('child', 'two', 'two')")
 
 
+@pytest.mark.parametrize("column,index", [("BINARY", "NOCASE"), ("NOCASE", "BINARY"), ("BINARY", "RTRIM")])
+def test_a_unique_index_of_another_collation_is_no_key(clinic, column, index):
+    """SQLite accepts no foreign key to such a column either. An index of the column's own collation is one."""
+    clinic.executescript(f"CREATE TABLE folder(code TEXT COLLATE {column}, patient INT); CREATE TABLE sheet(folder TEXT COLLATE {column});"
+                         f"CREATE UNIQUE INDEX i ON folder(code COLLATE {index})")
+    one(clinic, "SELECT dp_protect('folder', 'patient')")
+    assert "has no key" in refused(clinic, "SELECT dp_protect('sheet', 'folder', 'folder')")
+    clinic.execute("CREATE UNIQUE INDEX j ON folder(code)")
+    one(clinic, "SELECT dp_protect('sheet', 'folder', 'folder')")
+
+
 def test_units_that_compare_differently_are_refused(clinic):
     one(clinic, "SELECT dp_protect('visit', 'patient')")
     message = refused(clinic, "SELECT dp_protect('named', 'patient')")
@@ -236,6 +247,10 @@ def test_declarations_follow_a_renamed_table(linked):
     one(linked, "SELECT dp_protect('stay', 'member')")
     one(linked, "SELECT dp_protect('exam', 'visit', 'stay')")
     assert people(linked, "exam", "a") == people(linked, "stay", "b") == 100
+    linked.execute("CREATE VIEW visit AS SELECT * FROM stay")
+    assert ("'visit' is a view (declare the tables that it reads; where it has the name of a declared table that was renamed, give it another one)"
+            in refused(linked, "SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit', '{\"name\":\"v\",\"clip\":1}')"))
+    linked.execute("DROP VIEW visit")
     linked.execute("CREATE TABLE ward(member INT)")  # the renamed table is protected, so this one is another
     one(linked, "SELECT dp_public('ward')")
     assert one(linked, "SELECT dp_verify()") == "ok"

@@ -402,7 +402,7 @@ def test_rates_at_the_bounds():
     a tier that is too far is refused."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
     sql = "SELECT dp_sum(?, x, 2, ?) FROM t"
-    assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
+    assert "the tier has a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
     assert "weight makes a rate outside the [1e-12, 1000]" in error_of(
         db, sql, "least", json.dumps({"weight": 0.5, **LAPLACE}))
     assert not charges(db)

@@ -109,7 +109,7 @@ def test_every_kind(some_hospital):
     ("SELECT mine(minutes) FROM visit", "no such function"),
     ("SELECT dp_rate(1, 1e-6, 1) FROM visit", "dp_rate"),
     ("SELECT sqlite_log(1, 'x') FROM visit", "sqlite_log"),
-    ("SELECT minutes FROM visit INDEXED BY visit_patient", "no such index"),
+    ("SELECT minutes FROM visit INDEXED BY visit_patient", "no such index: visit_patient (leave INDEXED BY out"),
     ("DELETE FROM visit", "one SELECT that only reads"),
     ("WITH x AS (SELECT 1) DELETE FROM visit", "cannot"),
     ("EXPLAIN SELECT 1 FROM visit", "one SELECT that only reads"),
