@@ -351,7 +351,12 @@ int has_word(const char *name, const char *sql) {
   return *sql != 0;
 }
 
-int statement_is_executing(sqlite3_stmt *statement) {
+/*
+** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
+** a row of data. A blob handle is a statement without a text, and always waits. Since SQLite 3.41 a
+** statement keeps its row while its next step executes, so the answer is 0 from its second step on.
+*/
+static int statement_is_executing(sqlite3_stmt *statement) {
   return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
          sqlite3_sql(statement);
 }

@@ -99,11 +99,4 @@ int has_word(const char *name, const char *sql);
 */
 int sql_is_typed(sqlite3 *db, const char *word);
 
-/*
-** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
-** a row of data. A blob handle is a statement without a text, and always waits. Since SQLite 3.41 a
-** statement keeps its row while its next step executes, so the answer is 0 from its second step on.
-*/
-int statement_is_executing(sqlite3_stmt *statement);
-
 #endif

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "functions/releases.h"

@@ -79,7 +79,7 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
 extern const struct mechanism sgd_gaussian, sgd_laplace;
 extern const struct mechanism *const model_mechanisms[];
 
-/* The family of models, whose estimates are the coefficients (coefficients.c). */
+/* The family of models, whose estimates are the coefficients. */
 extern const struct family family_sgd;
 
 /* Returns the mechanism that releases the model of a descent. */

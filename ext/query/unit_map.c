@@ -95,7 +95,7 @@ static int known_add(struct rows *rows) {
 
 /*
 ** Reads the next rows of the parent. Sets map->is_whole after the last row. Returns 0 after an
-** error. The statement is then not reset, because unit_map_error() needs its error text.
+** error. The statement is then not reset.
 */
 static int read_ahead(struct rows *rows) {
   struct unit_map *map = rows->map;
@@ -153,7 +153,7 @@ int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
 }
 
 void unit_map_close(struct unit_map *map) {
-  sqlite3_finalize(map->lookup); /* unit_map_error() has reported an error of the lookup */
+  sqlite3_finalize(map->lookup);
   sqlite3_finalize(map->parents);
   free(map->known);
   map->lookup = map->parents = 0;
@@ -200,7 +200,7 @@ static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
 /*
 ** Adds a row with a link to its unit. Each lookup also reads some rows of the parent ahead. So the
 ** map costs little if there are few links, and lookups are rare if there are many. If the lookup
-** fails, it is not reset, because unit_map_error() needs its error text.
+** fails, it is not reset.
 */
 static int add_linked(struct rows *rows, sqlite3_value **row) {
   struct unit_map *map = rows->map;
@@ -239,11 +239,4 @@ void unit_map_use(struct unit_map *map, struct rows *rows) {
               : map->lookup ? add_linked
                             : add_folded;
   if (!is_plain) rows->columns.unit = -1;
-}
-
-int unit_map_error(const struct unit_map *map, struct error *error) {
-  if (map->rc == SQLITE_OK || map->rc == SQLITE_NOMEM)
-    return error_set(error, "out of memory (the charge stays)");
-  return error_set(error, "cannot follow the links to the units: %s (the charge stays)",
-                   sqlite3_errmsg(map->db));
 }

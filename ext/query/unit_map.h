@@ -36,10 +36,8 @@ void unit_map_close(struct unit_map *map);
 
 /*
 ** Makes rows_add() find the unit of each row with the map, and leave out rows that belong to no
-** unit. The unit column of `rows` holds the unit or the link. If rows_add() fails,
-** unit_map_error() sets the error.
+** unit. The unit column of `rows` holds the unit or the link.
 */
 void unit_map_use(struct unit_map *map, struct rows *rows);
-int unit_map_error(const struct unit_map *map, struct error *error);
 
 #endif

@@ -234,13 +234,6 @@ const struct aggregate *aggregate_find(const char *kind) {
   return 0;
 }
 
-const struct aggregate *aggregate_called(const char *name, size_t length) {
-  for (int i = 0; i < kind_count; i++)
-    if (strlen(kinds[i].name) == length && sqlite3_strnicmp(kinds[i].name, name, (int)length) == 0)
-      return &kinds[i].kind;
-  return 0;
-}
-
 struct kind_display kind_display(const char *kind, double lo, double hi, double clip) {
   const struct aggregate *aggregate = aggregate_find(kind);
   struct kind_display display = {-INFINITY, INFINITY, 0};

@@ -123,9 +123,6 @@ int kind_counts_rows(const struct aggregate *aggregate);
 /* Returns the aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
 
-/* Returns the aggregate whose SQL function has the name in these bytes, or null. Ignores case. */
-const struct aggregate *aggregate_called(const char *name, size_t length);
-
 /*
 ** Returns the mechanism of that name, or the default mechanism of the aggregate if `name` is null.
 ** Returns null if the aggregate has no such mechanism.

@@ -59,7 +59,7 @@ def check(message, asked, known):
         assert suggested[1] in known
 
 
-OPTIONS = "name weight refine mechanism clip lo hi bins diagnose steps bytes seconds".split()
+OPTIONS = "name weight refine mechanism clip lo hi bins diagnose steps bytes seconds until least".split()
 
 
 def test_options(rental):

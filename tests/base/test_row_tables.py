@@ -18,6 +18,7 @@ ARGUMENTS = {
     "dp_table": [("census",), ("public", "5"), (None, "sex"), (None, "age")],
     "dp_answer": [("5",), ("count",), ("SELECT minutes FROM visit",), ('{"name":"asked","clip":5}', '{"name":"other","clip":5}')],
     "dp_amplify": [("dobrushin",), (0.5, 0.25), (1.0, 2.0), (1e-6,)],
+    "dp_parts": [("mean",), ("public", "5")],
     "dp_policy_plan": [("person", "ward_of")],
 }
 
@@ -48,10 +49,11 @@ def create(path):
     release("public", "group_sum", "SELECT ward, minutes FROM visit", name="sums", clip=5, keys=["05", "5"])
     release("05", "group_count", "SELECT sex, age FROM person", name="census", clip=1,
             keys={"sex": ["f", "m"], "age": ["old", "young"]}, ways=2)
+    release("05", "avg", "SELECT minutes FROM visit", name="mean", lo=0, hi=9)
     release("05", "count", "SELECT day, 1 FROM visit", name="trend", clip=3, periods="2025-01/2025-03")
     for period in ("2025-01", "2025-02", "2025-03"):
         one(db, "SELECT dp_append('trend', ?)", period)
-    for name, tier in itertools.product(("c1", "c2", "wards", "census", "trend"), ("5", "public")):
+    for name, tier in itertools.product(("c1", "c2", "wards", "census", "trend", "mean"), ("5", "public")):
         if (name, tier) not in (("c2", "5"), ("wards", "5")):
             db.execute("SELECT dp_diffuse(?, ?)", (name, tier)).fetchall()
     one(db, "SELECT dp_grant('guests', '5', 3)")

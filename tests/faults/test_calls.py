@@ -83,6 +83,9 @@ CALLS |= {
 }
 SERIES = ("~SELECT dp_release('a', 'sum', 'SELECT ''p1'', x FROM t', '{\"name\":\"series\",\"clip\":9,"
           "\"periods\":[\"p1\",\"p2\"]}'); SELECT dp_append('series', 'p1')")
+CALLS |= {"dp_parts": "~SELECT dp_release('a', 'avg', 'SELECT x FROM t', '{\"name\":\"mean\",\"lo\":0,\"hi\":9}');"
+                       " SELECT statistic, value FROM dp_parts('mean', 'a')",
+          "dp_states": CALLS["dp_merge"]}
 CALLS |= {"dp_append": SERIES, "dp_span": SERIES + "; SELECT key, value FROM dp_span('series', 'a', 'p1', 'p1')"}
 for name in ("dp_budget", "dp_charge", "dp_policy", "dp_publication", "dp_value"):
     CALLS[name] = f"SELECT * FROM {name}"

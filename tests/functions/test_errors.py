@@ -18,6 +18,7 @@ NOT_EMPTY = " must be a text that is not empty"
 SUM_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, steps, bytes, seconds)"
 OU_OPTIONS = "known options: name, weight, refine, mechanism, diagnose, centre, theta, steps, bytes, seconds, rho, t)"
 SQL = "SELECT x FROM t"
+BOUNDS = "SELECT dp_release('clinic', 'bounds', 'WITH q(x) AS (SELECT x FROM t) SELECT sum(x) FROM q', '{\"name\":\"bounds\"}'))"
 
 
 def make(options="{}"):
@@ -282,8 +283,8 @@ RELEASES = [
     ("SUM", SQL, '{"clip":1}', f"unknown kind (did you mean 'sum'? known kinds: {KINDS})"),
     ("", SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
     (None, SQL, '{"clip":1}', f"unknown kind (known kinds: {KINDS})"),
-    ("sum", SQL, None, "clip is missing (the bound on what one unit contributes)"),
-    ("sum", SQL, "name", "clip is missing (the bound on what one unit contributes)"),
+    ("sum", SQL, None, "clip is missing (the bound on what one unit contributes; to find one: " + BOUNDS),
+    ("sum", SQL, "name", "clip is missing (the bound on what one unit contributes; to find one: " + BOUNDS),
     ("sum", SQL, '{"clip":0}', CLIP),
     ("sum", SQL, '{"clip":null}', CLIP + ", not NULL"),
     ("sum", SQL, '{"clip":1e-310}', CLIP),

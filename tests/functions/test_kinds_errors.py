@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from kinds_reference import STATISTICS, KINDS, LINEAR, Row, aggregate, argument, by_query
+from kinds_reference import STATISTICS, KINDS, LINEAR, Row, aggregate, by_query
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
 
@@ -124,13 +124,13 @@ for _kind in KINDS:
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_options_list_the_known_ones(units, kind):
     everywhere, limits = {"name", "weight", "refine", "mechanism"}, {"steps", "bytes", "seconds"}
-    p = {**PARAMETERS[kind][0], "colour": 1}
+    p, stops = {**PARAMETERS[kind][0], "colour": 1}, {"until", "least"}
     call, arguments = aggregate(kind, p)
     bounds = set(KINDS[kind].bounds.split())
     clips = {"bounds"} if "clip" in ALSO[kind] | bounds else set()
     for wanted, sql, arguments in ((everywhere | ALSO[kind] | limits, f"SELECT {call} FROM t", arguments),
-                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | limits, *by_query(kind, p)),
-                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit", "sql"} | clips, "SELECT dp_plan('exact', ?, NULL, ?)",
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | limits | stops, *by_query(kind, p)),
+                                   (everywhere | ALSO[kind] | WAYS[kind] | bounds | {"half_width", "rows", "unit", "sql"} | clips | stops, "SELECT dp_plan('exact', ?, NULL, ?)",
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option 'colour' (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted
