@@ -70,14 +70,10 @@ FAILING = "(SELECT unit, key, iif(unit = 7, abs(-9223372036854775807 - 1), x) AS
 
 @EACH_CALL
 def test_an_error_of_the_owners_expression_is_no_answer(call):
-    """If an expression of the owner fails only for one person's rows, the release is an ordinary number. An aggregate cannot contain
-    such an expression, whoever is in the table. (Columns that the call does not use are not computed.)"""
+    """If an expression of the owner fails only for one person's rows, the release is an ordinary number, with and without this person.
+    SQLite's own pass over the rows around an aggregate is the owner's, and tells nobody else anything."""
     db = system(tiers={"inner": 1.0})
-    assert one(db, call.release("inner", "a", FAILING)) is not None
-    if "x" in call.columns.split(", "):
-        messages = []
-        for rows in (PEOPLE, [row for row in PEOPLE if row[0] != 7]):
-            fill(db, rows)
-            messages.append(refused(db, call.aggregate("inner", "b", FAILING)))
-        assert "cannot show" in messages[0] and messages[0] == messages[1]
-    assert db.execute("SELECT name, state FROM dp_release").fetchall() == [("a", "released")] and charges(db) == 1
+    for name, rows in (("a", PEOPLE), ("b", [row for row in PEOPLE if row[0] != 7])):
+        fill(db, rows)
+        assert one(db, call.release("inner", name, FAILING)) is not None
+    assert db.execute("SELECT name, state FROM dp_release").fetchall() == [("a", "released"), ("b", "released")] and charges(db) == 2

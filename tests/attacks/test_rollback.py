@@ -103,9 +103,10 @@ def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
     db = system(tiers={})
     room_for(db, ROOM)
     db.execute("CREATE TABLE copy(value CHECK (value < -1e9))")
-    for _ in range(ROOM):
+    for i in range(ROOM):
         db.execute("BEGIN")
-        sql = f"INSERT OR {conflict} INTO copy SELECT dp_release('audience', 'count', 'SELECT x FROM people', '{{\"clip\":1}}')"
+        options = f'{{"clip":1,"name":"r{i}"}}'
+        sql = f"INSERT OR {conflict} INTO copy SELECT dp_release('audience', 'count', 'SELECT x FROM people', '{options}')"
         assert "CHECK constraint failed" in refused(db, sql)
         if db.in_transaction:
             db.execute("ROLLBACK")

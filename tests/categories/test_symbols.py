@@ -749,7 +749,7 @@ def test_a_query_that_fails_is_charged_and_gives_no_symbol():
     assert "the charge stays" in interrupted(db, "SELECT dp_release('in', 'choice', 'SELECT k FROM s', ?)", '{"candidates":["a"],"name":"r"}')
     assert len(charges(db)) == 1 and one(db, "SELECT state FROM dp_release") == "failed"
     refuses(db, "release 'r' failed", "SELECT dp_mix('r', 'out', '[[\"a\",\"a\",1]]')")
-    refuses(db, "release 'r' exists with another query: SELECT k FROM s", CHOICE, "in", '["a"]', '{"name":"r"}')
+    refuses(db, "release 'r' failed and its charge stays", CHOICE, "in", '["a"]', '{"name":"r"}')
     one(db, "SELECT dp_discard('r')")
     assert choose(db, candidates=["a"]) == "a" and one(db, "SELECT dp_verify()") == "ok"
 

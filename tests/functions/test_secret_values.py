@@ -93,8 +93,8 @@ def test_each_kind_of_error_shows_the_type():
     assert refused(db, "SELECT dp_hockey_gaussian(secret, 1) FROM t") == "dp_hockey_gaussian: epsilon must be a number of at least 0, not a text"
 
 
-ADVICE = [("{}", "SELECT dp_sum('inner', x, 1) FROM t"), ("{}", "SELECT dp_count('inner', x) FROM t"),
-          ('{"protects":"row"}', "SELECT dp_sum('inner', x, 1) FROM t"),
+ADVICE = [("{}", "SELECT dp_sum('inner', x, 1, unit) FROM t"), ("{}", "SELECT dp_count('inner', x) FROM t"),
+          ('{"protects":"row"}', "SELECT dp_sum('inner', x, 1, unit) FROM t"),
           ("{}", "SELECT dp_sgd('inner', x, '[1]', 'logistic', '{\"n\":9,\"dim\":1,\"clip\":1,\"radius\":1}') FROM t"),
           ("{}", "SELECT dp_partial('sum', x, '{\"clip\":1}') FROM t")]
 
