@@ -696,7 +696,7 @@ def test_dp_verify_is_ok_for_an_honest_history(history):
     "UPDATE dp_charge SET id = 70 WHERE id = 6",
     "DELETE FROM dp_charge WHERE id = 6", "DELETE FROM dp_charge WHERE id = 1", "DELETE FROM dp_charge WHERE id = 3",
     "DELETE FROM dp_charge", "INSERT INTO dp_charge SELECT 7, release_id, release, tier, rate, curve, delta, slack, at,"
-    " period, grant_name, hash FROM dp_charge WHERE id = 6"])
+    " period, grant_name, kind, hash FROM dp_charge WHERE id = 6"])
 def test_dp_verify_finds_a_changed_charge(history, change):
     tamper(history, change)
     found = verdict(history)
@@ -729,7 +729,7 @@ def test_dp_verify_finds_a_changed_publication_rate(history):
 
 def test_dp_verify_finds_a_publication_that_nobody_paid_for(history):
     tamper(history, "INSERT INTO dp_publication SELECT release_id, release, 'public', clock, rate, shrink, centre, curve,"
-                    " delta, kernel, clipped, unclipped, unit_stddev, published_at FROM dp_publication WHERE release = 'b'")
+                    " delta, kernel, clipped, unclipped, unit_stddev, threshold, published_at FROM dp_publication WHERE release = 'b'")
     assert verdict(history) != "ok"
 
 
@@ -756,7 +756,7 @@ def chain(ledger):
     hashes = []
     terms = ledger.execute("SELECT id, protects, adjacency FROM dp_ledger").fetchone()
     for identity, release_id, release, tier, rate, slack, delta, curve, *texts in ledger.execute(
-            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name FROM dp_charge"
+            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name, kind FROM dp_charge"
             " ORDER BY id").fetchall():
         lattice = ledger.execute("SELECT fingerprint, granularity, shift, sensitivity FROM dp_release WHERE id = ?",
                                  (release_id,)).fetchone()
@@ -1287,8 +1287,8 @@ def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
 
 
 @pytest.mark.parametrize("edit", [
-    "INSERT INTO dp_charge SELECT 9223372036854775807, release_id, release, tier, rate, curve, delta, slack, at, period, grant_name, hash"
-    " FROM dp_charge WHERE id = 1",
+    "INSERT INTO dp_charge SELECT 9223372036854775807, release_id, release, tier, rate, curve, delta, slack, at, period, grant_name, kind,"
+    " hash FROM dp_charge WHERE id = 1",
     "UPDATE dp_budget SET releases = 9223372036854775807", "UPDATE dp_budget SET releases_left = -9223372036854775808",
     "INSERT INTO dp_seal SELECT 9223372036854775807, release_id, digest, books, charge_id, at, hash FROM dp_seal WHERE id = 1"])
 def test_the_largest_numbers_in_a_damaged_ledger_overflow_nothing(history, edit):

@@ -129,7 +129,7 @@ def test_without_noise_the_answer_is_a_row(mechanism):
 
 def test_ties_count_to_the_larger_value():
     db = open_ledger({"exact": 1e6})
-    for x, wanted in ((0.4999, 0), (0.5, 1), (1.4999, 1), (1.5, 2), (-7, 0), (9.5, 9), (1e308, 9), ("2.6 kg", 3)):
+    for x, wanted in ((0.4999, 0), (0.5, 1), (1.4999, 1), (1.5, 2), (-7, 0), (9.5, 9), (1e308, 9), ("2.6", 3)):
         fill(db, [(x, unit) for unit in range(5)])
         assert one(db, "SELECT dp_median('exact', x, 0, 9, '{\"grid\":1}') FROM t") == wanted
 
