@@ -290,10 +290,10 @@ RELEASES = [
     ("sum", SQL, '{"clip":1e-310}', CLIP),
     ("sum", SQL, '{"clip":true}', "clip must be a number, not a Boolean"),
     ("sum", SQL, '{"clip":9e999}', "an option is not a finite number"),
-    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
-    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds)"),
+    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds, until, least)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, mechanism, clip, diagnose, periods, steps, bytes, seconds, until, least)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, bytes, seconds, rho, t)"),
+     "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, diagnose, radius, centre, theta, steps, bytes, seconds, until, least, rho, t)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS),
@@ -537,8 +537,8 @@ def test_names_that_only_look_like_those_of_unnamed_releases(name):
 
 
 @pytest.mark.parametrize("sql", ["SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{\"name\":\"x\",\"clip\":9}')",
-                                 "SELECT dp_sum('clinic', minutes, 9, patient, 'x') FROM visits",
-                                 "SELECT dp_group_count('clinic', minutes, 9, patient, '{\"name\":\"x\",\"keys\":[1]}') FROM visits"])
+                                 "SELECT dp_sum('clinic', minutes, 9, 'x') FROM visits",
+                                 "SELECT dp_group_count('clinic', minutes, 9, '{\"name\":\"x\",\"keys\":[1]}') FROM visits"])
 def test_an_error_after_the_charge_says_that_the_charge_stays(path, sql):
     """From the charge on, this process may write no further block of a file: the ledger cannot store the answer. SQLite says "disk I/O
     error", and no more."""

@@ -937,7 +937,7 @@ def test_the_same_tier_again_is_a_no_op(db, path):
     (("clinic", 0.004, 8.0, 1e-7), "'clinic'"), (("clinic", 0.004, 8.0, 1e-6, "gdp"), "'clinic'"),
     (("other", 0.004, 8.0, 1e-6), "rate"), (("a,b", 0.1, 8.0, 1e-6), "comma"), (("", 0.1, 8.0, 1e-6), "name"),
     (("x", 0, 8.0, 1e-6), "rate"), (("x", -1, 8.0, 1e-6), "rate"), (("x", 1e999, 8.0, 1e-6), "rate"),
-    (("x", "0.1", 8.0, 1e-6), "rate"), (("x", None, 8.0, 1e-6), "rate"), (("x", 0.1, 0, 1e-6), "epsilon"),
+    (("x", "0.1 or so", 8.0, 1e-6), "rate"), (("x", None, 8.0, 1e-6), "rate"), (("x", 0.1, 0, 1e-6), "epsilon"),
     (("x", 0.1, 1e999, 1e-6), "epsilon"), (("x", 0.1, 8.0, 0), "delta"), (("x", 0.1, 8.0, 1), "delta"),
     (("x", 5e-324, 8.0, 1e-6), "rate"), (("x", 0.1, 8.0, 1e-6, "xdp"), "accountant"),
     (("x", 0.1, 8.0, 1e-6, "rdp", 1e-6), "delta_keys")])

@@ -167,7 +167,7 @@ def test_refusals_cost_nothing():
     db = open_ledger({"t": 1.0})
     fill(db, [(1, 1)])
     for options, message in (({"grid": 0}, "grid must be a finite number above 0"), ({"grid": -1}, "grid must be a finite number above 0"),
-                             ({"grid": "1"}, "grid must be a finite number above 0"), ({"grid": None}, "grid must be a finite number above 0"),
+                             ({"grid": "1 m"}, "grid must be a finite number above 0"), ({"grid": None}, "grid must be a finite number above 0"),
                              ({"grid": 10.5}, "grid must be a step from (hi - lo) / 2^40 to hi - lo"),
                              ({"grid": 5e-324}, "grid must be a step from"), ({"grid": 9e-12}, "grid must be a step from"),
                              ({"grid": 1, "bins": 32}, "bins must be at most 16 with this grid (one for each value)"),
