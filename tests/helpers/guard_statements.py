@@ -131,7 +131,7 @@ READ = (["SELECT * FROM " + table for table in TABLES]
         + [f"EXPLAIN SELECT * FROM {table}" for table in TABLES] + [f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE rowid = 1" for table in TABLES]
         + ["SELECT * FROM dp_release WHERE id = 1", "SELECT * FROM dp_release WHERE id IS NULL", "SELECT * FROM dp_release WHERE name = 'inner'",
            "SELECT count(*) FROM dp_release WHERE state = 'released'", "SELECT * FROM dp_value WHERE tier = 'clinic'",
-           "SELECT * FROM dp_value WHERE release = 'inner'", "SELECT * FROM dp_value ORDER BY rowid DESC", "SELECT * FROM dp_charge WHERE id > 0",
+           "SELECT * FROM dp_value WHERE release = 'inner'", "SELECT * FROM dp_value ORDER BY release DESC, tier, key", "SELECT * FROM dp_charge WHERE id > 0",
            "SELECT * FROM dp_budget WHERE tier = 'clinic'", "SELECT * FROM dp_tier t JOIN dp_budget b ON b.tier = t.name",
            "SELECT dp_certificate()", "SELECT dp_clipping('inner', 'clinic')", "SELECT dp_clipping('total', 'public')", "SELECT dp_clipping('mor', 'public')", "SELECT dp_report('clinik')",
            "SELECT * FROM dp_table('mor', 'clinik')", "SELECT dp_version()", "SELECT dp_rate(1.0, 1e-6)", "SELECT dp_sigma(0.1, 1)",

@@ -72,7 +72,7 @@ def tally(kind, parameters, rows, by_unit):
 
 
 def counts(db, tier="exact"):
-    return db.execute("SELECT clipped, unclipped, unit_stddev FROM dp_publication WHERE tier = ? ORDER BY rowid DESC LIMIT 1", (tier,)).fetchone()
+    return db.execute("SELECT clipped, unclipped, unit_stddev FROM dp_publication WHERE tier = ? ORDER BY release_id DESC, rate LIMIT 1", (tier,)).fetchone()
 
 
 def cases():
@@ -121,13 +121,13 @@ def test_the_answer_has_at_most_5_percent_more_noise(kind, mechanism, rate, adja
         one(db, *flat(by_query(kind, {**p, "diagnose": diagnose}, "t")))
         assert [row[3] for row in charges(db)[before:]] == pytest.approx([0.5 if mechanism == "gaussian" else 0], rel=1e-6)
         g, s, dimension = db.execute("SELECT granularity, sensitivity, dimension FROM dp_release ORDER BY id DESC LIMIT 1").fetchone()
-        noise.append(math.sqrt(one(db, "SELECT clock FROM dp_publication ORDER BY rowid DESC LIMIT 1")) * 2.0**g)
+        noise.append(math.sqrt(one(db, "SELECT clock FROM dp_publication ORDER BY release_id DESC, rate LIMIT 1")) * 2.0**g)
         sizes.append((s * 2.0**g, dimension))
     (alone, n), (both, m) = sizes
     assert n == m and noise[1] / noise[0] <= (GAUSSIAN_MOST if mechanism == "gaussian" else LAPLACE_MOST)
     part = 5 / 16 if mechanism == "gaussian" else 3 / 64
     assert both / alone == pytest.approx(math.hypot(1, part) if mechanism == "gaussian" else 1 + part, rel=2e-4)
-    stddev = one(db, "SELECT unit_stddev FROM dp_publication ORDER BY rowid DESC LIMIT 1")
+    stddev = one(db, "SELECT unit_stddev FROM dp_publication ORDER BY release_id DESC, rate LIMIT 1")
     weight = part * alone / ((math.sqrt(2) if mechanism == "gaussian" else 2) if adjacency == "replace" else 1)
     assert stddev == pytest.approx(noise[1] / weight, rel=2e-4)
     plans = [json.loads(one(db, "SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps({**p, "diagnose": diagnose})))["sigma"] for diagnose in (False, True)]
