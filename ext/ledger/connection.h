@@ -1,4 +1,7 @@
-/* connection.h: the private connection to the ledger file, and the terms of the open ledger. */
+/*
+** connection.h: the private connection to the ledger file, the terms of the open ledger, the lock
+** of the file, and the marker in the host's database.
+*/
 #ifndef DIFFUSE_LEDGER_CONNECTION_H
 #define DIFFUSE_LEDGER_CONNECTION_H
 
@@ -61,5 +64,56 @@ int ledger_format(struct ledger *ledger);
 */
 void connection_use_copy(struct ledger *ledger, sqlite3 *copy);
 void connection_end_copy(struct ledger *ledger);
+
+/* ---- the lock, which every transaction holds ------------------------------------------------- */
+
+/*
+** Waits for the lock. Returns 1 if this handle now holds the lock, already held it, or needs no
+** lock. `writes` says whether the transaction will write.
+*/
+int lock_take(struct ledger *ledger, int writes);
+void lock_drop(struct ledger *ledger);
+
+/* ---- the marker, and what the host can write (marker.c) -------------------------------------- */
+
+struct marker {
+  char *id, *path; /* both are null if there is no marker */
+};
+
+void marker_clear(struct marker *marker);
+
+/*
+** Reads the marker of one attached database. Returns 1 whether or not there is a marker, and 0
+** after a failure.
+*/
+int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
+
+/* Writes the marker. Also succeeds if another process has just written the same marker. */
+int marker_write(struct ledger *ledger, const char *id, const char *path);
+
+/*
+** Stores a new path in the marker, if the database can be written now and no transaction is open.
+** The path is only a hint, because the id identifies the ledger. It therefore does no harm if the
+** correction fails or is rolled back.
+*/
+void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path);
+
+/* Returns whether the host's main database lives in memory. */
+int host_in_memory(const struct ledger *ledger);
+
+/*
+** Sets ledger->read_only if the host's connection cannot write its database. The member stays set
+** as long as the handle exists. Returns 0 after a failure, for example if the function cannot find
+** out whether the host can write.
+*/
+int host_check(struct ledger *ledger);
+
+/* Fails if an attached database belongs to a ledger that is not the open ledger (L3). */
+int marker_check_attached(struct ledger *ledger);
+
+/* ---- the schema (open.c) --------------------------------------------------------------------- */
+
+/* Compares the schema of the open file with sql/ledger.sql. A difference is a discrepancy. */
+int ledger_verify_schema(struct ledger *ledger);
 
 #endif

@@ -1,5 +1,5 @@
 /*
-** handle.h: the struct ledger, which every file of ledger/ uses, and the errors of the ledger.
+** handle.h: the struct ledger, which every file of ledger/ uses, its errors, and waiting.
 ** handle.c calls no other file of ledger/.
 */
 #ifndef DIFFUSE_LEDGER_HANDLE_H
@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
 
@@ -62,7 +63,7 @@ struct ledger {
   char *lock_name;     /* the file of the lock */
   int heeds_host;      /* 1: if the host is interrupted, the transaction ends */
   int is_patient;      /* 1: wait longer for locks, because a failure would waste a charge */
-  sqlite3_stmt *probe; /* the prepared probe (interrupt.c), or null */
+  sqlite3_stmt *probe; /* the prepared probe, or null */
   int64_t looked;      /* time of the last run of the probe; milliseconds */
   int64_t deadline;    /* time at which waiting ends; milliseconds */
   sqlite3 *file;       /* the connection to the file while db is a copy, or null */
@@ -114,5 +115,19 @@ int ledger_is_memory(const struct ledger *ledger);
 ** undo an open transaction of the parent on the same file.
 */
 int ledger_is_inherited(const struct ledger *ledger);
+
+/* ---- waiting, and interrupts of the host ----------------------------------------------------- */
+
+/* Sets the members heeds_host and is_patient, which decide how the following transactions wait. */
+void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
+
+/* Starts the time limit for waiting. */
+void wait_start(struct ledger *ledger);
+
+/*
+** Waits for a few milliseconds. Returns 0 if the time limit is over or the host is interrupted.
+** `calls` is the number of earlier calls for the same wait.
+*/
+int wait_moment(struct ledger *ledger, int calls);
 
 #endif

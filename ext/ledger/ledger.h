@@ -118,7 +118,7 @@ struct ledger_path {
   int count;
 };
 
-/* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
+/* ---- the handle (connection.c, open.c, transaction.c) ---------------------------------------- */
 
 /*
 ** What the column dp_value.display shows of the numbers of a kind: no number outside [least, most],

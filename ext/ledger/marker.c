@@ -3,13 +3,13 @@
 ** database that a ledger belongs to. The marker prevents a copied or restored database from
 ** silently starting a fresh budget (L3). This file also finds out whether the host may write (L7).
 **
-** Only the code here and the probe of interrupt.c run SQL on the host's connection. The database
+** Only the code here and the probe of handle.c run SQL on the host's connection. The database
 ** may come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker
 ** can also fail because of the host, for example because of its authorizer. The error for such a
 ** failure never calls the marker damaged and never advises the user to drop the marker.
 ** Tests: tests/ledger/test_moves.py, tests/ledger/test_ledger.py
 */
-#include "ledger/marker.h"
+#include "ledger/connection.h"
 
 #include <string.h>
 

@@ -12,8 +12,7 @@
 #include "base/own_connection.h"
 #include "ledger/connection.h"
 #include "ledger/display.h"
-#include "ledger/interrupt.h"
-#include "ledger/lock.h"
+#include "ledger/handle.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 

@@ -5,7 +5,7 @@
 */
 #include <string.h>
 
-#include "ledger/schema.h"
+#include "ledger/connection.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 
