@@ -90,9 +90,8 @@ CREATE TABLE dp_release(
   theta       REAL,                  -- OU: theta and rho of the process, if they were given
   rho         REAL,
   options     TEXT NOT NULL,         -- the parameters as JSON, for readers
-  sql         TEXT,                  -- the text of the question; NULL for aggregates in a SELECT
-  statement   TEXT,                  -- aggregates: the text of the SELECT, with bound values, and with ? for the
-                                     -- tier and parameters; dp_merge(): 'dp_merge'; NULL: dp_release()
+  sql         TEXT,                  -- the text of the question, which an aggregate in a SELECT stands for, too
+  statement   TEXT,                  -- 'dp_merge' if dp_merge() made the release; NULL: not
   tables      TEXT,                  -- the tables that the question read, with their roles at that time:
                                      -- {"visit":"protected","ward":"public"}; NULL: not checked
   fingerprint TEXT NOT NULL,         -- the exact parameters, which a later request for this name must match

@@ -148,8 +148,7 @@ int rows_join(struct rows *rows, struct rows *others);
 struct vector_parts *rows_parts(struct rows *const *list, int count);
 
 /*
-** Computes the totals and passes them to `publish`, which is publish_finish() or publish_draw().
-** Returns 1, or 0 with the error set.
+** Computes the totals and passes them to `publish`. Returns 1, or 0 with the error set.
 */
 typedef int publish_totals(struct publication *publication, const struct totals *totals);
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from conftest import connect, create, one, refused, run
+from conftest import one, refused
 
 ROWS = "SELECT dp_sum('region', minutes, 20, 'a') FROM visits WHERE minutes > 1"
 STORED = "SELECT minutes FROM visits WHERE minutes > 1"

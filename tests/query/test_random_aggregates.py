@@ -10,7 +10,7 @@ import sqlite3
 import pytest
 
 import random_rows
-from conftest import connect, create, one, refused
+from conftest import create, one, refused
 from random_questions import integers, integers_by_hand, released
 
 EACH = 100  # statements about one database
