@@ -6,8 +6,8 @@
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"
+#include "ledger/budget.h"
 #include "ledger/display.h"
-#include "ledger/period.h"
 #include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3

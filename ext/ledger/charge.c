@@ -26,8 +26,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/period.h"
-#include "ledger/reserves.h"
+#include "ledger/budget.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "math/renyi.h"

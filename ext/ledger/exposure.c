@@ -7,8 +7,8 @@
 
 #include "base/number.h"
 #include "ledger/accountant.h"
+#include "ledger/budget.h"
 #include "ledger/charge.h"
-#include "ledger/period.h"
 #include "ledger/statements.h"
 #include "math/renyi.h"
 

@@ -50,8 +50,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/period.h"
-#include "ledger/reserves.h"
+#include "ledger/budget.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 

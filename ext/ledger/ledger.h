@@ -617,12 +617,12 @@ int ledger_publications(struct ledger *ledger,
 /* Reads a release by its id, even if the release is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
-/* ---- spending (spending.c) ------------------------------------------------------------------- */
+/* ---- spending (budget.c) ------------------------------------------------------------------- */
 
 /*
 ** Calls take() for each day on which a tier was charged, in the order of periods and days, until
 ** take() returns 0. `share` is the fraction of the tier's limit that was spent by the end of the
-** day (budget_used() in budget.h). In a tier with periods, only the charges of the same period
+** day (budget_used() in budget.c). In a tier with periods, only the charges of the same period
 ** count.
 */
 struct ledger_spending {

@@ -13,14 +13,14 @@
 ** times the limit (accountant.h: composed).
 ** Tests: tests/ledger/test_periods.py
 */
-#include "ledger/period.h"
+#include "ledger/budget.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "ledger/accountant.h"
-#include "ledger/reserves.h"
+#include "ledger/budget.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 

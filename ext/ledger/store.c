@@ -2,15 +2,16 @@
 ** store.c: reads and writes the rows of releases, paths, publications and values.
 ** Tests: tests/ledger/test_crash.py
 */
+#include "ledger/store.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/known_names.h"
-#include "ledger/curve.h"
+#include "ledger/budget.h"
 #include "ledger/display.h"
 #include "ledger/grant.h"
 #include "ledger/statements.h"
-#include "ledger/store.h"
 
 SQLITE_EXTENSION_INIT3
 

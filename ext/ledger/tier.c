@@ -1,16 +1,310 @@
 /* tier.c: creates and drops tiers (dp_tier). Tests: tests/ledger/test_tiers.py */
+#include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
+#include "ledger/budget.h"
 #include "ledger/charge.h"
-#include "ledger/period.h"
-#include "ledger/reserves.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
-#include "ledger/tier_check.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- which tiers may be created -------------------------------------------------------------- */
+
+/*
+** A tier pays for everything that is published at it and at every tier outside it (charge.c). If an
+** inner tier had a smaller budget than the tier outside it, the inner tier could block releases
+** that the outer tier can still afford. dp_tier() refuses such an inner tier. dp_tier() also
+** refuses a tier that cannot afford a single release at its own rate. The errors say which numbers
+** would be enough.
+**
+** To check the size of a budget, the code compares it with the budget of the nearest outer tier
+** only. This is enough, because the nearest outer tier pays for everything that is published
+** outside it. To check mechanisms, the code compares with all outer tiers, because a tier whose
+** accountant covers every mechanism may lie between two tiers whose accountants do not. The amounts
+** spent so far do not matter: a new tier is charged what its nearest outer tier has paid, so with
+** equal limits both tiers have the same amount left. A new tier may lie outside a tier with a
+** smaller budget. The releases_left of the inner tier then limits the releases_left of the new tier
+** (dp_budget).
+**
+** If the periods of two tiers differ, several budgets of the outer tier can fall into one period of
+** the inner tier. The inner budget must be enough for all of them (period_overlaps). The code
+** checks this for the tiers outside and inside a new tier.
+*/
+
+/*
+** Rounds a number to four digits for an error. The direction is 1 (up) or -1 (down), so that the
+** rounded number still satisfies the condition in the error.
+*/
+static double four_digits(double x, int direction) {
+  if (!(x > 0) || !isfinite(x)) return x;
+  double unit = pow(10, floor(log10(x)) - 3);
+  return (direction > 0 ? ceil(x / unit * (1 + 1e-9)) : floor(x / unit * (1 - 1e-9))) * unit;
+}
+
+/* ---- what a tier must admit ------------------------------------------------------------------ */
+
+/* Sets the limits of a new tier. Returns 0 if nothing is left to spend. */
+static int filter_make(struct ledger_tier *tier) {
+  const struct accountant *accountant = tier->accountant;
+  tier->slack_limit = 0;
+  return (!accountant->reserve_slack || accountant->reserve_slack(tier)) &&
+         accountant->set_limit(tier);
+}
+
+/* Returns the lowest possible cost of one release at the tier's rate, in the unit of rate_limit. */
+static double cost_of_one(const struct ledger_tier *tier) {
+  return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
+}
+
+/*
+** Returns the limit that a tier needs. The outer tier can spend its whole budget in each of its
+** periods that overlap one period of the tier, and the tier pays for all of this. The factor 1 -
+** 2^-40 covers the rounding of the product.
+*/
+static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  int overlaps = period_overlaps(tier->period, outer->period);
+  double most = outer->accountant->most_at(outer, tier->filter_order);
+  return overlaps > 1 ? most * overlaps * (1 - 0x1p-40) : most;
+}
+
+/* Returns the delta_keys that a tier needs to pay for the key selections of the outer tier. */
+static double keys_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  int overlaps = period_overlaps(tier->period, outer->period);
+  return outer->delta_keys * (overlaps > 1 ? overlaps * (1 - 0x1p-40) : 1);
+}
+
+/* Returns whether the limits allow everything that the outer tier may publish. */
+static int pays_for(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  return limit_needed(tier, outer) <= tier->rate_limit && !(outer->pure_limit > tier->pure_limit);
+}
+
+/*
+** Returns whether the limits allow one release, and everything that the outer tier (if any) may
+** publish.
+*/
+static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  return cost_of_one(tier) <= tier->rate_limit && (!outer || pays_for(tier, outer));
+}
+
+/* Returns the smallest epsilon that is enough for this tier, or NaN if no epsilon is enough. */
+static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *outer) {
+  double low = tier.epsilon, high = tier.epsilon;
+  do {
+    high *= 2;
+    tier.epsilon = high;
+    if (!(high < 1e9) || !filter_make(&tier)) return NAN;
+  } while (!suffices(&tier, outer));
+  for (int i = 0; i < 60; i++) {
+    tier.epsilon = (low + high) / 2;
+    if (filter_make(&tier) && suffices(&tier, outer)) {
+      high = tier.epsilon;
+    } else {
+      low = tier.epsilon;
+    }
+  }
+  return high;
+}
+
+/*
+** Returns the advice "an epsilon of at least ... does", or "" if there is no such epsilon. The
+** caller calls sqlite3_free().
+*/
+static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledger_tier *outer,
+                               const char *before) {
+  double epsilon = epsilon_for(*tier, outer);
+  return isnan(epsilon) ? sqlite3_mprintf("%s", "")
+                        : sqlite3_mprintf("%san epsilon of at least %.4g does", before,
+                                          four_digits(epsilon, 1));
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+/*
+** Returns an accountant that covers fewer mechanisms than the tier's accountant and for which the
+** tier's budget is enough, or null. Such an accountant may need a smaller budget.
+*/
+static const struct accountant *narrower(const struct ledger_tier *tier,
+                                         const struct ledger_tier *outer) {
+  const struct accountant *wide = tier->accountant;
+  for (int i = 0; accountants[i]; i++) {
+    struct ledger_tier other = *tier;
+    other.accountant = accountants[i];
+    int rates = other.accountant->covers_rates, curves = other.accountant->covers_curves;
+    if (other.accountant->has_delta == wide->has_delta && rates <= wide->covers_rates &&
+        curves <= wide->covers_curves &&
+        rates + curves < wide->covers_rates + wide->covers_curves && filter_make(&other) &&
+        suffices(&other, outer))
+      return other.accountant;
+  }
+  return 0;
+}
+
+static int admits_one(struct ledger *ledger, const struct ledger_tier *tier,
+                      const struct ledger_tier *outer) {
+  if (cost_of_one(tier) <= tier->rate_limit) return 1;
+  const struct accountant *other = narrower(tier, outer);
+  char *advice = advice_on_epsilon(tier, outer, "; or ");
+  ledger_fail(ledger,
+              "the budget of tier '%s', epsilon %g at delta %g, does not admit one release of its "
+              "rate %g (a rate of at most %.4g fits once%s%s%s%s%s)",
+              tier->name, tier->epsilon, tier->delta, tier->rate,
+              four_digits(tier->accountant->rate_of_cost(tier->rate_limit), -1),
+              advice ? advice : "", other ? "; or the accountant '" : "", other ? other->name : "",
+              other ? "'" : "",
+              tier->delta > 0 ? "; dp_rate() computes the rate of n releases" : "");
+  sqlite3_free(advice);
+  return 0;
+}
+
+/* ---- what outer tiers may publish ------------------------------------------------------------ */
+
+/* Returns the nearest of the tiers outside a tier, or null. */
+static const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
+                                              const struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) {
+    if (tiers[i].rate < tier->rate) return &tiers[i];
+  }
+  return 0;
+}
+
+/*
+** Refuses two tiers whose accountants cover no mechanism in common, because they would block each
+** other.
+*/
+static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *tier,
+                              const struct ledger_tier *outer) {
+  const struct accountant *a = tier->accountant, *b = outer->accountant;
+  if ((a->covers_rates && b->covers_rates) || (a->covers_curves && b->covers_curves)) return 1;
+  return ledger_fail(ledger,
+                     "tier '%s' would refuse everything that tier '%s' outside it may publish: one "
+                     "has the accountant '%s', the other '%s' (take '%s' for one of them)",
+                     tier->name, outer->name, a->covers_rates ? a->name : b->name,
+                     a->covers_rates ? b->name : a->name, accountants[0]->name);
+}
+
+static int carries(struct ledger *ledger, const struct ledger_tier *tier,
+                   const struct ledger_tier *outer) {
+  double keys = keys_needed(tier, outer);
+  if (tier->accountant->has_delta && !(tier->delta_keys >= keys))
+    return ledger_fail(ledger,
+                       "tier '%s' would block tier '%s' outside it, whose private keys it pays for "
+                       "(delta_keys of at least %.15g)",
+                       tier->name, outer->name,
+                       outer->delta_keys * period_overlaps(tier->period, outer->period));
+  if (pays_for(tier, outer)) return 1;
+  char *advice = advice_on_epsilon(tier, outer, "");
+  int is_advised = advice && *advice;
+  int overlaps = period_overlaps(tier->period, outer->period);
+  char *times = overlaps > 1 ? sqlite3_mprintf("%d times ", overlaps) : sqlite3_mprintf("");
+  ledger_fail(
+      ledger,
+      "tier '%s' would block tier '%s' outside it: it pays for all that '%s' publishes, and "
+      "its budget, epsilon %g at delta %g%s%s, is smaller than %sthat of '%s', epsilon %g at "
+      "delta %g%s%s (%s%s%s)",
+      tier->name, outer->name, outer->name, tier->epsilon, tier->delta,
+      tier->period ? " for each " : "", tier->period ? tier->period : "", times ? times : "",
+      outer->name, outer->epsilon, outer->delta, outer->period ? " for each " : "",
+      outer->period ? outer->period : "", is_advised ? advice : "take the accountant '",
+      is_advised ? "" : accountants[0]->name, is_advised ? "" : "'");
+  sqlite3_free(times);
+  sqlite3_free(advice);
+  return 0;
+}
+
+/* ---- periods --------------------------------------------------------------------------------- */
+
+/*
+** Refuses a tier without a period inside a tier with a period. The outer tier gets a new budget in
+** each period, so no single budget of the inner tier could pay for all of them.
+*/
+static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
+                       const struct ledger_tier *outer) {
+  return period_overlaps(inner->period, outer->period) > 0 ||
+         ledger_fail(ledger,
+                     "tier '%s' has no period and would lie inside tier '%s', which has a new "
+                     "budget every %s, so what '%s' pays for has no end (give both the period "
+                     "'%s')",
+                     inner->name, outer->name, outer->period, inner->name, outer->period);
+}
+
+/*
+** Returns whether an inner tier can pay for everything that an outer tier with another period may
+** publish.
+*/
+static int affords(const struct ledger_tier *inner, const struct ledger_tier *outer) {
+  return limit_needed(inner, outer) <= inner->rate_limit &&
+         (!inner->accountant->has_delta || keys_needed(inner, outer) <= inner->delta_keys);
+}
+
+/*
+** Returns the largest epsilon of an outer tier that the inner tier can afford, to four digits, or 0
+** if there is none.
+*/
+static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_tier outer) {
+  double low = 0, high = outer.epsilon;
+  for (int i = 0; i < 60; i++) {
+    outer.epsilon = (low + high) / 2;
+    if (filter_make(&outer) && affords(inner, &outer)) {
+      low = outer.epsilon;
+    } else {
+      high = outer.epsilon;
+    }
+  }
+  return four_digits(low, -1);
+}
+
+/*
+** Checks a new tier against the next tier inside it. If both tiers have the same period, the inner
+** tier may have the smaller budget (see the top of this file).
+*/
+static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
+                       const struct ledger_tier *inner) {
+  if (!sees_an_end(ledger, inner, tier)) return 0;
+  if (same_texts(inner->period, tier->period) || affords(inner, tier)) return 1;
+  double epsilon = epsilon_afforded(inner, *tier);
+  char *advice = epsilon > 0 ? sqlite3_mprintf("an epsilon of at most %.4g does; or ", epsilon)
+                             : sqlite3_mprintf("");
+  ledger_fail(
+      ledger,
+      "tier '%s' inside tier '%s' pays for all that '%s' publishes, and its budget for each "
+      "%s is smaller than %d budgets of '%s' (%sgive '%s' the same period)",
+      inner->name, tier->name, tier->name, inner->period,
+      period_overlaps(inner->period, tier->period), tier->name, advice ? advice : "", tier->name);
+  sqlite3_free(advice);
+  return 0;
+}
+
+/*
+** Computes the limits of a new tier. The function refuses a tier that could not afford one release
+** at its own rate. It also refuses a tier whose budget could run out before the tiers outside it
+** have spent their budgets.
+*/
+static int tier_make(struct ledger *ledger, struct ledger_tier *tier,
+                     const struct ledger_tier *tiers, int count) {
+  const struct ledger_tier *outer = tier_outside(tier, tiers, count);
+  const struct ledger_tier *inner = 0; /* the nearest of the tiers inside */
+  for (int i = 0; i < count && tiers[i].rate > tier->rate; i++) inner = &tiers[i];
+  int has_limit = filter_make(tier);
+  if (!has_limit && tier->accountant->reserve_slack)
+    return ledger_fail(ledger,
+                       "epsilon %g is too large for %s on the lattice at delta %g (use the "
+                       "accountant '%s')",
+                       tier->epsilon, tier->accountant->title, tier->delta, accountants[0]->name);
+  if (!has_limit)
+    return ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
+                       tier->delta);
+  if (outer && !sees_an_end(ledger, tier, outer)) return 0;
+  for (int i = 0; i < count; i++) {
+    if (tiers[i].rate < tier->rate && !shares_a_mechanism(ledger, tier, &tiers[i])) return 0;
+  }
+  return admits_one(ledger, tier, outer) && (!outer || carries(ledger, tier, outer)) &&
+         (!inner || fits_inside(ledger, tier, inner));
+}
+
+/* ---- creating and dropping tiers ------------------------------------------------------------- */
 
 static const struct statement insert_tier = {
     .sql = "INSERT INTO dp_tier(name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
