@@ -154,7 +154,9 @@ static void append_inside(sqlite3_str *text, int64_t n, int place, int scale,
 }
 
 char *figure_with_interval(double value, double low, double high,
-                           const struct figure_terms *terms) {
+                           const struct figure_terms *known) {
+  struct figure_terms own = *known;
+  const struct figure_terms *terms = &own;
   /*
   ** The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
   ** 1 - 1e-6 keeps this excess from changing a digit of the text.
@@ -163,6 +165,10 @@ char *figure_with_interval(double value, double low, double high,
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;
   if (!(half > 0)) return figure_certain(fmin(fmax(value, terms->least), terms->most), terms->step);
+  if (high < terms->least || low > terms->most) { /* "0 ± 8" would be another interval */
+    own.least = -INFINITY;
+    own.most = INFINITY;
+  }
   int place = place_of(half), finest = first - PRECISION + 1;
   int step = terms->step > 0 ? last_place(terms->step) : finest,
       origin = terms->step > 0 ? last_place(terms->origin) : step;

@@ -51,8 +51,8 @@ struct figure_terms {
 ** × 10^20". All three numbers are finite, and low <= value <= high.
 **
 ** A number that would be shown outside [least, most] is shown as the nearer end, with all digits of
-** this end. If both ends are finite, the text has the form with ± only if value ± half-width is
-** inside.
+** this end, unless the whole interval lies outside: then the text shows it as it is. If both ends
+** are finite, the text has the form with ± only if value ± half-width is inside.
 **
 ** With a grid, the text shows no more decimals than the possible values have. If low = high, the
 ** number after ± is half a step of the grid, because numbers up to half a step away are rounded to

@@ -22,13 +22,13 @@ struct answer_rows {
 };
 
 static int take_value(void *context, const struct ledger_value *value, const char *display,
-                      const char *figure) {
+                      const char *figure, const char *label) {
   const struct answer_rows *answer = context;
   const double numbers[] = {value->value, value->stddev, value->low, value->high};
   return value_row(answer->rows, answer->has_keys ? value->key : 0,
                    answer->is_array ? value->component : -1, numbers, display) &&
          row_text(answer->rows, figure) && row_text(answer->rows, answer->release) &&
-         row_text(answer->rows, answer->tier);
+         row_text(answer->rows, answer->tier) && row_text(answer->rows, label);
 }
 
 /* Reads the rows of a published release. */
@@ -80,10 +80,10 @@ const struct scalar answer_functions[] = {
 
 const struct row_table answer_table = {
     .name = ANSWER,
-    .columns = SHOWN_COLUMNS ", figure TEXT, release TEXT, tier TEXT,"
+    .columns = SHOWN_COLUMNS ", figure TEXT, release TEXT, tier TEXT, label TEXT,"
                              " tier_asked HIDDEN, kind HIDDEN, sql HIDDEN, options HIDDEN",
-    .count = SHOWN_COUNT + 3,
-    .first = SHOWN_COUNT + 3,
+    .count = SHOWN_COUNT + 4,
+    .first = SHOWN_COUNT + 4,
     .least = 4,
     .most = 4,
     .option = SQLITE_VTAB_DIRECTONLY, /* W3 */

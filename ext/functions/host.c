@@ -26,7 +26,8 @@ int host_is_complete(sqlite3 *db) {
 }
 
 struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db)) {
-  static const struct ledger_kinds kinds = {kind_display, figure_words, figure_append_move};
+  static const struct ledger_kinds kinds = {kind_display, figure_words, figure_component,
+                                            figure_append_move};
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
   *host = (struct host){.references = 1, .collector = {db, 0}, .register_others = register_others};

@@ -124,6 +124,7 @@ static const struct audience_table audience_tables[] = {
            "v", "iif(inner_model, NULL, v.low)",
            "iif(inner_model, NULL, v.high)") " FROM dp_release r WHERE r.id = v.release_id)"},
       {"figure", "(SELECT " FIGURE_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"label", "(SELECT " LABEL_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},
       {"low", "iif(inner_model, NULL, v.low)"},
       {"high", "iif(inner_model, NULL, v.high)"}}},

@@ -1,6 +1,7 @@
 /*
 ** display.c: defines SQL functions on private connections. display() and figure() are columns of
-** dp_value: a published value in the form in which people read it, and words about the value.
+** dp_value: a published value in the form in which people read it, and words about the value;
+** component() is a part of the column label.
 ** exact() writes a number with all its digits.
 ** Tests: tests/ledger/test_display.py
 */
@@ -194,11 +195,27 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
 }
 
+static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  const struct ledger *ledger = sqlite3_user_data(context);
+  const char *kind, *quantiles;
+  (void)argc;
+  int read = text_of(argv[0], &kind) && text_of(argv[4], &quantiles);
+  struct ledger_release release = {.kind = (char *)kind,
+                                   .lo = number_or_nan(argv[1]),
+                                   .hi = number_or_nan(argv[2]),
+                                   .size = sqlite3_value_int(argv[3]),
+                                   .quantiles = (char *)quantiles};
+  result_made(context,
+              read && kind ? ledger->kinds->component(&release, sqlite3_value_int(argv[5])) : 0);
+}
+
 int display_register(struct ledger *ledger, sqlite3 *db) {
   return (sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
                                      0) == SQLITE_OK &&
           sqlite3_create_function_v2(db, "figure", FIGURE_ARGUMENTS, SQLITE_UTF8, ledger, figure, 0,
                                      0, 0) == SQLITE_OK &&
+          sqlite3_create_function_v2(db, "component", 6, SQLITE_UTF8, ledger, component, 0, 0, 0) ==
+              SQLITE_OK &&
           sqlite3_create_function_v2(db, "exact", 1, SQLITE_UTF8, 0, exact, 0, 0, 0) ==
               SQLITE_OK) ||
          ledger_fail(ledger, "out of memory");

@@ -34,6 +34,20 @@
          " ORDER BY o.clip)), '')"
 
 /*
+** SQL for what the value `v` of the release `r` is of: its key and component, as people write them.
+*/
+#define LABEL_SQL(v)                                                                               \
+  "(SELECT written || iif(written = '' OR meant = '', '', ': ') || meant FROM (SELECT"             \
+  " CASE WHEN " v ".key GLOB '[[{]*' AND json_valid(" v ".key) THEN"                               \
+  "   (SELECT ifnull(group_concat(iif(typeof(e.key) = 'text', e.key || ' ', '') ||"                \
+  "     iif(e.key = 0 AND r.periods IS NOT NULL, replace(e.value, '/', ' to '),"                   \
+  "     ifnull(e.value, 'none')), ', '), iif(" v ".key = '{}', 'all', " v ".key))"                 \
+  "     FROM json_each(" v ".key) e)"                                                              \
+  "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END"           \
+  " AS written,"                                                                                   \
+  " component(r.kind, r.lo, r.hi, r.size, r.quantiles, " v ".component) AS meant))"
+
+/*
 ** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
 ** the cost of its publication there, in percent of the most that it could cost.
 */
@@ -65,9 +79,9 @@
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /*
-** Registers SQL functions on a private connection: those that DISPLAY_SQL and FIGURE_SQL call,
-** where stddev is NULL for the ends of bounds and for a symbol, which is in `key`; and exact(x),
-** the text of a number with all its digits (base/number.h), and "null" for NULL.
+** Registers SQL functions on a private connection: those that DISPLAY_SQL, FIGURE_SQL and LABEL_SQL
+** call, where stddev is NULL for the ends of bounds and for a symbol, which is in `key`; and
+** exact(x), the text of a number with all its digits (base/number.h), and "null" for NULL.
 */
 int display_register(struct ledger *ledger, sqlite3 *db);
 

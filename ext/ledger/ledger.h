@@ -160,6 +160,12 @@ struct ledger_figure {
 typedef char *describe_figure(const struct ledger_release *release,
                               const struct ledger_figure *figure);
 
+/*
+** Returns what a component of a release means: "20 to 40", "upper end"; "" for a single number. The
+** caller calls sqlite3_free().
+*/
+typedef char *describe_component(const struct ledger_release *release, int component);
+
 /* Appends how a public bound moves the numbers of a release: ", shrunk towards 0"; or nothing. */
 typedef void describe_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed);
 
@@ -167,6 +173,7 @@ typedef void describe_move(sqlite3_str *text, const struct ledger_release *relea
 struct ledger_kinds {
   describe_display *displayed;
   describe_figure *figure;
+  describe_component *component;
   describe_move *move;
 };
 
@@ -581,13 +588,13 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
 
 /*
 ** Calls take() for each value of a publication, in the order of keys and components, until take()
-** returns 0. ledger_values_in_words() also gives the columns `display` (null without a value) and
-** `figure` of dp_value.
+** returns 0. ledger_values_in_words() also gives the columns `display` (null without a value),
+** `figure` and `label` of dp_value.
 */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
 typedef int ledger_take_words(void *context, const struct ledger_value *value, const char *display,
-                              const char *figure);
+                              const char *figure, const char *label);
 int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
                            ledger_take_words *take, void *context);
 

@@ -81,7 +81,7 @@ static const struct statement select_values = {
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
 static const struct statement select_values_in_words = {
     .sql = "SELECT key, component, value, stddev, low, high,"
-           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL(
+           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL(
                "v") " FROM dp_value v"
                     " JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
                     " ORDER BY key, component"};
@@ -547,8 +547,9 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
   while (statement_row(ledger, row)) {
     struct ledger_value value = value_of(row);
     const char *figure = (const char *)sqlite3_column_text(row, 7);
-    if (!(value.key && figure
-              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure)
+    const char *label = (const char *)sqlite3_column_text(row, 8);
+    if (!(value.key && figure && label
+              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure, label)
               : ledger_fail(ledger, "out of memory")))
       break;
   }

@@ -78,6 +78,8 @@ static const struct shown_column value_columns[] = {
                             "high") " FROM dp_release r WHERE r.id = release_id)"},
     {"figure", "TEXT",
      "(SELECT " FIGURE_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
+    {"label", "TEXT",
+     "(SELECT " LABEL_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
     {0, 0, 0}};
 
 static const struct shown_column charge_columns[] = {

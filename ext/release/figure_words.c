@@ -244,6 +244,56 @@ void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, c
   sqlite3_str_appendall(text, " do not appear");
 }
 
+/*
+** Appends an edge between the bins of a histogram: with six digits where they tell the bins apart
+** and need no exponent.
+*/
+static void append_edge(sqlite3_str *text, const struct ledger_release *release, int index) {
+  double width = (release->hi - release->lo) / release->size;
+  double most = fmax(fabs(release->lo), fabs(release->hi));
+  int digits = most < fmin(1e6, 1e3 * width) ? 6 : 12;
+  sqlite3_str_appendf(text, "%.*g", digits,
+                      release->lo + (release->hi - release->lo) * index / release->size);
+}
+
+/* Appends the bin of a histogram. The outer bins also have the values outside the range. */
+static void append_bin(sqlite3_str *text, const struct ledger_release *release, int bin) {
+  if (release->size < 2) {
+    sqlite3_str_appendall(text, "all values");
+  } else if (bin == 0) {
+    sqlite3_str_appendall(text, "below ");
+    append_edge(text, release, 1);
+  } else {
+    append_edge(text, release, bin);
+    sqlite3_str_appendall(text, bin + 1 < release->size ? " to " : " and more");
+    if (bin + 1 < release->size) append_edge(text, release, bin + 1);
+  }
+}
+
+/* Appends the quantile with an index in the text of a JSON array of numbers. */
+static void append_quantile(sqlite3_str *text, const char *quantiles, int index) {
+  for (; index-- > 0 && quantiles; quantiles = strchr(quantiles + 1, ',')) continue;
+  if (quantiles) sqlite3_str_appendf(text, "%.15g", strtod(quantiles + 1, 0));
+}
+
+char *figure_component(const struct ledger_release *release, int component) {
+  int is_grouped;
+  const struct words *of = words_of(release->kind, &is_grouped);
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (of && of->place) {
+    append_bin(text, release, component);
+  } else if (release->quantiles && *release->quantiles == '[') {
+    append_quantile(text, release->quantiles, component);
+  } else if (of && of->share == ONCE) {
+    sqlite3_str_appendall(text, component ? "upper end" : "lower end");
+  } else if (of && (of->share == LENGTH || of->share == MEAN || strcmp(of->name, "sgd") == 0)) {
+    sqlite3_str_appendf(text, "%d", component + 1);
+  }
+  int is_empty = sqlite3_str_length(text) == 0 && sqlite3_str_errcode(text) == SQLITE_OK;
+  char *written = sqlite3_str_finish(text); /* null if it is empty */
+  return is_empty ? sqlite3_mprintf("") : written;
+}
+
 /* Says how many units were cut down, where this is known. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_clipping *clipping) {

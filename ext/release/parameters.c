@@ -24,6 +24,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
+  sqlite3_free(request->keys_given);
   sqlite3_free(request->attributes);
   sqlite3_free(request->ways);
   programme_release(request->programme);
@@ -102,6 +103,7 @@ char *request_options(const struct request *request) {
   append_option(json, "least", request->least);
   append_whole(json, "max_groups", request->max_groups);
   append_option(json, "key_share", request->key_share);
+  if (request->keys_given) sqlite3_str_appendf(json, ",\"keys\":%s", request->keys_given);
   if (request->model) sqlite3_str_appendf(json, ",\"model\":%s", request->model);
   if (request->notice && *request->notice) {
     sqlite3_str_appendall(json, ",\"notice\":");

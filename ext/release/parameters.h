@@ -27,6 +27,7 @@ struct request {
   char *bounds;                 /* dp_plan(): the name of a release of bounds; null: none */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
   char *keys;              /* public keys as a sorted JSON array; null: no keys or private keys */
+  char *keys_given;        /* the same in the order of the option, if that is another; or null */
   void *details;           /* the parameters that only this kind has (procedure.h); owned */
   char *model;             /* what the ledger stores of these parameters: a JSON object, or null */
   char *attributes, *ways; /* the texts of the options keys and ways of cross tables */

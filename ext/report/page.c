@@ -107,7 +107,7 @@ static void readers(struct page *page) {
 static char *data(struct page *page) {
   sqlite3_stmt *row =
       facts_prepare(page->facts,
-                    "SELECT release, tier, key, component, value, stddev, low, high, display"
+                    "SELECT release, tier, key, component, value, stddev, low, high, display, label"
                     " FROM dp_value ORDER BY release, tier, key, component",
                     page->error);
   sqlite3_str *json = sqlite3_str_new(0);

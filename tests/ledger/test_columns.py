@@ -10,7 +10,7 @@ from conftest import connect, INIT, one
 pytestmark = [pytest.mark.alarm(0), pytest.mark.plain]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMPUTED = {"dp_value": [("display", "TEXT"), ("figure", "TEXT")]}  # columns that only the host's tables have; they follow the others
+COMPUTED = {"dp_value": [("display", "TEXT"), ("figure", "TEXT"), ("label", "TEXT")]}  # columns that only the host's tables have; they follow the others
 # Whoever adds a column decides whether the host sees it: this list and the host's tables together have every column.
 HIDDEN = {
     "dp_tier": "slack_limit",

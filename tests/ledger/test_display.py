@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import decimal
 import fractions
+import json
 import math
 import random
 import re
@@ -56,6 +57,8 @@ def display(value, low, high, least=-math.inf, most=math.inf, lo=0.0, grid=None,
     half = below / 2 + above / 2
     if not half:
         return certain(min(max(value, least), most), grid)
+    if high < least or low > most:  # "0 ± 8" would be another interval
+        least, most = -math.inf, math.inf
     first = first_digit(max(abs(value), half)) if value or half else 0
     place = first - 14
     lead = first_digit(half)
@@ -102,7 +105,7 @@ def test_examples_of_the_rules_for_a_grid(book, value, low, high, grid, text):
 @pytest.mark.parametrize("value,low,high,positive,text", [
     (1803.7, 1796.0, 1811.4, True, "1,804 ± 8"), (4.3612, 4.3412, 4.3812, False, "4.361 ± 0.020"),
     (4.3612, 4.3262, 4.3962, False, "4.36 ± 0.04"), (-3, -11, 5, True, "0 ± 8"), (-3, -11, 5, False, "-3 ± 8"),
-    (-30, -38, -22, True, "0 ± 8"), (12345678, 12340678, 12350678, True, "12,346,000 ± 5,000"),
+    (-30, -38, -22, True, "-30 ± 8"), (-30, -60, 0, True, "0 ± 30"), (12345678, 12340678, 12350678, True, "12,346,000 ± 5,000"),
     (0.5, -4, 6, False, "0 (-4 to 6)"), (29.4, 27.3, 33.9, False, "29 (27 to 34)"), (2, -4, 12, True, "2 (0 to 12)"),
     (3e20, 2.9e20, 3.1e20, False, "(3.00 ± 0.10) × 10^20"), (1.5e-12, 1.1e-12, 1.9e-12, False, "(1.5 ± 0.4) × 10^-12"),
     (3, -192, 198, False, "0 ± 200"), (99.96, 99.0, 100.92, False, "100.0 ± 1.0"), (0.25, -0.25, 0.75, False, "0.2 ± 0.5"),
@@ -184,7 +187,7 @@ def test_display_follows_the_rules(book, kind, lo, positive):
     rows = random_rows(kind, 1500)
     for row, got in zip(rows, shown_by_ledger(book, kind, rows, lo, math.inf), strict=True):
         assert got == display(*row, 0 if positive else -math.inf), (row, got)
-        if positive:
+        if positive and row[2] >= 0:
             assert "-" not in got.split("10^")[0]
 
 
@@ -234,6 +237,33 @@ def test_display_of_releases(path):
                       " AND release = 'n'").fetchone() == (1,)
     one(db, "SELECT dp_discard('n')")
     assert not db.execute("SELECT display FROM dp_value WHERE release = 'n'").fetchall()
+
+
+@pytest.mark.parametrize("kind,sql,options,labels", [
+    ("histogram", "minutes", {"clip": 1, "lo": 0, "hi": 10, "bins": 4}, ["below 2.5", "2.5 to 5", "5 to 7.5", "7.5 and more"]),
+    ("histogram", "minutes", {"clip": 1, "lo": 0, "hi": 10, "bins": 1}, ["all values"]),
+    ("group_histogram", "minutes % 2, minutes", {"clip": 1, "lo": -6, "hi": 0, "bins": 2, "keys": [1, 0]},
+     ["0: below -3", "0: -3 and more", "1: below -3", "1: -3 and more"]),
+    ("quantile", "minutes", {"lo": 0, "hi": 10, "q": [0.25, 0.5, 0.975]}, ["0.25", "0.5", "0.975"]),
+    ("quantile", "minutes", {"lo": 0, "hi": 10, "q": 0.25}, [""]), ("bounds", "minutes", {}, ["lower end", "upper end"]),
+    ("vec_sum", "json_array(minutes, 1)", {"clip": 1, "dim": 2}, ["1", "2"]), ("count", "1", {"clip": 1}, [""]),
+    ("group_count", "minutes", {"clip": 1, "keys": ["b", "a [1]", "[1]x", "[]"]}, ["[1]x", "[]", "a [1]", "b"]),
+    ("group_count", "json_array(minutes, 1)", {"clip": 1, "keys": [["b", 1], ["a", 1.5], ["c", None]]}, ["a, 1.5", "b, 1", "c, none"]),
+    ("group_count", "minutes AS m, 1 AS one", {"clip": 1, "ways": 2, "keys": {"m": ["b", "a"], "one": ["1"]}},
+     ["m a, one 1", "m a", "m b, one 1", "m b", "one 1", "all"]),
+    ("count", "minutes % 2 + 2024, 1", {"clip": 1, "periods": ["2024", "2025"]}, None)], ids=str)
+def test_labels(path, kind, sql, options, labels):
+    """The column label says what each number is of: the key and the component."""
+    db = create(path, tiers=[("clinic", 100.0, 1e6, 1e-6)])
+    one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, f"SELECT {sql} FROM visits", json.dumps({"name": "r", **options}))
+    if labels is None:
+        for period in ("2024", "2025"):
+            one(db, "SELECT dp_append('r', ?)", period)
+        assert {label for (label,) in db.execute("SELECT label FROM dp_value")} == {"2024", "2025", "2024 to 2024", "2024 to 2025"}
+        return
+    assert [label for (label,) in db.execute("SELECT label FROM dp_value ORDER BY key, component")] == labels
+    answered = db.execute("SELECT label FROM dp_answer('clinic', ?, ?, ?)", (kind, f"SELECT {sql} FROM visits", json.dumps({"name": "r", **options})))
+    assert [label for (label,) in answered] == labels
 
 
 def test_a_category_is_shown_as_itself(tmp_path):

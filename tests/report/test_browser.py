@@ -85,7 +85,7 @@ def test_a_browser_reads_the_data_back(browser, pages, name):
     browser.open(file, 800)
     rows = browser.run("JSON.parse(document.getElementById('dp_value').textContent)")
     with connect(file.parent / ("a.db" if "hospital" in name else "b.db")) as db:
-        columns = ["release", "tier", "key", "component", "value", "stddev", "low", "high", "display"]
+        columns = ["release", "tier", "key", "component", "value", "stddev", "low", "high", "display", "label"]
         want = [dict(zip(columns, row)) for row in db.execute(f"SELECT {', '.join(columns)} FROM dp_value ORDER BY 1, 2, 3, 4")]
     assert rows == want and len(rows) > 50
     assert browser.run("document.scripts.length") == 1 and browser.run("document.images.length") == 0

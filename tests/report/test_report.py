@@ -16,7 +16,7 @@ from pages import block, figures, hospital, hostile, HOSTILE, report, Text, WARD
 
 pytestmark = pytest.mark.alarm(0)
 
-COLUMNS = "release, tier, key, component, value, stddev, low, high, display"
+COLUMNS = "release, tier, key, component, value, stddev, low, high, display, label"
 
 
 @pytest.fixture(scope="module")
