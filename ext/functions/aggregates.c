@@ -12,7 +12,8 @@
 **   A3  If there is no row, xFinal makes the release. The values of the parameters then come from
 **       the text, so the statement may call the function only once.
 **   A4  SQLite may execute a subquery more than once. A call there needs a name.
-** Tests: tests/functions/test_aggregate_form.py, tests/query/test_random_aggregates.py
+** Tests: tests/functions/test_aggregate_form.py, tests/query/test_aggregate_ends.py,
+** tests/query/test_random_aggregates.py
 */
 #include "release/kinds.h"
 

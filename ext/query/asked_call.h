@@ -22,7 +22,8 @@ struct asked_call {
 
 /*
 ** Finds the executing statement of a connection whose text calls a function, and reads its text
-** with the values that are bound to it. Sets *found, which the caller closes, even after an error.
+** with the values that are bound to it. (Of a bound text, SQLite shows what stands before the first
+** zero byte.) Sets *found, which the caller closes, even after an error.
 ** Returns 1, or 0 with the error set.
 */
 int asked_statement_find(struct asked_statement **found, sqlite3 *db, const char *function,
