@@ -13,25 +13,194 @@
 **       its values, and the other processes answer with the stored values.
 ** Tests: tests/functions/test_batch.py
 */
+#include "functions/batch.h"
+
 #include <string.h>
 
-#include "functions/batch_items.h"
+#include "base/known_names.h"
+#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
+#include "functions/options.h"
+#include "functions/plan_weight.h"
 #include "functions/releases.h"
 #include "release/bounds_use.h"
 #include "release/deferred.h"
+#include "release/parameter_checks.h"
 #include "release/publish.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- the members of an element --------------------------------------------------------------- */
+
+struct reader {
+  struct batch_element *element;
+  struct json *json;
+  char *unknown;          /* the first unknown member, or null */
+  sqlite3_value *diffuse; /* a copy, or null */
+};
+
+#define MEMBERS 5
+#define NESTED  2 /* from this member on, options stand in an object of their own */
+
+static const char *const members[MEMBERS] = {"tier", "kind", "sql", "options", "diffuse"};
+
+static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct reader *reader = context;
+  struct batch_element *element = reader->element;
+  sqlite3_value **const places[MEMBERS] = {&element->tier, &element->kind, &element->sql,
+                                           &element->options, &reader->diffuse};
+  for (int i = 0; i < MEMBERS; i++) {
+    if (strcmp(members[i], key) != 0) continue;
+    element->is_nested |= i >= NESTED;
+    if (places[i] == &reader->diffuse && strcmp(type, "array") != 0)
+      return error_set(reader->json->error, "diffuse must be a JSON array of tiers, not %s", type);
+    *places[i] = sqlite3_value_dup(value);
+    return *places[i] || error_set_memory(reader->json->error);
+  }
+  if (!reader->unknown) reader->unknown = sqlite3_mprintf("%s", key);
+  return reader->unknown || error_set_memory(reader->json->error);
+}
+
+/*
+** Reads the members of an element. In a nested element, other members are an error. In an element
+** that is not nested, other members are options of the release, and this function skips these
+** options. Returns 1, or 0 with the error in the JSON reader. The caller clears the element in
+** either case.
+*/
+static int element_read(struct batch_element *element, struct json *json, const char *object) {
+  struct reader reader = {element, json, 0, 0};
+  *element = (struct batch_element){0};
+  int read = json_members(json, object, take_member, &reader), count = 0;
+  if (read && reader.diffuse) {
+    element->outer = json_list(json, (const char *)sqlite3_value_text(reader.diffuse),
+                               "diffuse must list the names of tiers", &count);
+    read = element->outer != 0;
+  }
+  if (read && element->is_nested && reader.unknown) {
+    struct known_names known = {.asked = reader.unknown, .shows = 1};
+    for (int i = 0; i < MEMBERS; i++) known_names_add(&known, members[i]);
+    read = known_names_fail(&known, json->error, "unknown member%s (%sknown members: %s)");
+  }
+  if (read && !element->kind) read = error_set(json->error, "kind is missing");
+  if (read && !element->tier) read = error_set(json->error, "tier is missing");
+  sqlite3_value_free(reader.diffuse);
+  sqlite3_free(reader.unknown);
+  return read;
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+int batch_items_fail(const struct batch_items *items, int number) {
+  struct error *session = &items->host->session.error, error = error_take(session);
+  if (items->plans) {
+    error_set(session, "plan %d of the array: %s", number, error_text(&error));
+  } else {
+    /* Advice: The releases are numbered from 0. An error of a parameter or of the budget has
+       charged nothing. If a query failed, run the batch again: the other releases are or will be
+       stored. */
+    error_set(session, "release %d of the batch: %s", number, error_text(&error));
+  }
+  error_clear(&error);
+  return 0;
+}
+
+/* Reads an element of dp_plan() that has no question. `object` is the text of the element. */
+static int read_plan(struct batch_item *item, struct host *host, sqlite3_value *object) {
+  struct error *error = &host->session.error;
+  struct ledger *ledger = host->session.ledger;
+  const struct batch_element *element = &item->element;
+  const struct aggregate *aggregate = aggregate_find(plain_text(element->kind));
+  if (!aggregate) return unknown_kind(plain_text(element->kind), error);
+  int form = element->is_nested ? OPTIONS_OF_PLAN : OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT;
+  return request_start(&item->request, aggregate, ledger_json(ledger), element->tier,
+                       element->is_nested ? element->options : object, form) &&
+         request_finish(&item->request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+         release_guarded(host, &item->request, 0, error);
+}
+
+/* Reads an element with a question. */
+static int read_release(struct batch_item *item, struct host *host, int plans) {
+  struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  const struct batch_element *element = &item->element;
+  struct release_arguments arguments = {element->tier,    element->kind,   element->sql,
+                                        element->options, NAME_NOT_NEEDED, OPTIONS_OF_BATCH};
+  if (!release_check(&item->request, host, &arguments)) return 0;
+  if (item->request.refine) return error_set(error, "refine is not for dp_batch (use dp_release)");
+  if (plans) return 1; /* dp_plan() sets the weight in its own transaction */
+  int weighed = ledger_begin_reading(ledger) && plan_weight(&item->request, host);
+  ledger_rollback(ledger);
+  return weighed;
+}
+
+static int read_item(const struct batch_items *items, struct batch_item *item,
+                     sqlite3_value *object) {
+  struct host *host = items->host;
+  struct error *error = &host->session.error;
+  struct batch_element *element = &item->element;
+  if (!element_read(element, ledger_json(host->session.ledger),
+                    (const char *)sqlite3_value_text(object)))
+    return 0;
+  if (!element->sql && !items->plans) return error_set(error, "sql is missing");
+  if (!(element->sql ? read_release(item, host, items->plans) : read_plan(item, host, object)))
+    return 0;
+  if (element->is_nested && !item->request.name)
+    return error_set(error, "the options must name the release (a batch that runs again finds its "
+                            "releases by their names)");
+  if (element->outer && *element->outer && host->guard)
+    return error_set(error, "diffuse is the owner's");
+  item->request.resumes = element->is_nested;
+  if (element->outer && !host->guard) /* a guard has set its own tiers */
+    item->request.outward = (const char *const *)element->outer;
+  return 1;
+}
+
+static int take_item(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct batch_items *items = context;
+  struct error *error = &items->host->session.error;
+  (void)key;
+  struct batch_item *grown =
+      sqlite3_realloc64(items->list, sizeof *grown * (sqlite3_uint64)(items->count + 1));
+  if (!grown) return error_set_memory(error);
+  items->list = grown;
+  struct batch_item *item = &grown[items->count++];
+  *item = (struct batch_item){0};
+  int read = (strcmp(type, "object") == 0 || error_set(error, "not an object")) &&
+             read_item(items, item, value);
+  for (int i = 0; read && item->element.is_nested && i < items->count - 1; i++) {
+    const char *name = grown[i].element.is_nested ? grown[i].request.name : 0;
+    if (name && strcmp(name, item->request.name) == 0)
+      read = error_set(error, "the name '%s' is given twice", name);
+  }
+  return read || batch_items_fail(items, items->count - 1);
+}
+
+int batch_items_read(struct batch_items *items, const char *array) {
+  return json_elements(ledger_json(items->host->session.ledger), array, take_item, items);
+}
+
+void batch_items_clear(struct batch_items *items) {
+  for (int i = 0; i < items->count; i++) {
+    request_clear(&items->list[i].request);
+    struct batch_element *element = &items->list[i].element;
+    sqlite3_value_free(element->tier);
+    sqlite3_value_free(element->kind);
+    sqlite3_value_free(element->sql);
+    sqlite3_value_free(element->options);
+    json_list_free(element->outer);
+  }
+  sqlite3_free(items->list);
+  *items = (struct batch_items){items->host, items->plans, 0, 0};
+}
+
+/* ---- charging -------------------------------------------------------------------------------- */
 
 struct batch {
   struct host *host;
   struct batch_items items;
   struct publication *publications; /* one for each item */
 };
-
-/* ---- charging -------------------------------------------------------------------------------- */
 
 /*
 ** Checks the releases that are new in this call: none of them may take a parameter from published

@@ -5,35 +5,401 @@
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
 ** release, reads the effects, and rolls the transaction back. A plan and the release itself
 ** therefore get the same charge and the same noise.
-** Tests: tests/functions/test_plan.py
+** Tests: tests/functions/test_plan.py, tests/functions/test_mechanism_choice.py
 */
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "functions/batch_items.h"
+#include "functions/batch.h"
 #include "functions/functions.h"
 #include "functions/options.h"
-#include "functions/plan_mechanisms.h"
-#include "functions/plan_summary.h"
 #include "functions/plan_weight.h"
 #include "functions/releases.h"
+#include "ledger/accountant.h"
 #include "math/cost.h"
-#include "release/definition.h"
-#include "release/interval.h"
+#include "math/laplace.h"
+#include "mechanism/exponential.h"
+#include "mechanism/mechanism.h"
 #include "release/bounds_cut.h"
+#include "release/default_mechanism.h"
+#include "release/definition.h"
 #include "release/figure_words.h"
+#include "release/interval.h"
+#include "release/kinds.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
 #include "release/parameters.h"
 #include "release/planned_width.h"
+#include "release/session.h"
 #include "release/until.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- what a plan means, in one sentence that a person can act on ----------------------------- */
+
+/* The noun for a value, chosen by the end of the kind's name: "average" for 'group_avg'. */
+static const struct {
+  const char *end, *noun;
+} nouns[] = {
+    {"count", "count"},     {"count_distinct", "count"}, {"histogram", "count"},
+    {"sum", "sum"},         {"avg", "average"},          {"var", "variance"},
+    {"median", "median"},   {"quantile", "quantile"},    {"stddev", "standard deviation"},
+    {"sgd", "coefficient"},
+};
+
+static const char *noun_of(const char *kind) {
+  size_t length = strlen(kind);
+  for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+    size_t size = strlen(nouns[i].end);
+    if (length >= size && strcmp(kind + length - size, nouns[i].end) == 0) return nouns[i].noun;
+  }
+  return "value";
+}
+
+/*
+** Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
+** otherwise to two significant digits.
+*/
+static void append_width(sqlite3_str *text, double x) {
+  if (x >= 10 && x < 1e15) {
+    sqlite3_str_appendf(text, "%,lld", (long long)ceil(x * (1 - 1e-9)));
+  } else if (x >= 1e-6 && x < 10) {
+    int digits = 1 - (int)floor(log10(x));
+    double unit = pow(10, digits);
+    sqlite3_str_appendf(text, "%.*f", digits, ceil(x * unit * (1 - 1e-9)) / unit);
+  } else {
+    sqlite3_str_appendf(text, "%.2g", x * 1.05);
+  }
+}
+
+/* Appends what the half-width before it is about. */
+static void append_noun(sqlite3_str *text, const struct request *request) {
+  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+  int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
+  /* The noise of these depends on how the values lie (estimate_half_width()). */
+  int is_even = request->aggregate->root || request->aggregate->family->is_tree;
+  sqlite3_str_appendf(text, " around %s %s (95%% of the %s%s%s)",
+                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
+                      noun_of(request->aggregate->kind), is_drawn ? "draws" : "noise",
+                      is_even ? ", if the rows are spread evenly" : "",
+                      is_drawn ? "; the figure will have no interval" : "");
+}
+
+static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {
+  sqlite3_str_appendall(text, "\xC2\xB1");
+  append_width(text, half_width);
+  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+}
+
+/* A value that moves by less than this part of its distance from the centre need not be told. */
+#define MOVES 1e-3
+
+static void append_how_precise(sqlite3_str *text, const struct request *request, double half_width,
+                               double shrink) {
+  if (request->aggregate->family->by_exponent) {
+    sqlite3_str_appendall(text, "an end needs a count of about ");
+    append_width(text, half_width);
+    sqlite3_str_appendall(text, " in its bin; ");
+    return;
+  }
+  if (!isnan(request->until))
+    sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%, or at ", 100 * request->until);
+  sqlite3_str_appendall(text, "\xC2\xB1");
+  append_width(text, half_width);
+  append_noun(text, request);
+  if (shrink < 1 - MOVES)
+    sqlite3_str_appendf(text, ", which is moved %.3g%% of the way to %.15g", 100 * (1 - shrink),
+                        request->centre);
+  sqlite3_str_appendall(text, "; ");
+}
+
+/*
+** Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
+** that would refuse first, unless the plan is one release at that tier.
+*/
+static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
+                        int64_t charge, double part) {
+  struct ledger_tier *tiers;
+  struct ledger_repeats repeats;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count) &&
+      ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
+    const char *tier = tiers[repeats.tier].name;
+    const char *noun = request ? "release" : "batch";
+    const char *most = request && !isnan(request->until) ? "at most " : "";
+    if (repeats.count == 0) {
+      sqlite3_str_appendf(text, "then no more such %s fits into ", noun);
+    } else {
+      sqlite3_str_appendf(text, "then %s%,lld more such %s%s into ", most, (long long)repeats.count,
+                          noun,
+                          repeats.count == 1 ? " fits"
+                          : request          ? "s fit"
+                                             : "es fit");
+    }
+    if (ledger_audience(ledger)) {
+      /* The members of a tier may not learn which tier limits their grant. */
+      sqlite3_str_appendall(text, "the grant");
+    } else {
+      sqlite3_str_appendall(text, *repeats.period ? repeats.period : "the budget");
+      if (!request || strcmp(request->tier, tier) != 0)
+        sqlite3_str_appendf(text, " (tier '%s')", tier);
+    }
+    if (repeats.count > 0 && !isnan(part))
+      sqlite3_str_appendf(text, ", about %,lld if each counts %,lld",
+                          (long long)((double)repeats.count / part), (long long)plan_rows(request));
+  } else {
+    sqlite3_str_appendall(text, "no tier pays for it");
+  }
+  ledger_tiers_free(tiers, count);
+}
+
+struct plan_range {
+  double least, most;
+};
+
+/*
+** Returns the summary of `count` cross tables whose half-widths are in a range, and which would
+** cost `cost` times as much one by one. The caller frees the text. Returns null if memory runs out.
+*/
+static char *tables_summary(const struct request *request, int count,
+                            const struct plan_range *range, double cost) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", count, count == 1 ? "" : "s",
+                      count == 1 ? "s" : "");
+  append_width(text, range->least);
+  if (range->most > range->least) {
+    sqlite3_str_appendall(text, " to \xC2\xB1");
+    append_width(text, range->most);
+  }
+  append_noun(text, request);
+  sqlite3_str_appendall(text, "; ");
+  if (cost > 1)
+    sqlite3_str_appendf(text,
+                        "one by one, with the same accuracy, they would cost %.1f times as "
+                        "much; ",
+                        cost);
+  return sqlite3_str_finish(text);
+}
+
+/*
+** Returns the summary of a series, from the half-widths of its noisiest period and of the total of
+** all `periods`. The caller frees the text. Returns null if memory runs out.
+*/
+static char *series_summary(const struct request *request, int periods, double period,
+                            double total) {
+  const char *noun = noun_of(request->aggregate->kind);
+  const char *each = request->aggregate->form == FORM_NUMBER ? "the" : "each";
+  sqlite3_str *text = sqlite3_str_new(0);
+  append_half_width(text, request, period);
+  sqlite3_str_appendf(text, " around %s %s of a period, ", each, noun);
+  append_half_width(text, request, total);
+  sqlite3_str_appendf(text, " around %s %s of all %d periods (95%% of the noise); ", each, noun,
+                      periods);
+  return sqlite3_str_finish(text);
+}
+
+/*
+** Return the summary of a category that is drawn: how many units fewer than the most common one it
+** has at most, and how probable the most common one is. The caller frees the text. Return null if
+** memory runs out.
+*/
+static char *choice_summary(double behind) {
+  return sqlite3_mprintf(
+      "a category with at most %,lld fewer than the most common one (95%% of the "
+      "draws); ",
+      (long long)fmin(behind, 1e18)); /* numbers of units are whole */
+}
+
+static char *response_summary(double probability) {
+  return sqlite3_mprintf("the most common category in %.3g%% of the draws; ", 100 * probability);
+}
+
+/*
+** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
+** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the
+** unit of the values, or NaN if it is not known. `shrink` is the factor by which the value then
+** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
+** `request` is null for a plan of several releases. `of_parts` is null, or the text of
+** tables_summary() or series_summary(), which takes the place of the half-width.
+** `missing` and `cuts` are null, or say which groups will not appear, and what clips cut off.
+** Returns 0 when out of memory.
+*/
+static int append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                          const char *of_parts, const char *missing, const char *cuts,
+                          double half_width, double shrink, int64_t charge, double part) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (of_parts) {
+    sqlite3_str_appendall(text, of_parts);
+  } else if (request && half_width > 0 && isfinite(half_width)) {
+    append_how_precise(text, request, half_width, shrink);
+  } else if (request && isnan(request->rows_guess) &&
+             (request->aggregate->family->is_ratio || request->aggregate->family->is_tree)) {
+    sqlite3_str_appendall(text,
+                          "\"rows\", a public guess of how many count, would show how accurate; ");
+  }
+  if (missing) sqlite3_str_appendall(text, missing);
+  if (cuts) sqlite3_str_appendall(text, cuts);
+  append_room(text, ledger, request, charge, part);
+  if (request && request->notice && *request->notice)
+    sqlite3_str_appendf(text, "; %s", request->notice);
+  char *summary = sqlite3_str_finish(text);
+  if (!summary) return 0;
+  sqlite3_str_appendall(json, ",\"summary\":");
+  json_append_string(json, summary);
+  sqlite3_free(summary);
+  return 1;
+}
+
+/* ---- comparing mechanisms -------------------------------------------------------------------- */
+
+#define MOST_RELEASES 0x1p20
+
+/* The two publications that a plan compares, and the tier that pays for them. */
+struct comparison {
+  struct publication gaussian, laplace;
+  const struct ledger_tier *tier;
+  double rows;
+};
+
+/*
+** Returns the half-width of one release with Gaussian noise if n equal releases use up the budget
+** of the tier.
+*/
+static double gaussian_share(struct comparison *comparison, double n) {
+  double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
+  return planned_half_width(&comparison->gaussian, comparison->rows, rate);
+}
+
+/*
+** Does what gaussian_share() does, for Laplace noise. A Laplace release is charged its RDP at the
+** tier's filter order, but its lattice is designed for a rate. The function therefore searches for
+** the noise whose RDP is 1/n of the budget, and uses the rate of this noise. `low` and `high` bound
+** the sensitivity divided by the scale of the noise. This is also its pure epsilon, and the tier
+** admits the noise, too, if this epsilon is 1/n of pure_limit.
+*/
+static double laplace_share(struct comparison *comparison, double n) {
+  double order = comparison->tier->filter_order;
+  double cost = order * comparison->tier->rate_limit / n;
+  double low = 0, high = 2 * (cost + sqrt(cost)) + 4; /* `high` costs more than `cost` */
+  for (int i = 0; i < 200 && high - low > high * 0x1p-40; i++) {
+    double middle = low / 2 + high / 2;
+    if (laplace_rdp(order, middle, 1) > cost) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  low = fmax(low, comparison->tier->pure_limit / n); /* the limit may be NaN: there is none */
+  double rate = fmin(laplace_rdp(1, low, 1), laplace_noise.most);
+  return planned_half_width(&comparison->laplace, comparison->rows, fmax(rate, DESIGN_MIN_RATE));
+}
+
+static int gaussian_is_better(struct comparison *comparison, double n) {
+  return gaussian_share(comparison, n) <= laplace_share(comparison, n);
+}
+
+/* Returns the least n at which Gaussian noise is better, or NaN if there is none up to 2^20. */
+static double crossing(struct comparison *comparison) {
+  double high = 1;
+  while (high <= MOST_RELEASES && !gaussian_is_better(comparison, high)) high *= 2;
+  if (high > MOST_RELEASES) return NAN;
+  double low = high / 2; /* Gaussian noise is not better at `low`, or low is 1/2 */
+  while (high - low > 1) {
+    double middle = floor((low + high) / 2);
+    if (gaussian_is_better(comparison, middle)) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/*
+** Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
+** and nothing else, even after a failure. Returns 0 when out of memory.
+*/
+static int with_mechanism(struct publication *other, const struct publication *planned,
+                          const struct request *request, const struct mechanism *mechanism) {
+  int periods = planned->definition.series.periods;
+  *other = *planned;
+  other->definition.mechanism = mechanism;
+  if (request->has_default_leaves)
+    other->definition.release.size = (int)request_leaves(request, mechanism);
+  other->definition.series = (struct series){0};
+  if (periods && !series_make(&other->definition.series, periods, mechanism->noise)) return 0;
+  return definition_layout(other, planned->definition.contribution.keys,
+                           ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
+}
+
+/* Appends the half-width that a mechanism has at a rate. Returns 0 when out of memory. */
+static int append_mechanism(sqlite3_str *json, const char *comma, const struct publication *planned,
+                            const struct request *request, const struct mechanism *mechanism,
+                            double rows, double rate) {
+  struct publication other;
+  int made = with_mechanism(&other, planned, request, mechanism);
+  if (made)
+    sqlite3_str_appendf(json, "%s\"%s\":{\"half_width\":%s}", comma, mechanism->name,
+                        NUMBER_TEXT(planned_half_width(&other, rows, rate)));
+  series_free(&other.definition.series);
+  return made;
+}
+
+/* Appends where the better noise changes. Returns 0 when out of memory. */
+static int append_crossing(sqlite3_str *json, const struct publication *planned,
+                           const struct request *request, double rows) {
+  struct comparison comparison = {.tier = publication_tier(planned), .rows = rows};
+  int made = with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
+             with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism);
+  double from = made ? crossing(&comparison) : NAN;
+  series_free(&comparison.gaussian.definition.series);
+  series_free(&comparison.laplace.definition.series);
+  if (isnan(from)) {
+    sqlite3_str_appendall(json, ",\"gaussian_from\":null");
+  } else {
+    sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
+  }
+  return made;
+}
+
+/*
+** Appends the member "mechanisms" if the planned kind may have several mechanisms at its tier: an
+** object with the half-width of each at the rate of this release. If the tier covers Gaussian and
+** Laplace noise, also appends "gaussian_from", the least number n for which Gaussian noise has the
+** smaller half-width when n equal releases use up the whole budget of the tier (null: there is none
+** up to 2^20). Returns 0 when out of memory.
+*/
+static int append_mechanisms(sqlite3_str *json, const struct publication *planned,
+                             const struct request *request, double rows) {
+  const struct definition *definition = &planned->definition;
+  const struct ledger_tier *tier = publication_tier(planned);
+  double rate = definition->release.weight * tier->rate;
+  int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
+  int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;
+  int draws = leaf_release_suits(definition->aggregate, &definition->release);
+  if (!noises && !draws) return 1;
+  const struct mechanism *const mechanisms[] = {
+      noises || tier->accountant->covers_rates ? &gaussian_mechanism : 0,
+      noises || (!tier->accountant->covers_rates && rate <= laplace_noise.most) ? &laplace_mechanism
+                                                                                : 0,
+      draws ? &leaf_draw_mechanism : 0};
+  const char *comma = "";
+  int made = 1;
+  sqlite3_str_appendall(json, ",\"mechanisms\":{");
+  for (int i = 0; i < 3 && made; i++) {
+    if (!mechanisms[i]) continue;
+    made = append_mechanism(json, comma, planned, request, mechanisms[i], rows, rate);
+    comma = ",";
+  }
+  sqlite3_str_appendall(json, "}");
+  return made && (!noises || append_crossing(json, planned, request, rows));
+}
 
 /* ---- one plan -------------------------------------------------------------------------------- */
 
@@ -108,11 +474,11 @@ static int append_choice(sqlite3_str *json, const struct publication *publicatio
   if (strcmp(mechanism->name, "response") == 0) {
     double probability = 1 / (1 + (count - 1) * exp(-epsilon));
     append_number(json, "probability", probability);
-    *summary = plan_response_summary(probability);
+    *summary = response_summary(probability);
   } else {
     double behind = log(count / (1 - NUMBERS_CONFIDENCE)) / (replace ? epsilon / 2 : epsilon);
     append_number(json, "count_error", behind);
-    *summary = plan_choice_summary(behind);
+    *summary = choice_summary(behind);
   }
   return *summary != 0;
 }
@@ -229,7 +595,7 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   }
   sqlite3_str_appendall(json, "]");
   sqlite3_free(widths);
-  if (is_known) *summary = plan_tables_summary(request, ways->count, &range, cost);
+  if (is_known) *summary = tables_summary(request, ways->count, &range, cost);
   return *summary || !is_known;
 }
 
@@ -248,7 +614,7 @@ static int append_total(sqlite3_str *json, const struct publication *publication
                 isnan(total.half_width) ? statistic_half_width(publication, total.stddev)
                                         : total.half_width);
   if (isnan(total.half_width)) return 1;
-  *summary = plan_series_summary(request, periods, period.half_width, total.half_width);
+  *summary = series_summary(request, periods, period.half_width, total.half_width);
   return *summary != 0;
 }
 
@@ -316,7 +682,7 @@ static int append_cuts(sqlite3_str *json, const struct publication *publication,
     sqlite3_str_appendall(text, ", ");
     append_share(text, of_other);
     sqlite3_str_appendf(text, " with %.15g (\xC2\xB1", other);
-    plan_append_width(text, other * per_clip);
+    append_width(text, other * per_clip);
     sqlite3_str_appendall(text, ")");
   }
   sqlite3_str_appendall(json, "]");
@@ -353,11 +719,10 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
       json_append_string(json, request->notice);
     }
     double part = append_expected(json, &publication, rows);
-    planned =
-        planned && append_tiers(json, host->session.ledger, since) &&
-        plan_append_mechanisms(json, &publication, request, rows) &&
-        plan_append_summary(json, host->session.ledger, request, of_parts, missing, cuts,
-                            half_width, planned_shrink(&publication, half_width), since, part);
+    planned = planned && append_tiers(json, host->session.ledger, since) &&
+              append_mechanisms(json, &publication, request, rows) &&
+              append_summary(json, host->session.ledger, request, of_parts, missing, cuts,
+                             half_width, planned_shrink(&publication, half_width), since, part);
     if (!planned) error_set_memory(&host->session.error);
     planned = !error_is_set(&host->session.error);
     sqlite3_str_appendall(json, "}");
@@ -428,7 +793,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   sqlite3_str_appendall(json, "]");
   if (planned)
     planned = append_tiers(json, ledger, since) &&
-              (plan_append_summary(json, ledger, 0, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
+              (append_summary(json, ledger, 0, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
                error_set_memory(&host->session.error));
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);

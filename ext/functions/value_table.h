@@ -1,6 +1,6 @@
 /*
-** value_table.h: what the tables have in common whose rows are published values: dp_answer and
-** dp_table.
+** value_table.h: what the tables have in common whose rows are published values: dp_answer,
+** dp_parts and dp_table.
 */
 #ifndef DIFFUSE_FUNCTIONS_VALUE_TABLE_H
 #define DIFFUSE_FUNCTIONS_VALUE_TABLE_H

@@ -348,8 +348,8 @@ int ledger_ready(struct ledger *ledger) {
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   char *name = marker.id ? 0 : default_name(ledger); /* without a marker: beside it */
-  int found = marker.id ? open_marked(ledger, &marker)
-                        : use_path(ledger, name ? resolve(ledger, name) : 0);
+  int found =
+      marker.id ? open_marked(ledger, &marker) : use_path(ledger, name ? resolve(ledger, name) : 0);
   sqlite3_free(name);
   marker_clear(&marker);
   if (found) return marker_check_attached(ledger);

@@ -1,4 +1,4 @@
-"""dp_parts(): the count inside an average, and the count and the average inside a spread, from one charge (ext/functions/parts.c)."""
+"""dp_parts(): the count inside an average, and the count and the average inside a spread, from one charge (ext/functions/value_table.c)."""
 
 import json
 import math

@@ -1,9 +1,9 @@
 /*
-** batch_items.h: reads the array of releases that dp_batch() makes and dp_plan() plans. Both accept
+** batch.h: reads the array of releases that dp_batch() makes and dp_plan() plans. Both accept
 ** the same array, and refuse the same ones.
 */
-#ifndef DIFFUSE_FUNCTIONS_BATCH_ITEMS_H
-#define DIFFUSE_FUNCTIONS_BATCH_ITEMS_H
+#ifndef DIFFUSE_FUNCTIONS_BATCH_H
+#define DIFFUSE_FUNCTIONS_BATCH_H
 
 #include "functions/host.h"
 #include "release/parameters.h"
