@@ -27,6 +27,8 @@ CREATE TABLE dp_policy(
   unit_column TEXT,                  -- for a protected table: the column with the id of the unit,
                                      -- or with a key of `parent`; NULL: each row is a unit
   parent      TEXT COLLATE NOCASE,   -- the protected table to whose key unit_column refers; NULL: none
+  definition  TEXT,                  -- for a public table: its columns, as the text of a CREATE TABLE
+  mark        TEXT,                  -- for a public table: the name of the trigger that marks it in the database
   created_at  TEXT NOT NULL
 );
 

@@ -9,13 +9,19 @@
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/policy_tables.h"
+#include "query/public_marks.h"
 
-/* Adds the columns of a declared table. A table that no longer exists has none. */
+/*
+** Adds the columns of a declared table. A table that no longer exists has none, and neither has a
+** public table that is not the one that was declared.
+*/
 static int add_columns(struct row_list *rows, sqlite3 *db,
                        const struct ledger_declaration *declared, struct error *error) {
   struct table_facts facts = {0};
   struct error missing = {0};
-  int found = table_facts_read(&facts, db, declared->table, &missing);
+  int found = declared->role == POLICY_PUBLIC
+                  ? public_table_read(&facts, db, declared, &missing)
+                  : table_facts_read(&facts, db, declared->table, &missing);
   int going = !error_is_memory(&missing) || error_set_memory(error);
   for (int i = 0; found && i < facts.count && going; i++)
     going = row_text(rows, facts.name) && row_text(rows, facts.columns[i].name) &&

@@ -14,6 +14,7 @@
 #include "ledger/policy.h"
 #include "query/foreign_keys.h"
 #include "query/policy_tables.h"
+#include "query/public_marks.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -153,15 +154,69 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
 }
 
 /* Records all declarations, or none after an error. */
-static int declare(struct host *host, const struct ledger_declaration *asked, int count,
-                   struct error *error) {
+static int declare_all(struct host *host, const struct ledger_declaration *asked, int count,
+                       struct error *error) {
   struct ledger *ledger = host->session.ledger;
   int going = 1;
-  if (!ledger_ready(ledger) || !ledger_begin(ledger)) return 0;
+  if (!ledger_begin(ledger)) return 0;
   for (int i = 0; i < count && going; i++) going = declare_one(host, asked[i], error);
   if (going) return ledger_commit(ledger);
   ledger_rollback(ledger);
   return 0;
+}
+
+/* Reads the policy. The caller calls ledger_policy_free() also after a failure. */
+static int read_policy(struct ledger *ledger, struct ledger_policy *policy) {
+  if (!ledger_ready(ledger)) return 0;
+  int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, policy);
+  ledger_rollback(ledger);
+  return going;
+}
+
+/* Marks a table that is to be public, unless its declaration in the policy holds. */
+static int mark_one(sqlite3 *db, const struct ledger_policy *policy,
+                    struct ledger_declaration *asked, struct error *error) {
+  const struct ledger_declaration *stored = ledger_policy_find(policy, asked->table);
+  struct table_facts facts = {.unique = -1};
+  if (asked->role != POLICY_PUBLIC || (stored && stored->role != POLICY_PUBLIC))
+    return 1; /* ledger_policy_declare() refuses to make a protected table public */
+  int going =
+      check_table(db, asked->table, error) && table_facts_read(&facts, db, asked->table, error);
+  if (going) going = public_mark_write(asked, db, &facts, stored, error);
+  table_facts_clear(&facts);
+  return going;
+}
+
+/* Drops the mark that a declaration does not need any more: its old one, or its new one. */
+static void drop_mark(sqlite3 *db, const struct ledger_policy *before,
+                      const struct ledger_declaration *asked, int is_declared) {
+  const struct ledger_declaration *stored = ledger_policy_find(before, asked->table);
+  const char *old = stored ? stored->mark : 0, *new = asked->mark;
+  if (old && new && strcmp(old, new) == 0) return;
+  if (is_declared && old) public_mark_drop(db, old);
+  if (!is_declared && new) public_mark_drop(db, new);
+}
+
+/*
+** Declares tables. The marks of public tables are written before the ledger is locked, so that
+** nobody waits for the ledger while this connection waits for the database. A mark without a
+** declaration has no meaning, and a declaration without its mark, such as after a ROLLBACK of the
+** host, makes nothing public.
+*/
+static int declare(struct host *host, struct ledger_declaration *asked, int count,
+                   struct error *error) {
+  struct ledger_policy before = {0};
+  sqlite3 *db = host->collector.db;
+  int going = read_policy(host->session.ledger, &before);
+  for (int i = 0; i < count && going; i++) going = mark_one(db, &before, &asked[i], error);
+  if (going) going = declare_all(host, asked, count, error);
+  for (int i = 0; i < count; i++) {
+    drop_mark(db, &before, &asked[i], going);
+    sqlite3_free(asked[i].definition);
+    sqlite3_free(asked[i].mark);
+  }
+  ledger_policy_free(&before);
+  return going;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -172,8 +227,10 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
   const char *texts[3] = {0};
   for (int i = 0; i < argc; i++)
     if (!(texts[i] = argument_text(context, argv[i], parameters[i]))) return;
-  struct ledger_declaration asked = {(char *)texts[0], POLICY_PROTECTED, (char *)texts[1],
-                                     (char *)texts[2]};
+  struct ledger_declaration asked = {.table = (char *)texts[0],
+                                     .role = POLICY_PROTECTED,
+                                     .unit_column = (char *)texts[1],
+                                     .parent = (char *)texts[2]};
   struct error *error = &host_of(context)->session.error;
   end_with_value(context, declare(host_of(context), &asked, 1, error), argv[0], error);
 }
@@ -190,7 +247,7 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
   for (int i = 0; i < argc; i++) {
     const char *table = argument_text(context, argv[i], "table");
     if (!table) return;
-    asked[i] = (struct ledger_declaration){(char *)table, POLICY_PUBLIC, 0, 0};
+    asked[i] = (struct ledger_declaration){.table = (char *)table, .role = POLICY_PUBLIC};
   }
   struct error *error = &host_of(context)->session.error;
   end_with_value(context, declare(host_of(context), asked, argc, error), argv[0], error);
@@ -199,14 +256,18 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
 /* dp_undeclare(table) -> the table, as long as the ledger has no charge */
 static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
-  struct ledger *ledger = host_of(context)->session.ledger;
-  struct error *error = &host_of(context)->session.error;
-  const char *table = argument_text(context, argv[0], "table");
-  if (!table) return;
-  if (ledger_ready(ledger) && ledger_begin(ledger)) {
-    ledger_policy_undeclare(ledger, table);
+  struct host *host = host_of(context);
+  struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  struct ledger_declaration gone = {.table = (char *)argument_text(context, argv[0], "table")};
+  struct ledger_policy before = {0};
+  if (!gone.table) return;
+  if (read_policy(ledger, &before) && ledger_begin(ledger)) {
+    ledger_policy_undeclare(ledger, gone.table);
     ledger_commit(ledger);
   }
+  drop_mark(host->collector.db, &before, &gone, !error_is_set(error));
+  ledger_policy_free(&before);
   end_with_value(context, !error_is_set(error), argv[0], error);
 }
 

@@ -8,7 +8,7 @@
 #include "ledger/ledger.h"
 #include "os/process.h"
 #include "query/in_operators.h"
-#include "query/policy_tables.h"
+#include "query/public_marks.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -23,7 +23,8 @@ SQLITE_EXTENSION_INIT3
 
 struct public_table {
   struct table_facts facts;
-  int is_closed; /* the table has changed or is not public any more (P3) */
+  char *definition, *mark; /* those of the declaration that dp_guard() saw (public_marks.h) */
+  int is_closed;           /* the table has changed or is not public any more (P3) */
 };
 
 struct public_tables {
@@ -103,20 +104,6 @@ static int read_integer(struct public_tables *all, sqlite3_stmt *row, struct err
   return error_is_set(error) ? -1 : number;
 }
 
-static int is_same_table(const struct table_facts *a, const struct table_facts *b) {
-  if (!b->name || a->count != b->count || a->without_rowid != b->without_rowid ||
-      a->is_strict != b->is_strict || a->key_count != b->key_count)
-    return 0;
-  for (int i = 0; i < a->key_count; i++)
-    if (a->key[i] != b->key[i]) return 0;
-  for (int i = 0; i < a->count; i++)
-    if (strcmp(a->columns[i].name, b->columns[i].name) != 0 ||
-        strcmp(a->columns[i].type, b->columns[i].type) != 0 ||
-        a->columns[i].collation != b->columns[i].collation)
-      return 0;
-  return 1;
-}
-
 /* Reads the ledger's policy. The caller calls ledger_policy_free() also after a failure. */
 static int read_policy(struct public_tables *all, struct ledger_policy *policy,
                        struct error *error) {
@@ -135,11 +122,12 @@ static int look_again(struct public_tables *all, struct error *error) {
   for (int i = 0; i < all->count && going; i++) {
     struct public_table *table = &all->list[i];
     struct error missing = {0};
-    struct table_facts now;
-    int found = table_facts_read(&now, all->db, table->facts.name, &missing);
+    struct table_facts now = {.count = 0};
     const struct ledger_declaration *declared = ledger_policy_find(&policy, table->facts.name);
-    table->is_closed = !found || !declared || declared->role != POLICY_PUBLIC ||
-                       !is_same_table(&table->facts, &now);
+    table->is_closed = !declared || declared->role != POLICY_PUBLIC ||
+                       strcmp(declared->mark, table->mark) != 0 ||
+                       strcmp(declared->definition, table->definition) != 0 ||
+                       !public_table_read(&now, all->db, declared, &missing);
     going = !error_is_memory(&missing) || error_set_memory(error);
     error_clear(&missing);
     table_facts_clear(&now);
@@ -192,38 +180,6 @@ static int fail(sqlite3_vtab *vtab, int rc, const char *message) {
   return rc;
 }
 
-/*
-** Appends the type of a column. A type with the word HIDDEN would hide the column, so a type of the
-** same affinity takes its place.
-*/
-static void append_type(sqlite3_str *sql, const struct table_column *column) {
-  char *lower = sqlite3_mprintf("%s", column->type);
-  for (char *c = lower; c && *c; c++) *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
-  if (lower && strstr(lower, "hidden")) {
-    sqlite3_str_appendf(sql, " %s", affinity_type(column->affinity));
-  } else if (*column->type) {
-    sqlite3_str_appendf(sql, " \"%w\"", column->type);
-  }
-  sqlite3_free(lower);
-}
-
-static char *definition_of(const struct table_facts *facts) {
-  sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendall(sql, "CREATE TABLE x(");
-  for (int i = 0; i < facts->count; i++) {
-    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : "", facts->columns[i].name);
-    append_type(sql, &facts->columns[i]);
-    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(facts->columns[i].collation));
-  }
-  for (int i = 0; i < facts->key_count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
-                        facts->columns[facts->key[i]].name);
-  sqlite3_str_appendall(sql, facts->key_count ? "))" : ")");
-  if (facts->without_rowid) sqlite3_str_appendall(sql, " WITHOUT ROWID");
-  if (facts->is_strict) sqlite3_str_appendall(sql, facts->without_rowid ? ", STRICT" : " STRICT");
-  return sqlite3_str_finish(sql);
-}
-
 static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                     char **error) {
   struct public_tables *all = aux;
@@ -234,7 +190,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
     *error = sqlite3_mprintf("no public table has this name");
     return SQLITE_ERROR;
   }
-  char *definition = definition_of(&here->facts);
+  char *definition = table_definition(&here->facts);
   int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
   sqlite3_free(definition);
   struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
@@ -495,9 +451,15 @@ static const sqlite3_module module = {.xCreate = xCreate,
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static void clear_table(struct public_table *table) {
+  table_facts_clear(&table->facts);
+  sqlite3_free(table->definition);
+  sqlite3_free(table->mark);
+}
+
 static void release(void *pointer) {
   struct public_tables *tables = pointer;
-  for (int i = 0; i < tables->count; i++) table_facts_clear(&tables->list[i].facts);
+  for (int i = 0; i < tables->count; i++) clear_table(&tables->list[i]);
   sqlite3_free(tables->list);
   sqlite3_finalize(tables->begin);
   sqlite3_finalize(tables->schema_version);
@@ -507,23 +469,26 @@ static void release(void *pointer) {
   sqlite3_free(tables);
 }
 
-/* Adds a table, unless the file has no such table. */
-static int add_table(struct public_tables *all, const char *name, struct error *error) {
+/* Adds a table, unless it is not there or not the one that was declared. */
+static int add_table(struct public_tables *all, const struct ledger_declaration *declared,
+                     struct error *error) {
   struct error missing = {0};
   struct public_table *grown =
       sqlite3_realloc64(all->list, sizeof *grown * (sqlite3_uint64)(all->count + 1));
   if (!grown) return error_set_memory(error);
   all->list = grown;
-  grown[all->count] = (struct public_table){.is_closed = 0};
-  int found = table_facts_read(&grown[all->count].facts, all->db, name, &missing);
-  int going = !error_is_memory(&missing) || error_set_memory(error);
-  if (found) {
+  struct public_table *table = &grown[all->count];
+  *table = (struct public_table){.definition = sqlite3_mprintf("%s", declared->definition),
+                                 .mark = sqlite3_mprintf("%s", declared->mark)};
+  int found = public_table_read(&table->facts, all->db, declared, &missing);
+  int going = table->definition && table->mark && !error_is_memory(&missing);
+  if (found && going) {
     all->count++;
   } else {
-    table_facts_clear(&grown[all->count].facts);
+    clear_table(table);
   }
   error_clear(&missing);
-  return going;
+  return going || error_set_memory(error);
 }
 
 /* Returns whether the texts of the file are in UTF-8. */
@@ -562,7 +527,7 @@ static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
   all->is_utf8 = is_utf8(file);
   if (going) going = (all->schema = read_integer(all, all->schema_version, error)) >= 0;
   for (int i = 0; i < policy->count && going; i++)
-    if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, policy->list[i].table, error);
+    if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, &policy->list[i], error);
   if (going) return all;
   release(all);
   return 0;

@@ -16,13 +16,14 @@
 SQLITE_EXTENSION_INIT3
 
 static const struct statement select_policy = {
-    .sql = "SELECT table_name, role, unit_column, parent FROM dp_policy ORDER BY rowid"};
+    .sql = "SELECT table_name, role, unit_column, parent, definition, mark FROM dp_policy"
+           " ORDER BY rowid"};
 static const struct statement insert_policy = {
-    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, " STATEMENT_NOW ")",
+    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_TERMS};
-static const struct statement tighten_policy = {
-    .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4"
-           " WHERE table_name = ?1",
+static const struct statement update_policy = {
+    .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4, definition = ?5,"
+           " mark = ?6 WHERE table_name = ?1",
     .changes = CHANGES_TERMS};
 static const struct statement delete_policy = {.sql = "DELETE FROM dp_policy WHERE table_name = ?1",
                                                .changes = CHANGES_TERMS};
@@ -38,9 +39,13 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   while (statement_row(ledger, row)) {
     if (!ledger_make_room(ledger, &policy->list, policy->count, sizeof *policy->list)) return 0;
     int is_public = strcmp(column_text(ledger, row, 1), "public") == 0;
-    policy->list[policy->count++] = (struct ledger_declaration){
+    struct ledger_declaration *read = &policy->list[policy->count++];
+    *read = (struct ledger_declaration){
         column_copy(ledger, row, 0), is_public ? POLICY_PUBLIC : POLICY_PROTECTED,
-        column_copy(ledger, row, 2), column_copy(ledger, row, 3)};
+        column_copy(ledger, row, 2), column_copy(ledger, row, 3),
+        column_copy(ledger, row, 4), column_copy(ledger, row, 5)};
+    if (is_public && (!read->definition || !read->mark))
+      return ledger_fail_damaged(ledger, "dp_policy");
   }
   return !error_is_set(ledger->error);
 }
@@ -57,6 +62,8 @@ void ledger_policy_free(struct ledger_policy *policy) {
     sqlite3_free(policy->list[i].table);
     sqlite3_free(policy->list[i].unit_column);
     sqlite3_free(policy->list[i].parent);
+    sqlite3_free(policy->list[i].definition);
+    sqlite3_free(policy->list[i].mark);
   }
   sqlite3_free(policy->list);
   *policy = (struct ledger_policy){0};
@@ -148,25 +155,39 @@ static int refuse(struct ledger *ledger, const struct ledger_declaration *stored
   return 0;
 }
 
+/* Returns whether a public table is declared anew, because its name has come to another table. */
+static int is_anew(const struct ledger_declaration *stored,
+                   const struct ledger_declaration *declaration) {
+  return stored->role == POLICY_PUBLIC && declaration->role == POLICY_PUBLIC &&
+         (strcmp(stored->mark, declaration->mark) != 0 ||
+          strcmp(stored->definition, declaration->definition) != 0);
+}
+
+static int store(struct ledger *ledger, const struct statement *statement, const char *table,
+                 const struct ledger_declaration *declaration) {
+  return statement_run(ledger, statement, "ssssss", table,
+                       declaration->role == POLICY_PUBLIC ? "public" : "protected",
+                       declaration->unit_column, declaration->parent, declaration->definition,
+                       declaration->mark);
+}
+
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration) {
   struct ledger_policy policy;
   int done = ledger_policy_read(ledger, &policy);
   const struct ledger_declaration *stored =
       done ? ledger_policy_find(&policy, declaration->table) : 0;
-  const char *role = declaration->role == POLICY_PUBLIC ? "public" : "protected";
-  if (done && !stored && declaration->role == POLICY_PUBLIC)
+  if (done && declaration->role == POLICY_PUBLIC && (!stored || is_anew(stored, declaration)))
     done = check_public(ledger, &policy, declaration->table);
   if (!done) {
     ledger_policy_free(&policy);
     return 0;
   }
   if (!stored) {
-    done = statement_run(ledger, &insert_policy, "ssss", declaration->table, role,
-                         declaration->unit_column, declaration->parent);
-  } else if ((stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) ||
+    done = store(ledger, &insert_policy, declaration->table, declaration);
+  } else if (is_anew(stored, declaration) ||
+             (stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) ||
              follows(ledger, stored, declaration)) {
-    done = statement_run(ledger, &tighten_policy, "ssss", stored->table, role,
-                         declaration->unit_column, declaration->parent);
+    done = store(ledger, &update_policy, stored->table, declaration);
   } else if (stored->role != declaration->role ||
              !same_name(stored->unit_column, declaration->unit_column) ||
              !same_name(stored->parent, declaration->parent)) {

@@ -16,6 +16,8 @@ struct ledger_declaration {
   enum policy_role role;
   char *unit_column; /* holds the unit id, or refers to the parent; null: each row is a unit */
   char *parent;      /* null: unit_column holds the unit id */
+  /* a public table: its columns and the name of its mark (query/public_marks.h) */
+  char *definition, *mark;
 };
 
 struct ledger_policy {
@@ -50,9 +52,10 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 
 /*
 ** Adds a declaration, or turns a public table into a protected table. If the column or the parent
-** of a protected table is gone from the schema, replaces it by the new one. Does nothing if the
-** same declaration exists, and refuses any other change. Also refuses to make a table public that
-** may be a protected table under a new name. Call this function inside a transaction.
+** of a protected table is gone from the schema, replaces it by the new one. Declares a public table
+** anew if it has another definition or mark. Does nothing if the same declaration exists, and
+** refuses any other change. Also refuses to make a table public that may be a protected table under
+** a new name. Call this function inside a transaction.
 */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 

@@ -10,6 +10,7 @@
 #include "base/sql_text.h"
 #include "query/allowed_functions.h"
 #include "query/private_memory.h"
+#include "query/public_marks.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -261,7 +262,7 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   int going = 1;
   if (declaration->role == POLICY_PUBLIC) {
     table->route.count = 1;
-    going = table_facts_read(&table->route.tables[0], evaluator->host, declaration->table, error);
+    going = public_table_read(&table->route.tables[0], evaluator->host, declaration, error);
   } else {
     going = route_find(&table->route, evaluator->host, evaluator->policy, declaration, error);
   }

@@ -28,37 +28,13 @@ static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
   return &table->all->list[table->number];
 }
 
-/* Returns the type of a column: DATE, which has numeric affinity, or the name of its affinity. */
-static const char *type_of(const struct table_column *column) {
-  int is_date = sqlite3_strlike("%date%", column->type, 0) == 0 ||
-                sqlite3_strlike("%time%", column->type, 0) == 0;
-  return is_date && column->affinity == AFFINITY_NUMERIC ? "DATE" : affinity_type(column->affinity);
-}
-
-/*
-** The key of a table WITHOUT ROWID is unique under some collation. SQLite relies on a key that is
-** declared here, for example to leave out DISTINCT. Under BINARY, every such key is unique.
-*/
-static void append_definition(sqlite3_str *sql, const struct table_facts *facts) {
-  sqlite3_str_appendall(sql, "CREATE TABLE x(");
-  for (int i = 0; i < facts->count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\" %s COLLATE %s", i ? ", " : "", facts->columns[i].name,
-                        type_of(&facts->columns[i]), collation_name(facts->columns[i].collation));
-  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
-    sqlite3_str_appendf(sql, "%s\"%w\" COLLATE BINARY", i ? ", " : ", PRIMARY KEY (",
-                        facts->columns[facts->key[i]].name);
-  sqlite3_str_appendall(sql, facts->without_rowid ? ")) WITHOUT ROWID" : ")");
-}
-
 static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                     char **error) {
   (void)error;
   struct evaluator_tables *all = aux;
   int number = argc > 3 ? (int)strtol(argv[3], 0, 10) : -1;
   if (number < 0 || number >= all->count) return SQLITE_ERROR;
-  sqlite3_str *sql = sqlite3_str_new(0);
-  append_definition(sql, &all->list[number].route.tables[0]);
-  char *definition = sqlite3_str_finish(sql);
+  char *definition = table_definition(&all->list[number].route.tables[0]);
   int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
   sqlite3_free(definition);
   struct vtab *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/sql_text.h"
+#include "query/policy_tables.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -198,10 +199,12 @@ static void append_seers(sqlite3_str *text, const struct scan *scan) {
 
 /* Says that texts are no numbers if the numbers come from a column of texts or dates. */
 static void append_type(sqlite3_str *text, const char *type) {
-  int is_text = type && (strcmp(type, "TEXT") == 0 || strcmp(type, "DATE") == 0);
-  if (!is_text) return;
+  enum affinity affinity = type ? affinity_of(type, 0) : AFFINITY_BLOB;
+  int is_date = affinity == AFFINITY_NUMERIC && (sqlite3_strlike("%date%", type, 0) == 0 ||
+                                                 sqlite3_strlike("%time%", type, 0) == 0);
+  if (affinity != AFFINITY_TEXT && !is_date) return;
   sqlite3_str_appendall(text, sqlite3_str_length(text) ? "; " : "");
-  sqlite3_str_appendall(text, strcmp(type, "TEXT") == 0
+  sqlite3_str_appendall(text, !is_date
                                   ? "the values come from a column of texts: those that are not "
                                     "wholly a number count as NULL"
                                   : "the values come from a column of dates: those that are "

@@ -25,7 +25,7 @@ const char *collation_name(enum collation collation) {
 /* ---- affinities and collations --------------------------------------------------------------- */
 
 /* Applies SQLite's rules in the order of the documentation ("Determination Of Column Affinity"). */
-static enum affinity affinity_of(const char *type, int is_strict) {
+enum affinity affinity_of(const char *type, int is_strict) {
   static const struct {
     const char *part;
     enum affinity affinity;
@@ -290,6 +290,42 @@ void table_facts_clear(struct table_facts *facts) {
   sqlite3_free(facts->key);
   sqlite3_free(facts->name);
   *facts = (struct table_facts){.unique = -1, .rowid_alias = -1};
+}
+
+/* ---- definitions ----------------------------------------------------------------------------- */
+
+/*
+** Appends the type of a column. A type with the word HIDDEN would hide the column of a virtual
+** table, so a type of the same affinity takes its place.
+*/
+static void append_type(sqlite3_str *sql, const struct table_column *column) {
+  if (sqlite3_strlike("%hidden%", column->type, 0) == 0) {
+    sqlite3_str_appendf(sql, " %s", affinity_type(column->affinity));
+  } else if (*column->type) {
+    sqlite3_str_appendf(sql, " \"%w\"", column->type);
+  }
+}
+
+/*
+** A key is unique under the collations of its index, which may differ from those of its columns.
+** SQLite relies on a key that is declared here, for example to leave out DISTINCT. Under BINARY,
+** every key is unique.
+*/
+char *table_definition(const struct table_facts *facts) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "CREATE TABLE x(");
+  for (int i = 0; i < facts->count; i++) {
+    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : "", facts->columns[i].name);
+    append_type(sql, &facts->columns[i]);
+    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(facts->columns[i].collation));
+  }
+  for (int i = 0; i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\" COLLATE BINARY", i ? ", " : ", PRIMARY KEY (",
+                        facts->columns[facts->key[i]].name);
+  sqlite3_str_appendall(sql, facts->key_count ? "))" : ")");
+  if (facts->without_rowid) sqlite3_str_appendall(sql, " WITHOUT ROWID");
+  if (facts->is_strict) sqlite3_str_appendall(sql, facts->without_rowid ? ", STRICT" : " STRICT");
+  return sqlite3_str_finish(sql);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------- */

@@ -56,6 +56,14 @@ void table_facts_clear(struct table_facts *facts);
 /* Returns the place of a column, or -1 if the table has no such column. */
 int table_column_find(const struct table_facts *facts, const char *column);
 
+/*
+** Returns the text CREATE TABLE x(...) with the columns of a table and its key, or null if memory
+** runs out. The virtual tables of guests and of the evaluator are declared by this text, and
+** dp_public() keeps it.
+*/
+char *table_definition(const struct table_facts *facts);
+
+enum affinity affinity_of(const char *type, int is_strict);
 const char *affinity_type(enum affinity affinity);
 const char *collation_name(enum collation collation);
 

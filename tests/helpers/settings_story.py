@@ -72,14 +72,15 @@ def tell(changed, folder):
     if not (folder / "a.db-ledger").exists():
         return told
     with changed.plain():
-        known[one(sqlite3.connect(path), "SELECT id FROM dp_ledger_id")] = "ID"
+        for name, of in (("id", "dp_ledger_id"), ("name", "sqlite_master WHERE type = 'trigger'")):  # the ledger's id and the mark of a table
+            known[one(sqlite3.connect(path), f"SELECT {name} FROM {of}")] = "ID"
     guest = connect()
     told += everything(guest, str(folder), ["SELECT dp_guard('region', '{\"ask\":\"ask\"}')"] + GUEST, known)
     told += everything(owner, str(folder), LAST, known)
     owner.close(), guest.close()
     with changed.plain():
         for name, rows in books(path).items():
-            told.append((name, repr(rows)))
+            told.append((name, re.sub("|".join(known), "ID", repr(rows))))
         exported = sqlite3.connect(folder / "region.db")
         for (table,) in exported.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'certificate'").fetchall():
             told.append((table, repr(exported.execute(f"SELECT * FROM {table}").fetchall())))
