@@ -6,7 +6,6 @@
 
 #include "categories/categories.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "models/model.h"
 #include "os/memory.h"
 #include "os/thread.h"

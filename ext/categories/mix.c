@@ -12,13 +12,11 @@
 #include "categories/categories.h"
 #include "categories/responses.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/numbers.h"
+#include "release/publication.h"
 #include "release/publish.h"
-#include "release/session.h"
-#include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
 

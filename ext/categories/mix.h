@@ -16,7 +16,7 @@ int walk_verify(struct publication *publication, const struct ledger_publication
 
 /*
 ** Applies the kernel that is stored for a release of groups at a tier, if there is one (resend() in
-** release/room.h).
+** release/kinds.h).
 */
 int groups_resend(const struct publication *publication, const char *tier, struct numbers *numbers);
 

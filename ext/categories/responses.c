@@ -9,8 +9,8 @@
 #include "categories/categories.h"
 #include "math/cost.h"
 #include "noise/noise.h"
-#include "release/session.h"
-#include "release/values.h"
+#include "release/numbers.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

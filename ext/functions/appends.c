@@ -7,7 +7,6 @@
 
 #include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/releases.h"
 #include "functions/value_table.h"
 #include "query/question.h"

@@ -20,12 +20,10 @@
 #include "base/known_names.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/options.h"
-#include "functions/plan_weight.h"
 #include "functions/releases.h"
-#include "release/bounds_use.h"
-#include "release/deferred.h"
+#include "release/bounds_cut.h"
+#include "release/default_mechanism.h"
 #include "release/parameter_checks.h"
 #include "release/publish.h"
 
@@ -129,7 +127,7 @@ static int read_release(struct batch_item *item, struct host *host, int plans) {
   if (!release_check(&item->request, host, &arguments)) return 0;
   if (item->request.refine) return error_set(error, "refine is not for dp_batch (use dp_release)");
   if (plans) return 1; /* dp_plan() sets the weight in its own transaction */
-  int weighed = ledger_begin_reading(ledger) && plan_weight(&item->request, host);
+  int weighed = ledger_begin_reading(ledger) && plan_weight(&item->request, &host->session);
   ledger_rollback(ledger);
   return weighed;
 }
@@ -204,7 +202,7 @@ struct batch {
 
 /*
 ** Checks the releases that are new in this call: none of them may take a parameter from published
-** bounds that the release's outermost tier does not see (release/bounds_use.h). The text of the
+** bounds that the release's outermost tier does not see (release/bounds_cut.h). The text of the
 ** batch can contain bounds of the batch itself only if an earlier call has published them.
 */
 static int check_bounds(struct batch *batch) {

@@ -5,7 +5,7 @@
 #ifndef DIFFUSE_FUNCTIONS_BATCH_H
 #define DIFFUSE_FUNCTIONS_BATCH_H
 
-#include "functions/host.h"
+#include "functions/functions.h"
 #include "release/parameters.h"
 
 /* {"tier", "kind", "sql", "options", "diffuse": ["tier", ...]} */

@@ -5,7 +5,6 @@
 */
 #include "base/row_table.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/policy_tables.h"

@@ -9,7 +9,6 @@
 #include "base/known_names.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/tier_guard.h"
 #include "ledger/grant.h"
 #include "ledger/policy.h"

@@ -10,7 +10,6 @@
 #include "base/own_connection.h"
 #include "base/row_table.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -27,15 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/options.h"
-#include "release/parameter_checks.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "query/question.h"
 #include "query/shard_rows.h"
-#include "base/sql_text.h"
+#include "release/parameter_checks.h"
 
 SQLITE_EXTENSION_INIT3
 

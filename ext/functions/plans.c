@@ -18,7 +18,6 @@
 #include "functions/batch.h"
 #include "functions/functions.h"
 #include "functions/options.h"
-#include "functions/plan_weight.h"
 #include "functions/releases.h"
 #include "ledger/accountant.h"
 #include "math/cost.h"
@@ -29,14 +28,12 @@
 #include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/figure_words.h"
-#include "release/interval.h"
 #include "release/kinds.h"
 #include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
 #include "release/parameters.h"
-#include "release/planned_width.h"
-#include "release/session.h"
+#include "release/publication.h"
 #include "release/until.h"
 
 SQLITE_EXTENSION_INIT3
@@ -696,7 +693,8 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
   double rows = plan_rows(request); /* call this before publish_plan() takes the keys over */
-  int planned = plan_weight(request, host) && publish_plan(&publication, &host->session, request);
+  int planned =
+      plan_weight(request, &host->session) && publish_plan(&publication, &host->session, request);
   if (planned && publication.failed)
     planned =
         error_set(&host->session.error, "release '%s' failed and is not run again", request->name);

@@ -10,7 +10,6 @@
 #include "base/row_table.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "ledger/policy.h"
 #include "query/foreign_keys.h"
 #include "query/policy_tables.h"

@@ -7,20 +7,20 @@
 ** without rows is valid. An error or interrupt leaves the release 'failed'.
 ** Tests: tests/functions/test_aggregate_form.py, tests/release/test_refine.py
 */
+#include "functions/releases.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/options.h"
-#include "functions/releases.h"
 #include "functions/tier_guard.h"
-#include "release/publish.h"
-#include "release/parameter_checks.h"
 #include "query/asked_call.h"
 #include "query/question.h"
-#include "base/sql_text.h"
+#include "release/parameter_checks.h"
+#include "release/publish.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -214,7 +214,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- releases that exist --------------------------------------------------------------------- */
 
-/* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/path.h). */
+/* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/path.c). */
 static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const char *name = argument_text(context, argv[0], "name");

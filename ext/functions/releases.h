@@ -5,9 +5,9 @@
 #ifndef DIFFUSE_FUNCTIONS_RELEASES_H
 #define DIFFUSE_FUNCTIONS_RELEASES_H
 
-#include "functions/host.h"
-#include "release/publication.h"
+#include "functions/functions.h"
 #include "release/parameters.h"
+#include "release/publication.h"
 
 struct rows;
 struct secret;

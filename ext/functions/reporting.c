@@ -8,11 +8,10 @@
 
 #include "base/number.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/value_table.h"
 #include "release/clipping.h"
 #include "release/kinds.h"
-#include "release/verify.h"
+#include "release/publish.h"
 #include "report/export.h"
 #include "report/facts.h"
 #include "report/page.h"

@@ -8,7 +8,6 @@
 */
 #include "base/row_table.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "query/in_operators.h"

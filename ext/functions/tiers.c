@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "base/known_names.h"
+#include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
-#include "release/verify.h"
+#include "release/publish.h"
 #include "version.h"
-#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -7,7 +7,6 @@
 
 #include "base/vector_text.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "ledger/ledger.h"
 #include "math/cost.h"
 #include "math/iteration.h"
@@ -15,7 +14,7 @@
 #include "models/hiding.h"
 #include "models/model.h"
 #include "release/kinds.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

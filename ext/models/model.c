@@ -16,15 +16,14 @@
 #include "base/number.h"
 #include "base/vector_text.h"
 #include "ledger/accountant.h"
+#include "math/bounded_loss.h"
 #include "math/cost.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
-#include "math/bounded_loss.h"
 #include "math/renyi.h"
 #include "models/hiding.h"
 #include "release/parameters.h"
-#include "release/path.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,8 +6,8 @@
 #define DIFFUSE_MODELS_MODEL_H
 
 #include "models/sgd.h"
+#include "release/kinds.h"
 #include "release/procedure.h"
-#include "release/room.h"
 
 /* The room: dp_sgd, its rows and mechanisms, and the functions that use stored models. */
 extern const struct room models_room;

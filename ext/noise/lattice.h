@@ -16,7 +16,7 @@ __extension__ typedef unsigned __int128 uint128;
 
 /*
 ** Rows, sums and totals saturate at these limits. The variance of every point of a release
-** (release/path.h) must be below LATTICE_VARIANCE_END.
+** (release/procedure.h) must be below LATTICE_VARIANCE_END.
 */
 #define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
 #define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */

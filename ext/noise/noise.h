@@ -21,8 +21,8 @@ int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count);
 
 /*
 ** Fills between[0 .. count-1] with independent draws. Draw i is a new point n of a path
-** (release/path.h) between the inner point x = inner[i] and the outer point z = outer[i]. The step
-** from x to n has the distribution N_Z(0, bridge->inward), and the step from n to z has the
+** (release/procedure.h) between the inner point x = inner[i] and the outer point z = outer[i]. The
+** step from x to n has the distribution N_Z(0, bridge->inward), and the step from n to z has the
 ** distribution N_Z(0, bridge->outward). Both variances are positive, and their sum is below 2^62.
 ** The magnitudes of the points are at most 2^62 + 2^40.
 */

@@ -11,7 +11,7 @@
 #include "base/sql_text.h"
 #include "base/vector_text.h"
 #include "mechanism/mechanism.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

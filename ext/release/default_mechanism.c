@@ -1,18 +1,49 @@
-/* default_mechanism.c: see default_mechanism.h. Tests: tests/functions/test_mechanism_choice.py */
+/*
+** default_mechanism.c: see default_mechanism.h.
+** Tests: tests/functions/test_mechanism_choice.py, tests/functions/test_plan_values.py
+*/
 #include "release/default_mechanism.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
+#include "ledger/ledger.h"
+#include "math/gaussian.h"
+#include "math/laplace.h"
 #include "mechanism/mechanism.h"
 #include "release/definition.h"
 #include "release/leaf_release.h"
+#include "release/numbers.h"
 #include "release/parameter_checks.h"
-#include "release/planned_width.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- how precise a release will be ----------------------------------------------------------- */
+
+double planned_half_width(struct publication *publication, double rows, double rate) {
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  struct design design;
+  if (is_leaf_release(publication)) return leaf_half_width(publication, rows, rate);
+  design_make(&design, &publication->definition.layout, rate, noise);
+  release->granularity = design.granularity;
+  release->shift = design.shift;
+  publication->position.clock = noise->clock(design.sensitivity, rate);
+  double half_width = numbers_half_width(publication, rows);
+  return isnan(half_width) ? statistic_half_width(publication, numbers_stddev(publication))
+                           : half_width;
+}
+
+double statistic_half_width(const struct publication *publication, double stddev) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  return publication->definition.aggregate->family->is_linear
+             ? noise->half_width(stddev, NUMBERS_CONFIDENCE)
+             : mixed_half_width(noise, stddev, NUMBERS_CONFIDENCE);
+}
+
+/* ---- the default mechanism ------------------------------------------------------------------- */
 
 /* Returns the aggregate's first mechanism whose noise costs a curve (math/cost.h), or null. */
 static const struct mechanism *curve_mechanism(const struct aggregate *aggregate) {
@@ -86,4 +117,132 @@ int request_default_mechanism(struct request *request, const struct publication 
 
 int tier_covers_all_noise(const struct ledger_tier *tier) {
   return tier->accountant->covers_rates && tier->accountant->covers_curves;
+}
+
+/* ---- the least weight for a half-width ------------------------------------------------------- */
+
+double plan_rows(const struct request *request) {
+  double groups = request->key_count > 0 ? request->key_count : request->key_guess;
+  int has_groups = request->aggregate->family->has_keys && groups > 0;
+  return has_groups ? request->rows_guess / groups : request->rows_guess;
+}
+
+/*
+** Returns the least rate between `low` and `high` that gives the wanted half-width, by bisection.
+** The rate `high` gives at most this half-width, and the rate `low` gives more. The half-width
+** falls as the rate grows, except for small jumps where the lattice changes.
+*/
+static double least_rate(struct publication *publication, const struct request *request, double low,
+                         double high) {
+  /* high / low is at most e^42, and each step halves the logarithm of this quotient. */
+  for (int i = 0; i < 80; i++) {
+    double middle = sqrt(low) * sqrt(high);
+    if (planned_half_width(publication, plan_rows(request), middle) <= request->half_width) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/*
+** Appends the terms of a tier with the accountant 'gdp' that admits this number of releases, each
+** of at least `rate`. The epsilon of this tier is rounded up, and has four digits. Returns 0 and
+** appends nothing if delta is too small for this epsilon, or if there are more than 1e6 releases.
+*/
+static int append_terms(sqlite3_str *text, double delta, double rate, double releases) {
+  double slack = releases * GAUSSIAN_DRAW_SLACK;
+  double epsilon = gaussian_epsilon(rate * releases, delta);
+  double unit = pow(10, floor(log10(epsilon)) - 3);
+  epsilon = ceil(epsilon / unit) * unit;
+  double all = gaussian_rate_beside(epsilon, delta, slack);
+  if (all < rate * releases * (1 + 1e-9)) all = gaussian_rate_beside(epsilon += unit, delta, slack);
+  if (!(all >= rate * releases) || releases > 1e6) return 0;
+  sqlite3_str_appendf(text,
+                      ": %,lld such release%s into a tier with dp_rate(%.4g, %g, %lld), "
+                      "epsilon %.4g, delta %g and the accountant 'gdp'",
+                      (long long)releases, releases > 1 ? "s fit" : " fits", epsilon, delta,
+                      (long long)releases, epsilon, delta);
+  return 1;
+}
+
+/*
+** Returns a text that says which rate and which budget give the wanted half-width. The caller calls
+** sqlite3_free(). Laplace noise of the rate r has the pure epsilon laplace_distance(r). Returns
+** null if memory runs out.
+*/
+static char *advice(struct publication *publication, const struct request *request,
+                    const struct ledger_tier *tier) {
+  double wanted = request->half_width;
+  if (!(planned_half_width(publication, plan_rows(request), DESIGN_MAX_RATE) <= wanted))
+    return sqlite3_mprintf(" (no rate up to %g gives %g)", DESIGN_MAX_RATE, wanted);
+  double rate = least_rate(publication, request, tier->rate, DESIGN_MAX_RATE);
+  double releases = fmax(1, floor(tier->rate_limit / tier->rate * (1 + 1e-9)));
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendf(text, " (%g needs the rate %g", wanted, rate);
+  int is_drawn = is_leaf_release(publication);
+  if (strcmp(publication->definition.release.mechanism, "laplace") == 0 ||
+      !tier->accountant->covers_rates) {
+    sqlite3_str_appendf(text, ", which is an epsilon of %g for each release",
+                        laplace_distance(rate));
+  } else if (is_drawn && !leaf_costs_rate(publication)) {
+    /* at a tier with exact Gaussian accounting, the draw would have another half-width */
+  } else if (!append_terms(text, tier->delta, rate, releases)) {
+    append_terms(text, tier->delta, rate, 1);
+  }
+  sqlite3_str_appendall(text, ")");
+  return sqlite3_str_finish(text);
+}
+
+/* Reports that the tier is not accurate enough. Always returns 0. */
+static int refuse_half_width(struct publication *publication, const struct request *request,
+                             const struct ledger_tier *tier, double least) {
+  char *text = advice(publication, request, tier);
+  struct error *error = &publication->session->error;
+  if (text) {
+    error_set(error, "half_width must be at least %g, which is that of the rate %g of tier '%s'%s",
+              least, tier->rate, tier->name, text);
+  } else {
+    error_set_memory(error);
+  }
+  sqlite3_free(text);
+  return 0;
+}
+
+/* Finds the least weight that gives the wanted half-width. */
+static int solve_weight(struct request *request, const struct publication *asked) {
+  struct ledger *ledger = asked->session->ledger;
+  const struct ledger_tier *tier = &asked->position.tiers[asked->position.at];
+  struct publication publication = {
+      .session = asked->session,
+      .position = asked->position,
+      .definition = {.release = request_release(request), .programme = request->programme}};
+  double wanted = request->half_width;
+  if (!definition_describe(&publication, request->key_count)) return 0;
+  double least = planned_half_width(&publication, plan_rows(request), tier->rate);
+  if (planned_half_width(&publication, plan_rows(request), DESIGN_MIN_RATE) <= wanted)
+    return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
+                     DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+  if (!(least <= wanted)) return refuse_half_width(&publication, request, tier, least);
+  double rate = least_rate(&publication, request, DESIGN_MIN_RATE, tier->rate);
+  request->weight = fmin(1, rate / tier->rate);
+  /* The division may have rounded the weight down, so that the half-width is too large. */
+  while (planned_half_width(&publication, plan_rows(request), request->weight * tier->rate) >
+         wanted)
+    request->weight = fmin(1, request->weight * (1 + 0x1p-52));
+  return 1;
+}
+
+int plan_weight(struct request *request, struct session *session) {
+  if (isnan(request->half_width)) return 1;
+  struct ledger_tier *tiers;
+  int count, at = -1, solved = 0;
+  if (ledger_tiers(session->ledger, &tiers, &count))
+    at = ledger_tier_find(session->ledger, tiers, count, request->tier);
+  struct publication asked = {.session = session, .position = {tiers, count, at, 0, 0, 0}};
+  if (at >= 0)
+    solved = request_default_mechanism(request, &asked, 0) && solve_weight(request, &asked);
+  ledger_tiers_free(tiers, count);
+  return solved;
 }

@@ -1,13 +1,13 @@
-/* interval.c: see interval.h. Tests: tests/mechanism/test_intervals.py */
-#include "release/interval.h"
+/* interval.c: see numbers.h. Tests: tests/mechanism/test_intervals.py */
+#include "release/numbers.h"
 
 #include <string.h>
 
 #include "release/definition.h"
+#include "release/kinds.h"
 #include "release/numbers.h"
-#include "release/room.h"
+#include "release/publication.h"
 #include "release/series.h"
-#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -4,14 +4,14 @@
 ** statistic.
 ** Tests: tests/functions/test_options.py
 */
+#include "release/kinds.h"
+
 #include <assert.h>
 #include <math.h>
+#include <sqlite3ext.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "release/kinds.h"
-
-#include <sqlite3ext.h>
 #include "base/known_names.h"
 #include "base/sql_text.h"
 #include "mechanism/exponential.h"
@@ -194,7 +194,7 @@ static struct product kinds[4 * MOST_STATISTICS];
 static const struct mechanism *mechanisms[MOST_MECHANISMS];
 static int row_count, kind_count, mechanism_count;
 
-void statistics_add(const struct statistic_row *more, int count) {
+static void statistics_add(const struct statistic_row *more, int count) {
   assert(row_count + count <= MOST_STATISTICS);
   for (int i = 0; i < count; i++) rows[row_count++] = &more[i];
   for (int combination = 0; combination < 4; combination++) {
@@ -206,14 +206,14 @@ void statistics_add(const struct statistic_row *more, int count) {
   }
 }
 
-void mechanisms_add(const struct mechanism *const *more) {
+static void mechanisms_add(const struct mechanism *const *more) {
   for (; *more; more++) {
     assert(mechanism_count + 1 < MOST_MECHANISMS);
     mechanisms[mechanism_count++] = *more;
   }
 }
 
-void core_open(void) {
+static void core_open(void) {
   static const struct mechanism *const noisy[] = {&gaussian_mechanism, &laplace_mechanism,
                                                   &ou_mechanism, &leaf_draw_mechanism, 0};
   statistics_add(statistics, sizeof statistics / sizeof *statistics);
@@ -362,4 +362,23 @@ int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char
   }
   *names = lists[4 * key + 2 * value + by_unit];
   return key + value + by_unit;
+}
+
+/* ---- the rooms beside the core --------------------------------------------------------------- */
+
+static const struct room *const *all;
+
+void rooms_open(const struct room *const *rooms) {
+  if (all) return;
+  core_open();
+  for (all = rooms; *rooms; rooms++) {
+    statistics_add((*rooms)->statistics, (*rooms)->statistic_count);
+    if ((*rooms)->mechanisms) mechanisms_add((*rooms)->mechanisms);
+  }
+}
+
+int rooms_resend(const struct publication *publication, const char *tier, struct numbers *numbers) {
+  const struct room *const *room = all;
+  while (*room && !(*room)->resend) room++;
+  return !*room || (*room)->resend(publication, tier, numbers);
 }

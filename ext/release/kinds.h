@@ -90,7 +90,7 @@ struct aggregate {
   int root;            /* for a spread: publish the standard deviation instead of the variance */
   const char *grouped; /* the function to use with GROUP BY; null: any dp_group_ function */
 
-  /* For a kind of a room beside the core (room.h); null: as the kinds of the core. */
+  /* For a kind of a room beside the core (struct room); null: as the kinds of the core. */
   const struct procedure *procedure; /* release/procedure.h */
   const struct option *own_options;  /* functions/options.h: P_OWN */
   int own_option_count;
@@ -100,14 +100,6 @@ struct aggregate {
 /* Return the kinds and the mechanisms in the order in which messages list them, then null. */
 const struct aggregate *kind_at(int index);
 const struct mechanism *mechanism_at(int index);
-
-/*
-** core_open() puts the statistics and mechanisms of the core into the tables. The others add those
-** of a room (room.h). A list of mechanisms ends with null.
-*/
-void core_open(void);
-void statistics_add(const struct statistic_row *statistics, int count);
-void mechanisms_add(const struct mechanism *const *mechanisms);
 
 #define MAX_ARGUMENTS 8
 
@@ -143,5 +135,39 @@ int unknown_kind(const char *kind, struct error *error);
 ** Returns the number of these columns.
 */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
+
+/* ---- the rooms beside the core --------------------------------------------------------------- */
+
+/*
+** A room beside the core has kinds, mechanisms and SQL functions of its own. The core does not
+** include it: diffuse.c lists the rooms, and the core finds their kinds and mechanisms in its
+** tables.
+*/
+
+struct host;
+struct numbers;
+struct publication;
+struct sqlite3;
+
+struct room {
+  const struct mechanism *const *mechanisms; /* the list ends with null; null: none */
+  const struct statistic_row *statistics;
+  int statistic_count;
+  /*
+  ** Applies the kernel that is stored for the publication at a tier, if there is one, to the
+  ** numbers of its point. If the kernel does not fit the release, sets the count of the numbers to
+  ** 0, so that the stored values differ from them. Returns 1, or 0 after setting the ledger's
+  ** error. At most one room has this function.
+  */
+  int (*resend)(const struct publication *publication, const char *tier, struct numbers *numbers);
+  /* Registers the SQL functions. Returns an SQLite result code. */
+  int (*functions)(struct sqlite3 *db, struct host *host);
+};
+
+/* Adds the rooms to the tables. Null ends the list. Further calls do nothing. */
+void rooms_open(const struct room *const *rooms);
+
+/* Calls resend() of the room that has it. */
+int rooms_resend(const struct publication *publication, const char *tier, struct numbers *numbers);
 
 #endif

@@ -12,8 +12,7 @@
 #include "math/cost.h"
 #include "release/definition.h"
 #include "release/numbers.h"
-#include "release/session.h"
-#include "release/values.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

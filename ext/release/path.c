@@ -1,5 +1,5 @@
 /*
-** path.c: see path.h.
+** path.c: see procedure.h.
 **
 ** The place of a tier on the path of an existing release decides how the tier gets a point:
 **
@@ -19,7 +19,7 @@
 ** neighbours is proved, so the tier is refused.
 ** Tests: tests/release/test_refine.py, tests/release/test_between.py
 */
-#include "release/path.h"
+#include "release/procedure.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,10 +28,9 @@
 #include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "release/definition.h"
-#include "release/procedure.h"
-#include "release/session.h"
+#include "release/numbers.h"
+#include "release/publication.h"
 #include "release/until.h"
-#include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -2,6 +2,7 @@
 #ifndef DIFFUSE_RELEASE_PUBLICATION_H
 #define DIFFUSE_RELEASE_PUBLICATION_H
 
+#include "base/error.h"
 #include "ledger/ledger.h"
 #include "math/renyi.h"
 #include "mechanism/series_matrix.h"
@@ -18,7 +19,7 @@ struct answer {
 
 struct numbers; /* numbers.h */
 struct publication;
-struct session; /* session.h */
+struct session;
 
 /* What dp_mix() does with a stored release (a room beside the core implements it). */
 struct mixing {
@@ -91,7 +92,7 @@ struct publication {
   int drawn_count;
   int draws_only;          /* path_publish() stores nothing (series_publish()) */
   struct numbers *figures; /* the numbers of the last of these points, or null; not owned */
-  size_t chosen; /* the index of the drawn category */
+  size_t chosen;           /* the index of the drawn category */
 };
 
 /* The exact totals of the rows, in fine steps (sums/layout.h), and the grid of the totals. */
@@ -112,5 +113,20 @@ static inline const struct ledger_tier *publication_tier(const struct publicatio
 
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* What the running SQL function computes while the ledger is not locked (publish.h). */
+struct computation;
+struct deferred {
+  struct computation *list;
+  int defers; /* 1: what takes long is not computed during the transaction */
+};
+
+struct session {
+  struct error error; /* the error of the running SQL function; the ledger sets this error, too */
+  struct ledger *ledger;
+  struct deferred deferred;
+};
 
 #endif

@@ -3,7 +3,7 @@
 **
 ** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
 ** caller therefore checks for an error once, after the last step.
-** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py
+** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py, tests/functions/test_batch.py
 */
 #include "release/publish.h"
 
@@ -15,15 +15,46 @@
 #include "mechanism/mechanism.h"
 #include "noise/lattice.h"
 #include "release/default_mechanism.h"
-#include "release/deferred.h"
 #include "release/definition.h"
 #include "release/leaf_release.h"
-#include "release/path.h"
+#include "release/numbers.h"
+#include "release/publication.h"
 #include "release/series.h"
-#include "release/session.h"
-#include "release/values.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- long computations that run while the ledger is not locked ------------------------------- */
+
+/* Returns whether the list has computations that are not done yet. */
+static int deferred_missing(const struct session *session) {
+  const struct computation *at = session->deferred.list;
+  while (at && at->done) at = at->next;
+  return at != 0;
+}
+
+/*
+** Clears the error of the session, and does what is on the list. Call this function when no
+** transaction is open. An interrupt of the host ends the computation. Returns 1, or 0 after setting
+** the session's error.
+*/
+static int deferred_compute(struct session *session) {
+  error_clear(&session->error);
+  int going = ledger_begin_computing(session->ledger);
+  for (struct computation *at = session->deferred.list; at && going; at = at->next)
+    if (!at->done) going = at->done = at->compute(session, at);
+  ledger_rollback(session->ledger);
+  return going;
+}
+
+void deferred_forget(struct session *session) {
+  struct computation *at = session->deferred.list;
+  while (at) {
+    struct computation *next = at->next;
+    at->free(at);
+    at = next;
+  }
+  session->deferred = (struct deferred){0, 0};
+}
 
 /* The procedure of the kind has all steps before the release is described. */
 static const struct procedure *procedure_of_kind(const struct aggregate *aggregate) {

@@ -24,9 +24,9 @@ int publish_begin(struct publication *publication, struct session *session,
 
 /*
 ** Computes what the charge of the request needs and what takes long, while the ledger is not locked
-** (deferred.h). publish_begin() calls this function itself. dp_batch() calls it for each request
-** before its transaction begins, and deferred_forget() after the transaction. Returns 1, or 0 after
-** setting the session's error.
+** (struct computation). publish_begin() calls this function itself. dp_batch() calls it for each
+** request before its transaction begins, and deferred_forget() after the transaction. Returns 1, or
+** 0 after setting the session's error.
 */
 int publish_prepare(struct session *session, const struct request *request);
 
@@ -72,5 +72,45 @@ int publish_diffuse(struct publication *publication, struct session *session, co
 ** mixing sends. Returns 1, or 0 after setting the ledger's error.
 */
 int publish_sent(struct publication *publication, const struct mixing *mixing);
+
+/* ---- long computations that run while the ledger is not locked ------------------------------- */
+
+/*
+** Nobody else can use the ledger during a transaction, so a transaction should not compute for
+** seconds. It works as follows:
+**
+**   1. A transaction with `defers` reads the ledger and finds out what it has to compute. It adds
+**      what takes long to the list, and fails.
+**   2. After the transaction has been rolled back, publish_prepare() computes what is on the list.
+**   3. The next transaction reads the ledger again, and finds the results on the list.
+**
+** If the ledger has changed after step 1, the transaction finds nothing of use on the list. It
+** repeats the steps, or computes what is missing itself if it does not defer.
+*/
+
+/* A computation on the list: the first member of a struct that has its input and its result. */
+struct computation {
+  struct computation *next;
+  int done;
+  int (*compute)(struct session *session, struct computation *computation);
+  void (*free)(struct computation *computation);
+};
+
+/* Empties the list. */
+void deferred_forget(struct session *session);
+
+/* ---- checking publications (verify.c) -------------------------------------------------------- */
+
+/*
+** Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
+** compares every publication with the stored point from which it was computed. Returns 'ok' or the
+** first discrepancy, or null after setting the ledger's error. The caller calls sqlite3_free(). If
+** the ledger is open for an audience (ledger/audience.h), the discrepancy or error only says that
+** verification failed. Call session_verify() inside a transaction.
+*/
+char *session_verify(struct session *session);
+
+/* Tells the ledger the properties of a mechanism. */
+describe_mechanism mechanism_describe;
 
 #endif

@@ -11,8 +11,8 @@
 #include "mechanism/mechanism.h"
 #include "noise/entropy.h"
 #include "release/definition.h"
-#include "release/path.h"
-#include "release/session.h"
+#include "release/publication.h"
+#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
 

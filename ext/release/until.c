@@ -42,10 +42,10 @@
 
 #include "mechanism/mechanism.h"
 #include "noise/entropy.h"
-#include "noise/noise.h"
 #include "noise/lattice.h"
+#include "noise/noise.h"
 #include "release/numbers.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -1,15 +1,15 @@
-/* verify.c: see verify.h. Tests: tests/ledger/test_edits.py */
-#include "release/verify.h"
+/* verify.c: see publish.h. Tests: tests/ledger/test_edits.py */
+#include "release/publish.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "mechanism/exponential.h"
 #include "release/definition.h"
+#include "release/kinds.h"
 #include "release/numbers.h"
 #include "release/procedure.h"
-#include "release/room.h"
-#include "release/session.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 
