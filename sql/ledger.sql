@@ -101,7 +101,7 @@ CREATE TABLE dp_release(
   created_at  TEXT NOT NULL
 );
 CREATE UNIQUE INDEX dp_release_name ON dp_release(name) WHERE state <> 'discarded';
-CREATE INDEX dp_release_sql ON dp_release(sql) WHERE sql IS NOT NULL;
+CREATE INDEX dp_release_sql ON dp_release(sql, kind, clip) WHERE sql IS NOT NULL;
 CREATE INDEX dp_release_discarded ON dp_release(name) WHERE state = 'discarded';
 
 -- One row per release and tier at which it was published.

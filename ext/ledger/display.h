@@ -28,10 +28,17 @@
   " || iif(r.until IS NULL, '', (" STOPPED_SQL(                                                    \
       v) "))"                                                                                      \
          " || ifnull('; the same is also answered with clip ' || (SELECT group_concat(c, ' and ')" \
-         " FROM (SELECT DISTINCT printf('%.15g', o.clip) AS c FROM dp_release o"                   \
-         " JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v ".tier"                   \
-         " WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip <> r.clip AND o.state = 'released'"  \
-         " ORDER BY o.clip)), '')"
+         " FROM (SELECT printf('%.15g', clip) AS c FROM (" OTHER_CLIPS_SQL(                        \
+             v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
+
+/*
+** SQL for the clips, all below or all above that of the release `r`, of other releases of the same
+** question at the tier of the value `v`. It skips releases with the same clip by an index.
+*/
+#define OTHER_CLIPS_SQL(v, compare)                                                                \
+  "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v   \
+  ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip"                    \
+  " AND o.state = 'released'"
 
 /*
 ** SQL for what the value `v` of the release `r` is of: its key and component, as people write them.

@@ -529,7 +529,7 @@ static const struct chapter story[] = {
      3.1, BASE + 1, 0, 0},
     {"SELECT dp_median('a', x, 0, 8, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1, 0,
      0},
-    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16,"
+    {"SELECT dp_median('a', x, 0, 8, '{\"name\":\"new\",\"bins\":16,"
      "\"mechanism\":\"exponential\",\"weight\":4e-4}') FROM t",
      3.25, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"new\",\"clip\":2,"
@@ -597,7 +597,7 @@ static const struct chapter story[] = {
      "'{\"clip\":99}')",
      ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0}, /* the ledger protects units */
+    {"SELECT dp_sum('a', x, 3, u) FROM t", ANY, BASE, 1, 0}, /* u is no name */
     /* Replays an existing release. */
     {"SELECT dp_sum('b', x, 100, 'old') FROM t", 10, BASE, 0, 0},
     {"SELECT dp_sum('b', x, 99, 'old') FROM t", ANY, BASE, 1, 0},

@@ -317,7 +317,7 @@ KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units)"
     ("'count', 'SELECT x FROM t', '{\"whole_units\":1}'", "whole_units must be true or false"),
     ("'median', 'SELECT x FROM t', '{}'", "lo and hi are missing (the public range of x)"),
     ("'median', 'SELECT x FROM t', '{\"lo\":0}'", "hi is missing (lo and hi are the public range of x)"),
-    ("'x', 'SELECT x FROM t', NULL", "unknown kind (known kinds: count, count_distinct,"),
+    ("'x', 'SELECT x FROM t', NULL", "unknown kind 'x' (known kinds: count, count_distinct,"),
 ])
 def test_refusals_of_dp_partial(shard, arguments, message):
     found = refusal(shard, f"SELECT dp_partial({arguments}) FROM t WHERE x IS NOT NULL")
@@ -355,10 +355,10 @@ def test_states_that_do_not_fit(shard, ledger):
     for other in (partial(shard, "count", {"clip": 2.0000000000000004}), partial(shard, "sum", {"clip": 2}), partial(shard, "count", {"clip": 2}, True),
                   of_rows):
         message = refused_merge(ledger, [count, other])
-        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"whole_units":false} and {"kind":')
-    assert refused_merge(ledger, [of_rows]) == "dp_merge: the ledger protects units and that of the state rows (both must be the same)"
+        assert message.startswith('dp_states: the states have different parameters: {"kind":"count","clip":2.0,"whole_units":false} and {"kind":')
+    assert refused_merge(ledger, [of_rows]) == "dp_states: the ledger protects units and that of the state rows (both must be the same)"
     one(rows, "SELECT dp_tier('exact', 1, 1e15, 1e-6)")
-    assert refused_merge(rows, [count]) == "dp_merge: the ledger protects rows and that of the state units (both must be the same)"
+    assert refused_merge(rows, [count]) == "dp_states: the ledger protects rows and that of the state units (both must be the same)"
     assert refused_merge(ledger, [count, partial(shard, "count", {"clip": 2}), count]) == "dp_merge: one state is there twice (each shard once)"
     assert refused_merge(ledger, [None, None]) == (
         "dp_merge: no state reached it (a shard without rows has a state, too)")

@@ -394,7 +394,8 @@ def test_a_plan_is_refused_with_the_error_of_the_release(tier, kind, clip, optio
     planned = refused(db, "SELECT dp_plan(?, ?, ?, ?)", tier, kind, clip, json.dumps(options))
     more = {} if clip is None else {"clip": clip}
     released = refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, "SELECT minutes FROM visits", json.dumps({**options, **more}))
-    assert planned.removeprefix("dp_plan: ") == released.removeprefix("dp_release: ")
+    released = released.partition("; to find one: ")  # the plan has no question to write a statement from
+    assert planned.removeprefix("dp_plan: ") == released[0].removeprefix("dp_release: ") + ")" * bool(released[1])
     assert planned.startswith("dp_plan: ")
 
 

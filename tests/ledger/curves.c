@@ -4,6 +4,7 @@
 ** some of the mechanisms have no SQL function of their own. It prints "charged" or the error for
 ** each release.
 */
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static int charge(struct ledger *ledger, const char *tier, const struct cost *co
     int64_t value = 0;
     struct ledger_point point = {(char *)tier, 1, &value};
     ledger_path_insert(ledger, &release, &grid, &point);
-    ledger_publication_insert(ledger, &release, tier, 1, cost, 1, NO_CLIPPING, 0);
+    ledger_publication_insert(ledger, &release, tier, 1, cost, 1, NO_CLIPPING, NAN, 0);
     ledger_release_state(ledger, release.id, "charged", "released");
   }
   int charged = ledger_commit(ledger);
@@ -62,11 +63,20 @@ static struct kind_display displayed(const char *kind, double lo, double hi, dou
   return (struct kind_display){0, 0, 0, 0};
 }
 
+static char *figure(const struct ledger_release *release, const struct ledger_figure *figure) {
+  (void)release, (void)figure;
+  return sqlite3_mprintf("a test");
+}
+
+static void move(sqlite3_str *text, const struct ledger_release *release, int is_mixed) {
+  (void)text, (void)release, (void)is_mixed;
+}
+
 int main(int argc, char **argv) {
   sqlite3 *db;
   if (argc < 2 || sqlite3_open(argv[1], &db)) return 1;
   struct error error = {0};
-  struct ledger *ledger = ledger_new(db, displayed, &error);
+  struct ledger *ledger = ledger_new(db, &(struct ledger_kinds){displayed, figure, move}, &error);
   for (int i = 2; i + 4 < argc; i += 5) {
     struct laplace parameters = {atof(argv[i + 2]), atof(argv[i + 3])};
     struct cost cost = {0, atof(argv[i + 4]), laplace, &parameters};

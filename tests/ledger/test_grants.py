@@ -571,7 +571,7 @@ def test_arguments_of_grants(copy):
                         f"'{65 * 'a'}', 'public', 0.5": "name must have 1 to 64 letters", "'ä', 'public', 0.5": "name must have 1 to 64",
                         "'g', 'public', 0.5, '{\"seconds\":0}'": "seconds must be a number in (0, 86400]",
                         "'g', 'public', 0.5, '{\"steps\":1}'": "steps must be", "'g', 'public', 0.5, '{\"bytes\":2e6, \"steps\":1000.5}'": "steps must be a whole number",
-                        "'g', 'public', 0.5, '{\"bytes\":\"1e6\"}'": "bytes must be",
+                        "'g', 'public', 0.5, '{\"bytes\":\"1e6 or so\"}'": "bytes must be",
                         "'g', 'nobody', 0.5": "unknown tier", "NULL, 'public', 0.5": "name must be a text",
                         "'g', 'public', 0.5, '{\"pad_ms\":0.5}'": "pad_ms must be", "'g', 'public', 0.5, '{\"pad\":5}'": "unknown option",
                         "'g', 'public', 0.5, '{\"diffuse\":[]}'": "diffuse must be a JSON array",

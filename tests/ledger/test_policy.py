@@ -187,7 +187,7 @@ def test_without_a_protected_table_nothing_is_released_or_charged(path, protects
 
 
 @pytest.mark.parametrize("ask", [
-    "dp_sum('clinic', minutes, 10) FROM visit",
+    "dp_sum('clinic', minutes, 10, patient) FROM visit",
     "dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visit', '{\"clip\":10}')",
     "dp_merge('clinic', dp_states(s)) FROM (SELECT dp_partial('sum', minutes, patient, '{\"clip\":10}') AS s FROM visit)",
 ])

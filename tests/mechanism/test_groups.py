@@ -650,7 +650,7 @@ def test_key_share_buys_a_lower_threshold():
 
 @pytest.mark.parametrize("option,message", [
     ('"max_groups":0', "max_groups must be a number in [1, 1024]"), ('"max_groups":1025', "max_groups must be a number in [1, 1024]"),
-    ('"max_groups":2.5', "max_groups must be a whole number"), ('"max_groups":"4"', "max_groups must be a number"),
+    ('"max_groups":2.5', "max_groups must be a whole number"), ('"max_groups":"4 or so"', "max_groups must be a number"),
     ('"max_groups":true', "max_groups must be a number, not a Boolean"), ('"key_share":0', "key_share must be a number in (0, 1]"),
     ('"key_share":1.01', "key_share must be a number in (0, 1]"), ('"key_share":-0.5', "key_share must be a number in (0, 1]"),
     ('"key_share":null', "key_share must be a number")])

@@ -248,7 +248,7 @@ def test_best_contraction_is_a_contraction_and_attained():
     ("dp_rdp_gaussian(0.5, 1, 1)", "dp_rdp_gaussian: alpha must be a number of at least 1"),
     ("dp_rdp_gaussian(2, -1, 1)", "sensitivity must be a finite number of at least 0"),
     ("dp_rdp_gaussian(2, 1, 0)", "sigma must be a finite number above 0"),
-    ("dp_rdp_gaussian(2, 1, '1')", "sigma must be"),
+    ("dp_rdp_gaussian(2, 1, '1 or so')", "sigma must be"),
     ("dp_rdp_gaussian(2, 1, NULL)", "not NULL"),
     ("dp_ou_rate(1, -0.1, 1, 1)", "theta must be"),
     ("dp_ou_rate(1, 9e999, 1, 1)", "theta must be"),

@@ -93,7 +93,7 @@ def pure_functions():
     """Returns the names of the functions of the papers, which it reads from the sources."""
     names = {"dp_amplify"}
     for file in (SQL.parent / "ext" / "papers").glob("*.c"):
-        names.update(re.findall(r'[{(]"(dp_\w+)"', file.read_text()))
+        names.update(re.findall(r'"(dp_\w+)", \d', file.read_text()))
     return names
 
 

@@ -42,9 +42,9 @@ def test_an_answer_is_right_or_refused(path, form, hidden):
     db = create(path, tiers=EXACT)
     if form == "threads":
         db.execute("PRAGMA threads = 3")
-    db.create_function("ignore", 0, lambda: ignoring(db, *hidden) or 1)
-    # `ignore` runs before the release, in a statement that is compiled already
-    sql = FORMS[form].replace("SELECT dp", "SELECT iif(ignore(), dp").replace("}')", "}'), 0)")
+    db.create_function("hide_now", 0, lambda: ignoring(db, *hidden) or 1)
+    # `hide_now` runs before the release, in a statement that is compiled already
+    sql = FORMS[form].replace("SELECT dp", "SELECT iif(hide_now(), dp").replace("}')", "}'), 0)")
     try:
         answer = one(db, sql)
     except sqlite3.Error as error:
@@ -64,9 +64,9 @@ def test_an_answer_is_right_or_refused(path, form, hidden):
 def test_dp_init_leaves_a_marker_or_nothing(path, action):
     db = connect(path)
     add_visits(db)
-    db.create_function("ignore", 0, lambda: ignoring(db, getattr(sqlite3, action)) or 1)
+    db.create_function("hide_now", 0, lambda: ignoring(db, getattr(sqlite3, action)) or 1)
     with pytest.raises(sqlite3.Error):
-        db.execute("SELECT iif(ignore(), dp_init(), 0)").fetchall()
+        db.execute("SELECT iif(hide_now(), dp_init(), 0)").fetchall()
     db.set_authorizer(None)
     db.close()
     db = connect(path)
@@ -95,9 +95,9 @@ def ask_hiding(code, name):
     def ignore():
         authorizer(lambda asked, a, b, *_: apsw.SQLITE_IGNORE if asked == code and name in (a, b) else apsw.SQLITE_OK)
         return 1
-    call("create_scalar_function", "createscalarfunction")("ignore", ignore)
+    call("create_scalar_function", "createscalarfunction")("hide_now", ignore)
     try:
-        return one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}'), 0)''')
+        return one('''SELECT iif(hide_now(), dp_release('exact', 'count', 'SELECT 1 FROM visits', '{"clip":1}'), 0)''')
     finally:
         authorizer(None)
 for hidden in [(apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:

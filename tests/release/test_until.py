@@ -396,7 +396,7 @@ def test_refusals_of_other_calls():
     assert "exists with other parameters" in refused(
         db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"name\":\"r\", \"until\":0.05}')")
     assert "until and least are for dp_release() and dp_answer()" in refused(
-        db, "SELECT dp_merge('a', value, '{\"name\":\"m\", \"until\":0.05}') FROM"
+        db, "SELECT dp_merge('a', dp_states(value), '{\"name\":\"m\", \"until\":0.05}') FROM"
             " (SELECT dp_partial('count', 'SELECT 1 FROM t', '{\"clip\":1}') AS value)")
 
 

@@ -13,10 +13,10 @@ TABLES = 25  # pairs of neighbours for each combination
 MARGIN = 12 * math.sqrt(2)  # the difference of two noises exceeds MARGIN times the stddev of one noise with probability 1e-32
 
 KINDS = {  # kind: (the call, its clip)
-    "count": ("dp_count('exact', x, 3{unit})", 3.0),
-    "sum": ("dp_sum('exact', x, 2.7{unit})", 2.7),
-    "ou_count": ("dp_ou_count('exact', x, 50, 3{unit})", 3.0),
-    "ou_sum": ("dp_ou_sum('exact', x, 2.7, 50{unit})", 2.7),
+    "count": ("dp_count('exact', x, 3)", 3.0),
+    "sum": ("dp_sum('exact', x, 2.7)", 2.7),
+    "ou_count": ("dp_ou_count('exact', x, 50, 3)", 3.0),
+    "ou_sum": ("dp_ou_sum('exact', x, 2.7, 50)", 2.7),
 }
 
 
@@ -53,12 +53,12 @@ def neighbours(rng, protects, adjacency):
     return (a, b) if rng.random() < 0.5 else (b, a)
 
 
-def released(db, rows, protects, kind):
+def released(db, rows, kind):
     """Returns a release of the table in lattice steps, before the shrink. Uses dp_release() for an empty table."""
     fill(db, rows)
     call, clip = KINDS[kind]
     if rows:
-        return one(db, "SELECT " + call.format(unit=", unit" if protects == "unit" else "") + " FROM t")
+        return one(db, "SELECT " + call + " FROM t")
     radius = ',"radius":50' if kind.startswith("ou") else ""
     return one(db, f"SELECT dp_release('exact', '{kind}', 'SELECT x FROM t', '{{\"clip\":{clip}{radius}}}')")
 
@@ -75,7 +75,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency)
         if i == 0:  # the worst case, made by hand: rows at one end of the range, and rows at the other end or none
             few = 1 if protects == "row" else 5
             a, b = [(1e9, "new")] * few, [(-1e9, "new")] * few if adjacency == "replace" else []
-        difference = abs(released(db, a, protects, kind) - released(db, b, protects, kind))
+        difference = abs(released(db, a, kind) - released(db, b, kind))
         release = record(db, "SELECT * FROM dp_release ORDER BY id DESC LIMIT 1")
         publication = record(db, "SELECT * FROM dp_publication ORDER BY release_id DESC LIMIT 1")
         step = math.ldexp(publication["shrink"], release["granularity"])
@@ -93,7 +93,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency)
 def test_sensitivity_is_that_of_the_clip(kind, adjacency):
     """The charged integer is the distance on the lattice, rounded up by at most one step."""
     db = open_ledger({"exact": RATE}, f'{{"adjacency":"{adjacency}"}}')
-    released(db, [(1, 1)], "unit", kind)
+    released(db, [(1, 1)], kind)
     release = record(db, "SELECT * FROM dp_release")
     distance = KINDS[kind][1] * (2 if kind.endswith("sum") and adjacency == "replace" else 1)
     steps = math.ldexp(distance, -release["granularity"])

@@ -158,7 +158,7 @@ def test_dim_out_of_bounds(db, dim):
     fill(db, [Row(None, None, "[1]", 1)])
     for call in ("dp_vec_sum('exact', v, {}, 1)", "dp_vec_avg('exact', v, {}, 1)", "dp_ou_vec_sum('exact', v, {}, 1, 1)"):
         assert ": dim must be a " in error_of(db, f"SELECT {call.format(dim)} FROM t")
-    for option in ("", '"dim":0,', '"dim":4097,', '"dim":2.5,', '"dim":null,', '"dim":"3",', '"dim":true,'):
+    for option in ("", '"dim":0,', '"dim":4097,', '"dim":2.5,', '"dim":null,', '"dim":"3 or so",', '"dim":true,'):
         assert ": dim " in error_of(db, "SELECT dp_release('exact', 'vec_sum', 'SELECT v FROM t', ?)", f'{{{option}"clip":1}}')
     assert not charges(db)
 
