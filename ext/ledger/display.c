@@ -197,7 +197,7 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const struct ledger *ledger = sqlite3_user_data(context);
-  const char *kind, *quantiles;
+  const char *kind = 0, *quantiles = 0;
   (void)argc;
   int read = text_of(argv[0], &kind) && text_of(argv[4], &quantiles);
   struct ledger_release release = {.kind = (char *)kind,

@@ -65,18 +65,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   must(db, "UPDATE name SET n = 'n' || rowid || '-' || (SELECT count(*) FROM dp_release)");
   static const char *const statements[] = {
-      "SELECT dp_group_count('a', k, 1, (SELECT n FROM name)) FROM t",
-      "SELECT dp_group_sum('a', k, x, 1e9, json_object('name', (SELECT n FROM name), "
-      "'max_groups', 3)) FROM t",
-      "SELECT dp_group_avg('a', k, x, -1, 1, json_object('name', (SELECT n FROM name), 'keys', "
-      "(SELECT json_group_array(k)"
-      " FROM (SELECT k FROM t WHERE typeof(k) <> 'blob' LIMIT 9)))) FROM t",
-      "SELECT dp_ou_group_count('a', k, 100, 1, json_object('name', (SELECT n FROM name), "
-      "'keys',"
-      " (SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) = 'text' LIMIT 9)))) "
-      "FROM t"};
+      "SELECT dp_group_count('a', k, 1, %Q) FROM t",
+      "SELECT dp_group_sum('a', k, x, 1e9, json_object('name', %Q, 'max_groups', 3)) FROM t",
+      "SELECT dp_group_avg('a', k, x, -1, 1, json_object('name', %Q, 'keys', json(%Q))) FROM t",
+      "SELECT dp_ou_group_count('a', k, 100, 1, json_object('name', %Q, 'keys', json(%Q)))"
+      " FROM t"};
+  static const char *const keys[] = {
+      "SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) <> 'blob' LIMIT 9)",
+      "SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) = 'text' LIMIT 9)"};
   fill(db, data + 1, size - 1);
-  char *answer = ask(db, statements[data[0] & 3]);
+  char *name = ask(db, "SELECT n FROM name"), *listed = ask(db, keys[data[0] & 1]);
+  char *sql = sqlite3_mprintf(statements[data[0] & 3], name, listed);
+  char *answer = ask(db, sql);
+  sqlite3_free(sql);
+  sqlite3_free(listed);
+  sqlite3_free(name);
   if (answer) {
     check_answer(db, answer, "a");
     char *outer = ask(db, "SELECT dp_diffuse((SELECT n FROM name), 'b')");

@@ -12,9 +12,8 @@ static const char *const kinds[] = {
     "histogram", "vec_sum", "vec_avg",    "group_count",  "group_sum", "group_avg",
     "ou_sum",    "ou_avg",  "ou_vec_sum", "ou_group_sum", "bounds"};
 
-static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u",    "x, u",    "x, u",
-                                      "x, u", "v, u", "v, u", "k, u",    "k, x, u", "k, x, u",
-                                      "x, u", "x, u", "v, u", "k, x, u", "x, u"};
+static const char *const columns[] = {"x", "x", "x", "x", "x", "x",    "x", "v",   "v",
+                                      "k", "k, x", "k, x", "x", "x", "v", "k, x", "x"};
 
 static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const uint8_t *text, size_t size) {
   sqlite3_stmt *statement;
