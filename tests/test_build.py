@@ -327,7 +327,7 @@ def test_amalgamation_is_one_file_with_one_symbol(whole, tmp_path):
         run("cc", *flags, "-fsyntax-only", str(tmp_path / "diffuse.c"), env=plain_environment())
         sources = [str(path) for path in sorted((root / "ext").rglob("*.c"))]
         ours = texts(f"-I{root}/ext", f"-I{BUILD}", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", *sources)
-        assert texts(str(tmp_path / "diffuse.c")) == ours and len(ours) > 1000
+        assert texts(str(tmp_path / "diffuse.c")) == ours | {"hidden"} and len(ours) > 1000  # of DIFFUSE_HIDDEN
         return
     run("cc", *flags, "-o", str(shared), str(tmp_path / "diffuse.c"), "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
         "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
