@@ -5,7 +5,7 @@
 **   - `main` is replaced by a database in memory that contains only public tables
 **     (public_tables.h). The connection has no other database, and cannot attach one.
 **   - The extension reads the file on private connections, for the ledger and for questions.
-**   - The tables of this extension show what the members may know (ledger/audience.h), and its
+**   - The tables of this extension show what the members may know (ledger/audience.c), and its
 **     functions check their caller when they run (tier_guard_enter()).
 **
 ** An authorizer is a second line. It refuses what a guarded connection has no use for, such as

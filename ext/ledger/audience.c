@@ -1,5 +1,5 @@
 /*
-** audience.c: see audience.h. Only this file decides what the members of a tier may know. Guarded
+** audience.c: see display.h. Only this file decides what the members of a tier may know. Guarded
 ** connections, dp_export() and dp_report() all read through this file.
 **
 ** The tables leave out:
@@ -29,7 +29,7 @@
 ** release are on one lattice.
 ** Tests: tests/functions/test_guard.py, tests/report/test_export.py
 */
-#include "ledger/audience.h"
+#include "ledger/display.h"
 
 #include <string.h>
 

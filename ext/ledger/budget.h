@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "ledger/handle.h"
-#include "ledger/hash.h"
 #include "math/cost.h"
 #include "math/renyi.h"
 

@@ -5,7 +5,6 @@
 ** Tests: tests/ledger/test_certificate.py
 */
 #include "ledger/accountant.h"
-#include "ledger/audience.h"
 #include "ledger/budget.h"
 #include "ledger/display.h"
 #include "ledger/statements.h"

@@ -3,6 +3,7 @@
 #define DIFFUSE_LEDGER_CHARGE_H
 
 #include "ledger/budget.h"
+#include "ledger/handle.h"
 
 /*
 ** A row of dp_charge, with two facts of other tables that its hash covers: the subject (SUBJECT
@@ -47,5 +48,19 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
   "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
+
+/* ---- a row of dp_release, for dp_verify() (store.c) ------------------------------------------ */
+
+/*
+** The columns that release_read() reads from a row, the first of them in column 0. release_read()
+** checks nothing, sets the error if memory runs out, and returns the column after them.
+*/
+#define RELEASE_COLUMNS                                                                            \
+  "id, name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose,"   \
+  " until, least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, "         \
+  "periods, appended, secret,"                                                                     \
+  " unit_type, model, dimension, granularity, shift, sensitivity, slack, options, sql, statement," \
+  " fingerprint, state"
+int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
 
 #endif

@@ -518,7 +518,7 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context);
 
-/* ---- series (series_store.c), inside a transaction ------------------------------------------- */
+/* ---- series (store.c), inside a transaction -------------------------------------------------- */
 
 /*
 ** Adds coordinates to the point of a release at a tier. The grid has the new cells, and `values`
@@ -624,7 +624,7 @@ int ledger_publications(struct ledger *ledger,
 /* Reads a release by its id, even if the release is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
-/* ---- spending (budget.c) ------------------------------------------------------------------- */
+/* ---- spending (budget.c) --------------------------------------------------------------------- */
 
 /*
 ** Calls take() for each day on which a tier was charged, in the order of periods and days, until
@@ -644,7 +644,7 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 
 /*
 ** ledger_guest() hands the host connection to the members of a tier. The tables and the certificate
-** then show only what these members may know (audience.h), and the ledger no longer corrects its
+** then show only what these members may know (audience.c), and the ledger no longer corrects its
 ** path in the marker of the database. If `tier` is null, the connection belongs to the owner again.
 ** The caller passes null at the end of a report, or if it could not restrict the connection.
 ** ledger_audience() returns the tier, or null for the owner.

@@ -6,8 +6,8 @@
 #ifndef DIFFUSE_LEDGER_SEAL_H
 #define DIFFUSE_LEDGER_SEAL_H
 
+#include "base/hash.h"
 #include "ledger/handle.h"
-#include "ledger/hash.h"
 
 /*
 ** A row of dp_seal. `charge` is the hash of the charge with the id charge_id, which the hash of the

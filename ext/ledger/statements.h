@@ -7,8 +7,8 @@
 #ifndef DIFFUSE_LEDGER_STATEMENTS_H
 #define DIFFUSE_LEDGER_STATEMENTS_H
 
+#include "base/hash.h"
 #include "ledger/handle.h"
-#include "ledger/hash.h"
 
 /*
 ** What a statement changes, and what the commit must therefore seal:

@@ -8,7 +8,6 @@
 */
 #include <string.h>
 
-#include "ledger/audience.h"
 #include "ledger/display.h"
 
 SQLITE_EXTENSION_INIT3

@@ -13,7 +13,6 @@
 #include "ledger/grant.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
-#include "ledger/store.h"
 #include "math/cost.h"
 #include "math/renyi.h"
 #include "os/locale.h"

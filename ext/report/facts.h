@@ -2,7 +2,7 @@
 ** facts.h: the facts that one audience may know, as tables of a database in memory.
 **
 ** Reports and exports read this database and nothing else. They have no access to the ledger, so
-** they cannot show a fact that the ledger did not hand out (ledger/audience.h).
+** they cannot show a fact that the ledger did not hand out (ledger/audience.c).
 */
 #ifndef DIFFUSE_REPORT_FACTS_H
 #define DIFFUSE_REPORT_FACTS_H

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
-#include "ledger/hash.h"
 #include "report/facts.h"
 #include "report_html.h"
 

@@ -3,7 +3,7 @@
 ** columns are short and there are many of them.
 ** Tests: tests/ledger/test_edits.py
 */
-#include "ledger/hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 

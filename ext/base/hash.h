@@ -1,6 +1,6 @@
 /* hash.h: computes the SHA-256 hash, in hexadecimal, of lines that the caller adds one by one. */
-#ifndef DIFFUSE_LEDGER_HASH_H
-#define DIFFUSE_LEDGER_HASH_H
+#ifndef DIFFUSE_BASE_HASH_H
+#define DIFFUSE_BASE_HASH_H
 
 #include <sodium.h>
 #include <stddef.h>
