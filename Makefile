@@ -60,7 +60,7 @@ HOSTS  = build/hosts
 WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
 GO     = v1.14.6 v1.14.17 latest
 
-deps-hosts: hosts-packages $(HOSTS)/frameworks/.done build/node/.done $(HOSTS)/node/.done $(HOSTS)/java/.done $(HOSTS)/java/Story.class \
+deps-hosts: hosts-packages $(HOSTS)/frameworks/.done $(HOSTS)/engines/.done build/node/.done $(HOSTS)/node/.done $(HOSTS)/java/.done $(HOSTS)/java/Story.class \
             $(WHEELS:%=$(HOSTS)/python/%/.done) $(GO:%=$(HOSTS)/go/%/story)
 
 hosts-packages:
@@ -94,6 +94,12 @@ $(HOSTS)/python/%/.done:
 $(HOSTS)/frameworks/.done:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --target $(@D) sqlalchemy django
+	touch $@
+
+# The engines of sql/shards.md. Spark also needs Java. Dask uses scipy if there is one, which must fit its numpy.
+$(HOSTS)/engines/.done:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
+	  --target $(@D) 'dask[dataframe]' pyspark scipy
 	touch $@
 
 # go-sqlite3 compiles the SQLite that it contains. A SQLite before 3.38 has JSON only with the tag

@@ -95,7 +95,8 @@ def connect(path):
 def state_of(path, kind, columns, options):
     """Computes the state of one database, in a worker."""
     db = connect(path)
-    (state,) = db.execute("SELECT dp_partial(?, ?, ?)", (kind, f"SELECT {columns} FROM visits", json.dumps(options))).fetchone()
+    (state,) = db.execute("SELECT dp_partial(?, ?, ?)",
+                          (kind, f"SELECT {columns} FROM visits", json.dumps({**options, "shard": path.stem}))).fetchone()
     db.close()
     return state
 

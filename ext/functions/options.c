@@ -70,6 +70,8 @@ static const struct option options[] = {
      0},
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0, 0},
+    {{"shard", 0, 0, 0, 0}, SHARD_NAME, IN(shard), OPTIONS_OF_PARTIAL, PARAMETERS, 0, 0},
+    {{"shards", 0, 0, 0, 0}, SHARD_NAMES, IN(shards), OPTIONS_OF_MERGE, PARAMETERS, 0, 0},
     {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE | OPTIONS_OF_PLAN, PARAMETERS, 0, 0},
     {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0, 0},
@@ -169,6 +171,26 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
   if (!text || !*text)
     return error_set(error, "%s must be a text%s", key, not_a(value, SQLITE_TEXT));
   return replace_text(word, sqlite3_mprintf("%s", text), error);
+}
+
+/* Sets the name of a shard, which errors of a merge show. */
+static int set_shard(char **shard, sqlite3_value *value, struct error *error) {
+  const char *text = plain_text(value);
+  int plain = text && *text ? key_is_plain(text) : 0;
+  if (plain < 0) return error_set_memory(error);
+  if (!plain)
+    return error_set(error, "shard must be a text of 1 to 1000 characters%s",
+                     text ? "" : not_a(value, SQLITE_TEXT));
+  return replace_text(shard, sqlite3_mprintf("%s", text), error);
+}
+
+/* Keeps the number or the names of shards as JSON. merged_shards_check() reads the names. */
+static int set_shards(char **shards, const char *type, sqlite3_value *value, struct error *error) {
+  int is_number = strcmp(type, "integer") == 0 && sqlite3_value_int64(value) > 0;
+  if (!is_number && strcmp(type, "array") != 0)
+    return error_set(error, "shards must be their number, or a JSON array of their names, such as "
+                            "[\"north\",\"south\"]");
+  return replace_text(shards, sqlite3_mprintf("%s", sqlite3_value_text(value)), error);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -377,6 +399,8 @@ static int set_option(struct parse *parse, const struct option *option, const ch
                : error_set(error,
                            "ways must be a whole number of attributes, or an array of tables");
   case PERIODS: return set_periods(parse, type, value);
+  case SHARD_NAME: return set_shard(member, value, error);
+  case SHARD_NAMES: return set_shards(member, type, value, error);
   case QUERY:
   case TABLES:
     if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)

@@ -40,8 +40,10 @@ enum option_type {
   PERIODS, /* the labels of a series */
   KEY,     /* one key, as a text */
   READ,    /* the function `read` of the option reads it */
-  QUERY,   /* the text of a question */
-  TABLES,  /* the tables that a question reads, as a JSON object */
+  SHARD_NAME,
+  SHARD_NAMES, /* the shards of a merge: their number or their names */
+  QUERY,       /* the text of a question */
+  TABLES,      /* the tables that a question reads, as a JSON object */
   READ_ALREADY
 };
 

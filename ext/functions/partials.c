@@ -19,16 +19,19 @@
 **   P5  A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
 **       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
 **       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion. If the
-**       ledger of a shard protects rows, each row is a unit and therefore in one shard.
+**       ledger of a shard protects rows, each row is a unit and therefore in one shard. Such a
+**       state must name its shard, and dp_merge() refuses two states of one shard, which would
+**       count each unit twice (merged_shards.h).
 **   P6  A state contains the text of the question and the names and roles of the tables that the
 **       question read. The tables must have the same roles in the ledger of dp_merge().
-** Tests: tests/functions/test_partial.py
+** Tests: tests/functions/test_partial.py, tests/functions/test_shards.py
 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
 #include "functions/functions.h"
+#include "functions/merged_shards.h"
 #include "functions/options.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
@@ -65,6 +68,13 @@ static int shard_request(struct shard *shard, struct host *host, sqlite3_value *
     return 0;
   request->rows = ledger_protects(host->session.ledger) == LEDGER_ROWS;
   request->whole_units |= request->rows; /* P5 */
+  if (request->whole_units && !request->shard)
+    /* Advice: Sums that are bounded already are wrong, and less private than charged, if a merge
+       has the rows of one shard twice. The name of the shard lets `dp_merge` notice this. */
+    return error_set(error,
+                     "shard is missing (a state %s names its shard, such as \"shard\":\"north\", "
+                     "so that a merge cannot count it twice)",
+                     request->rows ? "of rows" : "of whole units");
   return request_finish_shape(request, !request->rows, error);
 }
 
@@ -106,15 +116,16 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
 /* Sets the state as the result. Returns 1, or 0 with the error set. */
 static int shard_result(sqlite3_context *context, struct shard *shard, struct error *error) {
   struct shard_state_writer writer;
-  int written = shard_rows_write(&shard->rows, shard->parameters, &writer, error);
+  struct shard_label label = {shard->parameters, shard->request.shard};
+  int written = shard_rows_write(&shard->rows, &label, &writer, error);
   int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
   if (written && writer.size > (size_t)limit)
     written = error_set(
         error, "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
         (long long)writer.size, limit,
-        shard->rows.for_state
-            ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
-            : "");
+        shard->rows.for_state ? ", or, where all rows of a unit are in one, say "
+                                "\"whole_units\":true and name the shard"
+                              : "");
   if (written) {
     sqlite3_result_blob64(context, writer.bytes, writer.size, free);
   } else {
@@ -146,9 +157,8 @@ struct merge {
   struct publication description; /* the definition of the states that are added up */
   struct rows rows;
   char *parameters; /* the parameters of the first state; all other states must have the same */
-  unsigned char (*serials)[STATE_SERIAL]; /* the serial numbers of the states added so far */
-  size_t count, room;
-  int is_spent; /* dp_merge() has used the rows */
+  struct merged_shards shards; /* of the states added so far */
+  int is_spent;                /* dp_merge() has used the rows */
 };
 
 /* The memory that SQLite gives to dp_states(). */
@@ -164,7 +174,7 @@ static void merge_close(void *pointer) {
   request_clear(&merge->request);
   host_release(merge->host);
   sqlite3_free(merge->parameters);
-  free(merge->serials);
+  merged_shards_close(&merge->shards);
   free(merge);
 }
 
@@ -317,18 +327,6 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
                           !merge->request.whole_units, error);
 }
 
-static int note_serial(struct merge *merge, const struct shard_state *state) {
-  if (merge->count == merge->room) {
-    size_t room = merge->room * 2 + 16;
-    unsigned char(*grown)[STATE_SERIAL] = realloc(merge->serials, sizeof *grown * room);
-    if (!grown) return 0;
-    merge->serials = grown;
-    merge->room = room;
-  }
-  memcpy(merge->serials[merge->count++], state->serial, STATE_SERIAL);
-  return 1;
-}
-
 static int add_state(sqlite3_context *context, struct merging *merging, sqlite3_value *value,
                      struct error *error) {
   struct shard_state state;
@@ -346,8 +344,11 @@ static int add_state(sqlite3_context *context, struct merging *merging, sqlite3_
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
     return other_parameters(merge, &state, error);
-  if (!note_serial(merge, &state)) return error_set_memory(error);
-  return shard_rows_add(&merge->rows, &state, error);
+  if (merge->request.whole_units && !state.shard_size)
+    return error_set(error, "the state is malformed"); /* P5 */
+  int is_new;
+  return merged_shards_add(&merge->shards, &state, &is_new, error) &&
+         (!is_new || shard_rows_add(&merge->rows, &state, error));
 }
 
 /* dp_states(state), an aggregate. A NULL state adds nothing. */
@@ -381,10 +382,6 @@ static void states_final(sqlite3_context *context) {
 }
 
 /* ---- dp_merge -------------------------------------------------------------------------------- */
-
-static int by_bytes(const void *a, const void *b) {
-  return memcmp(a, b, STATE_SERIAL);
-}
 
 /* Fills the request from the parameters of the states and from the call (P2). */
 static int read_request(struct request *request, struct merge *merge, sqlite3_value *tier,
@@ -421,10 +418,7 @@ static int check_once(sqlite3_context *context, const struct request *request,
 static int merge_publish(struct merge *merge, struct publication *publication,
                          struct request *request, struct error *error) {
   struct session *session = &merge->host->session;
-  qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
-  for (size_t i = 1; i < merge->count; i++)
-    if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
-      return error_set(error, "one state is there twice (each shard once)");
+  if (!merged_shards_check(&merge->shards, request->shards, ledger_json(session->ledger))) return 0;
   if (!publish_begin(publication, session, request)) return 0;
   merge->is_spent = !publication->answered;
   return publication->answered || rows_publish(&merge->rows, publication, publish_finish, error);

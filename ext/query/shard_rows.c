@@ -69,7 +69,7 @@ static int write_record(void *context, struct identity unit, uint32_t cell, cons
 }
 
 /* write_records(), write_total() and write_totals() return 1, or 0 when out of memory. */
-static int write_records(struct rows *rows, const char *parameters,
+static int write_records(struct rows *rows, const struct shard_label *label,
                          struct shard_state_writer *writer) {
   const struct full_cells *full = rows->vectors ? vector_sum_full(rows->vectors) : 0;
   struct writing writing = {writer, full, numbers_of(rows)};
@@ -77,28 +77,28 @@ static int write_records(struct rows *rows, const char *parameters,
   int keys = cells ? group_keys_count(cells) : 0;
   uint64_t count = 0;
   if (!rows_records(rows, count_record, &count)) return 0;
-  shard_state_start(writer, parameters, STATE_RECORDS, (uint32_t)keys, count);
+  shard_state_start(writer, label, STATE_RECORDS, (uint32_t)keys, count);
   for (int i = 0; i < keys; i++) shard_state_put_key(writer, group_keys_text(cells, i));
   return rows_records(rows, write_record, &writing);
 }
 
-static int write_total(struct rows *rows, const char *parameters,
+static int write_total(struct rows *rows, const struct shard_label *label,
                        struct shard_state_writer *writer) {
   int128 total;
   if (!scalar_sum_total(&rows->numbers, &total)) return 0;
-  shard_state_start(writer, parameters, STATE_TOTALS, 0, 1);
+  shard_state_start(writer, label, STATE_TOTALS, 0, 1);
   shard_state_put_number(writer, total);
   return 1;
 }
 
-static int write_totals(struct rows *rows, const char *parameters,
+static int write_totals(struct rows *rows, const struct shard_label *label,
                         struct shard_state_writer *writer) {
   int cells;
   const char **keys;
   int128 *totals = vector_sum_totals(rows->vectors, &cells, &keys);
   if (!totals) return 0;
   size_t entries = keys ? (size_t)cells : 1, numbers = entries * numbers_of(rows);
-  shard_state_start(writer, parameters, STATE_TOTALS, keys ? (uint32_t)cells : 0, entries);
+  shard_state_start(writer, label, STATE_TOTALS, keys ? (uint32_t)cells : 0, entries);
   for (int i = 0; keys && i < cells; i++) shard_state_put_key(writer, keys[i]);
   for (size_t i = 0; i < numbers; i++) shard_state_put_number(writer, totals[i]);
   free(totals);
@@ -106,12 +106,12 @@ static int write_totals(struct rows *rows, const char *parameters,
   return 1;
 }
 
-int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
-                     struct error *error) {
+int shard_rows_write(struct rows *rows, const struct shard_label *label,
+                     struct shard_state_writer *writer, struct error *error) {
   *writer = (struct shard_state_writer){0};
-  int written = rows->for_state ? write_records(rows, parameters, writer)
-                : rows->vectors ? write_totals(rows, parameters, writer)
-                                : write_total(rows, parameters, writer);
+  int written = rows->for_state ? write_records(rows, label, writer)
+                : rows->vectors ? write_totals(rows, label, writer)
+                                : write_total(rows, label, writer);
   return (written && shard_state_end(writer)) || error_set(error, "out of memory or random bytes");
 }
 

@@ -26,8 +26,8 @@ int shard_rows_start(struct rows *rows, struct publication *description,
 ** Writes the sums of the rows as a state. The caller owns writer->bytes. Returns 1, or 0 with the
 ** error set.
 */
-int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
-                     struct error *error);
+int shard_rows_write(struct rows *rows, const struct shard_label *label,
+                     struct shard_state_writer *writer, struct error *error);
 
 /*
 ** Adds a state to the rows. The state must have the same parameters as the rows. Returns 1, or 0

@@ -37,6 +37,8 @@ void request_clear(struct request *request) {
   sqlite3_free(request->unit_type);
   sqlite3_free(request->unit_word);
   sqlite3_free(request->bounds);
+  sqlite3_free(request->shard);
+  sqlite3_free(request->shards);
   *request = (struct request){0};
 }
 

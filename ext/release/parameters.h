@@ -49,6 +49,8 @@ struct request {
   int has_states;             /* dp_merge(): the states fix the norm of the vectors */
   int rows;                   /* dp_partial(): the ledger protects rows, not units */
   int whole_units;            /* dp_partial(): all rows of a unit are in one shard */
+  char *shard;                /* dp_partial(): the name of the shard */
+  char *shards;               /* dp_merge(): the number of shards, or their names as JSON */
 };
 
 #define DEFAULT_KEY_SHARE 0.1

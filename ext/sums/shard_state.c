@@ -7,7 +7,7 @@
 
 #include "noise/entropy.h"
 
-#define VERSION 2
+#define VERSION 3
 #define HEADER  48
 #define UNIT    24 /* bytes of a unit and a slot */
 #define NUMBER  16
@@ -36,20 +36,21 @@ static void put_integer(struct shard_state_writer *writer, uint128 x, int size) 
   put(writer, bytes, (size_t)size);
 }
 
-void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
-                       uint32_t keys, uint64_t entries) {
+void shard_state_start(struct shard_state_writer *writer, const struct shard_label *label,
+                       uint32_t entry, uint32_t keys, uint64_t entries) {
   unsigned char serial[STATE_SERIAL];
   *writer = (struct shard_state_writer){0};
   writer->failed = !entropy_fill(serial, sizeof serial);
   if (writer->failed) return;
   put(writer, magic, sizeof magic);
   put_integer(writer, VERSION, 4);
-  put_integer(writer, strlen(parameters), 4);
+  put_integer(writer, strlen(label->parameters), 4);
   put_integer(writer, keys, 4);
   put_integer(writer, entry, 4);
   put_integer(writer, entries, 8);
   put(writer, serial, sizeof serial);
-  put(writer, parameters, strlen(parameters));
+  put(writer, label->parameters, strlen(label->parameters));
+  shard_state_put_key(writer, label->shard ? label->shard : "");
 }
 
 void shard_state_put_key(struct shard_state_writer *writer, const char *text) {
@@ -68,7 +69,7 @@ void shard_state_put_number(struct shard_state_writer *writer, int128 number) {
 }
 
 int shard_state_end(struct shard_state_writer *writer) {
-  uint8_t digest[crypto_hash_sha256_BYTES];
+  uint8_t digest[STATE_DIGEST];
   if (!writer->failed) crypto_hash_sha256(digest, writer->bytes, writer->size);
   if (!writer->failed) put(writer, digest, sizeof digest);
   return !writer->failed;
@@ -92,7 +93,7 @@ static size_t left(const struct shard_state *state) {
 }
 
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size) {
-  uint8_t digest[crypto_hash_sha256_BYTES];
+  uint8_t digest[STATE_DIGEST];
   *state = (struct shard_state){.at = bytes};
   if (size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
     return "is not one of dp_partial()";
@@ -106,12 +107,12 @@ const char *shard_state_open(struct shard_state *state, const void *bytes, size_
   state->keys = (uint32_t)get_integer(state, 4);
   state->entry = (uint32_t)get_integer(state, 4);
   state->entries = (uint64_t)get_integer(state, 8);
-  state->serial = state->at;
   state->at += STATE_SERIAL;
   if (state->parameters_size > left(state)) return "is malformed";
   state->parameters = (const char *)state->at;
   state->at += state->parameters_size;
-  return 0;
+  state->digest = state->end;
+  return shard_state_key(state, &state->shard, &state->shard_size) ? 0 : "is malformed";
 }
 
 int shard_state_holds_keys(const struct shard_state *state) {

@@ -8,13 +8,14 @@
 **
 **     bytes  content
 **     8      "dp-state"
-**     4      version, 2
+**     4      version, 3
 **     4      size of the parameters
 **     4      number of keys
 **     4      the kind of the entries: STATE_TOTALS or STATE_RECORDS
 **     8      number of entries
-**     16     serial number: random bits, to detect a state that is merged twice
+**     16     serial number: random bits, so that no two states have the same bytes
 **     ...    the parameters, a text that only the caller interprets
+**     ...    the name of the shard: size (4) and text; empty if it has none
 **     ...    keys: size (4) and text of each
 **     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a slot (8;
 **            layout.h; of cross tables the cell of the full table) and integers
@@ -35,8 +36,15 @@
 enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
 
 #define STATE_SERIAL 16 /* bytes of a serial number */
+#define STATE_DIGEST 32 /* bytes of the SHA-256 */
 
 /* ---- writing --------------------------------------------------------------------------------- */
+
+/* What a state says of itself, as texts. */
+struct shard_label {
+  const char *parameters;
+  const char *shard; /* the name of the shard; null: none */
+};
 
 struct shard_state_writer {
   unsigned char *bytes; /* to be freed with free() */
@@ -48,8 +56,8 @@ struct shard_state_writer {
 ** Starts a state with the given numbers of keys and entries. The caller then writes the keys, and
 ** after the keys the entries.
 */
-void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
-                       uint32_t keys, uint64_t entries);
+void shard_state_start(struct shard_state_writer *writer, const struct shard_label *label,
+                       uint32_t entry, uint32_t keys, uint64_t entries);
 void shard_state_put_key(struct shard_state_writer *writer, const char *text);
 void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint64_t cell);
 void shard_state_put_number(struct shard_state_writer *writer, int128 number);
@@ -61,12 +69,12 @@ int shard_state_end(struct shard_state_writer *writer);
 
 /* A state that is being read. The pointers lead into the caller's bytes. */
 struct shard_state {
-  const unsigned char *serial;
-  const char *parameters; /* does not end with a zero byte */
-  size_t parameters_size;
+  const char *parameters, *shard; /* do not end with a zero byte */
+  size_t parameters_size, shard_size;
   uint32_t entry, keys;
   uint64_t entries;
   const unsigned char *at, *end; /* the bytes that have not been read yet */
+  const unsigned char *digest;   /* STATE_DIGEST bytes: the SHA-256, which is right */
 };
 
 /*

@@ -578,16 +578,17 @@ static const struct chapter story[] = {
     {"PRAGMA threads = 1; SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_states(s), 'new') FROM (SELECT dp_partial('sum', 'SELECT x FROM t',"
-     " '{\"clip\":100}') AS s UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t',"
-     " '{\"clip\":100}'))",
+    {"SELECT dp_merge('a', dp_states(s), '{\"name\":\"new\",\"shards\":[\"p\",\"q\"]}') FROM"
+     " (SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100,\"shard\":\"p\"}') AS s"
+     " UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100,\"shard\":\"q\"}'))",
      20, BASE + 1, 0, 0},
     {"SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', "
      "'{\"clip\":100}')), 'new')"
      " ->> 'p'",
      6, BASE + 1, 0, 0},
     {"SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, sum(x) FROM t GROUP BY k',"
-     " '{\"clip\":100,\"whole_units\":true}')), 'new') ->> 'p'",
+     " '{\"clip\":100,\"whole_units\":true,\"shard\":\"p\"}')),"
+     " '{\"name\":\"new\",\"shards\":1}') ->> 'p'",
      6, BASE + 1, 0, 0},
     {"SELECT dp_merge('a', dp_states(dp_partial('vec_sum', 'SELECT v FROM t', "
      "'{\"dim\":2,\"clip\":100}')),"
@@ -595,6 +596,9 @@ static const struct chapter story[] = {
      4, BASE + 1, 0, 0},
     {"SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', '{\"clip\":100}')), "
      "'{\"clip\":99}')",
+     ANY, BASE, 1, 0},
+    {"SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', "
+     "'{\"clip\":100,\"shard\":\"p\"}')), '{\"shards\":2}')",
      ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
     {"SELECT dp_sum('a', x, 3, u) FROM t", ANY, BASE, 1, 0}, /* u is no name */

@@ -50,8 +50,8 @@ CREATE TEMP TABLE s AS SELECT dp_partial('sum', 'SELECT x FROM t WHERE k = ''p''
                  UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t WHERE k = ''p''', '{"clip":9}');
 SELECT dp_merge('a', dp_states(s), 'merged') IS NULL FROM s;
 SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', '{"clip":9}'))) IS NULL;
-SELECT dp_merge('a', dp_states(dp_partial('group_avg', 'SELECT k, x FROM t', '{"lo":0,"hi":9,"whole_units":true}'))) IS NULL;
-SELECT dp_merge('a', dp_states(dp_partial('median', 'SELECT x FROM t WHERE 0', '{"lo":0,"hi":9,"whole_units":true}'))) IS NULL;
+SELECT dp_merge('a', dp_states(dp_partial('group_avg', 'SELECT k, x FROM t', '{"lo":0,"hi":9,"whole_units":true,"shard":"p"}'))) IS NULL;
+SELECT dp_merge('a', dp_states(dp_partial('median', 'SELECT x FROM t WHERE 0', '{"lo":0,"hi":9,"whole_units":true,"shard":"p"}'))) IS NULL;
 -- Statements that fail before or after the charge.
 SELECT dp_partial('sum', 'SELECT x FROM t', 'name');
 SELECT dp_partial('no kind', NULL), dp_partial('sum', '{}');
@@ -60,6 +60,10 @@ SELECT dp_merge('a', dp_states(s || 'x')) FROM s;
 SELECT dp_merge('a', dp_states(v)) FROM (SELECT s AS v FROM s UNION ALL SELECT dp_partial('sum', 'SELECT x FROM t', '{"clip":8}'));
 SELECT dp_merge('a', dp_states(s)), abs(min(-9223372036854775808, count(*))) FROM s;
 SELECT dp_merge('a', dp_states(NULL));
+SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', '{"clip":9,"shard":"p"}')), '{"shards":["p"]}') IS NULL;
+SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', '{"clip":9,"shard":"p"}')), '{"shards":["q"]}');
+SELECT dp_merge('a', dp_states(dp_partial('sum', 'SELECT x FROM t', '{"clip":9,"shard":"p"}')), '{"shards":2}');
+SELECT dp_partial('sum', 'SELECT x FROM t', '{"clip":9,"whole_units":true}');
 SELECT dp_sum('a', x, 9, 'sum') FROM t;
 SELECT dp_sum('b', x, 8, 'sum') FROM t;
 SELECT dp_sum('z', x, 9) FROM t;

@@ -70,7 +70,7 @@ CALLS |= {
     "dp_release": "~SELECT dp_release('a', 'group_sum', 'SELECT k, x FROM t', '{\"clip\":100,\"keys\":[\"p\",\"q\"]}')",
     "dp_answer": "~SELECT key, value, display FROM dp_answer('a', 'histogram', 'SELECT x FROM t', '{\"name\":\"h\",\"clip\":9,\"lo\":0,\"hi\":9,\"bins\":300}')",
     "dp_partial": "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":9}') IS NOT NULL",
-    "dp_merge": "~SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100}')), 'm')",
+    "dp_merge": "~SELECT dp_merge('a', dp_states(dp_partial('group_sum', 'SELECT k, x FROM t', '{\"clip\":100,\"shard\":\"p\"}')), '{\"name\":\"m\",\"shards\":[\"p\"]}')",
     "dp_batch": "~SELECT dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x FROM t\",\"options\":{\"name\":\"new\",\"clip\":100},\"diffuse\":[\"b\"]}]')",
     "dp_diffuse": "~SELECT dp_diffuse('keys', 'c')", "dp_discard": "SELECT dp_discard('old')",
     "dp_interval": "~SELECT dp_interval('keys', 'b', 'p', 0.9)", "dp_plan": "SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}')",

@@ -6,6 +6,7 @@ neighbours differ by exactly the difference of their totals.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -18,6 +19,7 @@ from fixed_noise import COLUMNS, EXACT, books, compare, options_of, run_fixed, T
 from kinds_reference import KINDS, Row, identity
 from kinds_tables import cases, fill, random_table
 from noise_helpers import connect, one, quick_path
+from shard_helpers import database, merged, policy, refusal, refused_merge
 from states_reference import Decoded, added
 
 SHAPING = ("clip", "lo", "hi", "dim", "bins", "grid", "keys", "max_groups")  # the parameters in a state; dp_merge() gets all others
@@ -34,30 +36,16 @@ def rest(parameters):
 # ---- shards ------------------------------------------------------------------------------------------------------
 
 
-def policy(adjacency="add-remove", protects="unit", tables=("t",)):
-    """Returns the SQL statements that make a ledger and protect tables, which may exist already."""
-    unit = ", 'unit'" if protects == "unit" else ""
-    return [f"SELECT dp_init('{json.dumps({'adjacency': adjacency, 'protects': protects})}')"] + [
-        statement for table in tables for statement in (f"CREATE TABLE IF NOT EXISTS {table}(k, x, v, unit)", f"SELECT dp_protect('{table}'{unit})")]
-
-
 def story(adjacency, protects, tables=("t",)):
     return policy(adjacency, protects, tables) + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
-
-
-def database(protects="unit", tables=("t",), tier=False):
-    db = connect()
-    for statement in policy("add-remove", protects, tables) + ["SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)"] * tier:
-        db.execute(statement).fetchall()
-    return db
 
 
 def question(kind, source="t"):
     return f"SELECT {', '.join(COLUMNS[kind]) or '1'} FROM {source}"
 
 
-def partial(db, kind, parameters, whole=False, source="t"):
-    options = {**shape(parameters), **({"whole_units": True} if whole else {})}
+def partial(db, kind, parameters, whole=False, source="t", shard="one"):
+    options = {**shape(parameters), "shard": shard, **({"whole_units": True} if whole else {})}
     return one(db, "SELECT dp_partial(?, ?, ?)", kind, question(kind, source), json.dumps(options))
 
 
@@ -75,10 +63,10 @@ def scatter(rng, rows, count, whole):
 def states_of(db, shards, kind, parameters, whole, table="t"):
     """Returns the states of the shards, and one more state of a shard without rows."""
     states = []
-    for shard in [*shards, []]:
+    for number, shard in enumerate([*shards, []]):
         db.execute(f"DELETE FROM {table}")
         db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", shard)
-        states.append(partial(db, kind, parameters, whole, table))
+        states.append(partial(db, kind, parameters, whole, table, f"shard {number}"))
     return states
 
 
@@ -139,10 +127,10 @@ def test_merged_with_other_mechanisms(protects, whole, adjacency):
         states_db.execute("CREATE TABLE s(i, state)")
         for i, (kind, column, parameters, mechanism) in enumerate(asked):
             rows, sql = random_table(rng, 30), f"SELECT {column} FROM t{i}"
-            options = json.dumps({**parameters, **({"whole_units": True} if whole else {})})
             rows_db.execute(f"CREATE TABLE t{i}(k, x, v, unit)")
             rows_db.executemany(f"INSERT INTO t{i} VALUES (?, ?, ?, ?)", rows)
-            for shard in scatter(rng, rows, 3, whole):
+            for number, shard in enumerate(scatter(rng, rows, 3, whole)):
+                options = json.dumps({**parameters, "shard": str(number), **({"whole_units": True} if whole else {})})
                 shard_db.execute(f"DELETE FROM t{i}")
                 shard_db.executemany(f"INSERT INTO t{i} VALUES (?, ?, ?, ?)", shard)
                 states_db.execute("INSERT INTO s VALUES (?, ?)", (i, one(shard_db, "SELECT dp_partial(?, ?, ?)", kind, sql, options)))
@@ -262,29 +250,7 @@ def test_selection_of_keys_is_of_max_groups():
         assert abs(sum(counts.values()) - 150) < 30  # the noise of a key is clip/1414
 
 
-def merged(db, states, tier="exact", name=None):
-    db.execute("CREATE TEMP TABLE IF NOT EXISTS s(state)")
-    db.execute("DELETE FROM s")
-    db.executemany("INSERT INTO s VALUES (?)", [(s,) for s in states])
-    return one(db, "SELECT dp_merge(?, dp_states(state), ?) FROM s", tier, name)
-
-
 # ---- errors -----------------------------------------------------------------------------------------------------
-
-
-def refusal(db, sql, *arguments):
-    with pytest.raises(sqlite3.Error) as caught:
-        db.execute(sql, arguments).fetchall()
-    return str(caught.value)
-
-
-def refused_merge(db, states, **named):
-    """Returns the error message of a merge, and checks that nothing has been charged or released."""
-    before = one(db, "SELECT (SELECT count(*) FROM dp_charge) || '/' || (SELECT count(*) FROM dp_release)")
-    with pytest.raises(sqlite3.Error) as caught:
-        merged(db, states, **named)
-    assert one(db, "SELECT (SELECT count(*) FROM dp_charge) || '/' || (SELECT count(*) FROM dp_release)") == before
-    return str(caught.value)
 
 
 @pytest.fixture
@@ -299,7 +265,7 @@ def ledger():
     return database(tier=True)
 
 
-KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units)"
+KNOWN = "(known options: mechanism, clip, steps, bytes, seconds, whole_units, shard)"
 
 
 @pytest.mark.parametrize("arguments,message", [
@@ -345,7 +311,7 @@ def test_a_state_that_is_too_large_says_what_to_do(shard):
     if not hasattr(shard, "setlimit"):
         pytest.skip("Connection.setlimit() is of Python 3.11")
     shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 250)
-    assert "(make more shards, or, where all rows of a unit are in one, say \"whole_units\":true)" in refusal(
+    assert "(make more shards, or, where all rows of a unit are in one, say \"whole_units\":true and name the shard)" in refusal(
         shard, "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')")
 
 
@@ -359,22 +325,21 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [of_rows]) == "dp_states: the ledger protects units and that of the state rows (both must be the same)"
     one(rows, "SELECT dp_tier('exact', 1, 1e15, 1e-6)")
     assert refused_merge(rows, [count]) == "dp_states: the ledger protects rows and that of the state units (both must be the same)"
-    assert refused_merge(ledger, [count, partial(shard, "count", {"clip": 2}), count]) == "dp_merge: one state is there twice (each shard once)"
     assert refused_merge(ledger, [None, None]) == (
-        "dp_merge: no state reached it (a shard without rows has a state, too)")
-    assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not a text"
-    assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not a number"
+        "dp_states: no state reached it (a shard without rows has a state, too)")
+    assert refused_merge(ledger, ["text"]) == "dp_states: state must be what dp_partial() made, not a text"
+    assert refused_merge(ledger, [count, 5]) == "dp_states: state must be what dp_partial() made, not a number"
     assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_states: the state is not one of dp_partial()"
     assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier (known tiers: exact)"
-    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism)"
+    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism, shards)"
     tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
     assert refused_merge(ledger, [tree]) == "dp_merge: q is missing (a number in [0, 1] or a JSON array)"
     assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
     shrunk = partial(shard, "ou_sum", {"clip": 1})
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
-    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho, t)")
+    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, shards, rho, t)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1]"
-    assert refusal(connect(), "SELECT dp_merge('exact', dp_states(?))", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
+    assert refusal(connect(), "SELECT dp_merge('exact', dp_states(?))", count) == "dp_states: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', dp_states(?), 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
         "dp_merge: the name stands for one release, but the statement evaluates it more than once (leave the name out)")
 
@@ -406,8 +371,8 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     units = partial(shard, "sum", {"clip": 1})
     keys = partial(shard, "group_sum", {"clip": 1})
     public = partial(shard, "group_count", {"clip": 1, "keys": ["a"]})
-    entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
-    version = edited(units, 8, "<I", 3)
+    entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] + 4 + len("one") for s in (units, keys, public)}
+    version = edited(units, 8, "<I", 4)
     assert refused_merge(ledger, [version]) == "dp_states: the state is of a version that this one does not read"
     impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # the size of the parameters exceeds the state
     impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
@@ -416,12 +381,17 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     impossible += [edited(units, entry[id(units)], "<Q", kind) for kind in (0, 4, 1 << 62)]  # identities that no unit can have
     impossible += [edited(units, entry[id(units)] + 16, "<I", cell) for cell in (1, 0xffffffff)]
     impossible += [edited(public, entry[id(public)] + 16, "<I", cell) for cell in (1, 0x80000000)]
+    impossible += [edited(units, entry[id(units)] - 7, "<I", size) for size in (2, 4, 0xffffffff)]  # the name of the shard
+    impossible += [edited(units, entry[id(units)] - 3, "B", byte) for byte in (0, 0xff)]
     first_key = entry[id(keys)]
     impossible += [edited(keys, first_key, "<I", size) for size in (0, 2, 4001, 0xffffffff)]
     impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # bytes that are not the text of a key
     impossible += [edited(keys, len(keys) - 32 - 56 + 16, "<I", cell) for cell in (3, 0xffffffff)]
     for state in impossible:
         assert refused_merge(ledger, [state]) == "dp_states: the state is malformed"
+    nameless = partial(shard, "sum", {"clip": 1}, whole=True)
+    nameless = signed(nameless[:-32].replace(b"\3\0\0\0one", b"\0\0\0\0"))
+    assert Decoded(nameless).shard == "" and refused_merge(ledger, [nameless]) == "dp_states: the state is malformed"
     for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
                             (units, b'"3ff0000000000000"', b'"3FF0000000000000"'), (units, b'"3ff0000000000000"', b'"bff0000000000000"'),
                             (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '), (units, b'"protected"', b'"public"   '),
@@ -441,12 +411,12 @@ NUMBERS = [("sum", {"clip": 1}), ("avg", {"lo": 0, "hi": 4}), ("stddev", {"lo": 
 def test_numbers_of_states(shard, ledger, kind, parameters, whole):
     """Sums of rows saturate at 2^125. dp_merge() refuses a state with a larger number before anything is charged. A unit with a
     number up to 2^125 is bounded like every other unit."""
-    honest = partial(shard, kind, parameters, whole=whole)
+    honest, shards = partial(shard, kind, parameters, whole=whole), itertools.count(100)
 
     def with_number(number):
-        """Returns the correct state with `number` as its last number and with a new serial number."""
+        """Returns the correct state with `number` as its last number, of another shard and with a new serial number."""
         body = honest[:32] + os.urandom(16) + honest[48:-48] + number.to_bytes(16, "little", signed=True)
-        return signed(body)
+        return signed(body.replace(b"\3\0\0\0one", b"\3\0\0\0%d" % next(shards)))
 
     for number in (2**127 - 1, -2**127, -2**127 + 1, 2**125 + 1, -2**125 - 1, 2**126):
         assert refused_merge(ledger, [with_number(number)]) == "dp_states: the state is malformed"

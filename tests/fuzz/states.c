@@ -3,7 +3,7 @@
 ** makes three choices. First, the rest of the input is either a whole state or a state without the
 ** SHA-256 at its end. In the second case the target adds the correct SHA-256, because random
 ** changes of the input would never produce it. Second, dp_merge() gets this state alone, twice with
-** two serial numbers, or after an intact state. Third, the byte chooses the options.
+** other serial numbers and shards, or after an intact state. Third, the byte chooses the options.
 **
 ** dp_merge() must either report an error and charge nothing, or release finite numbers.
 */
@@ -20,16 +20,17 @@ static size_t sign(unsigned char *state, size_t size) {
   return size + crypto_hash_sha256_BYTES;
 }
 
-/*
-** Inserts a state with the given serial number. dp_merge() refuses two states with the same serial
-** number.
-*/
-static void insert(sqlite3 *db, unsigned char *state, size_t size, int number) {
+/* Makes the state one of another shard, if it names a shard, with another serial number. */
+static void change(unsigned char *state, size_t size) {
+  if (size < 48 + crypto_hash_sha256_BYTES) return;
+  size_t shard = 48 + (size_t)(state[12] | state[13] << 8) + 4; /* behind small parameters */
+  state[32] ^= 1;
+  if (shard < size - crypto_hash_sha256_BYTES && state[shard - 4]) state[shard] ^= 1;
+  sign(state, size - crypto_hash_sha256_BYTES);
+}
+
+static void insert(sqlite3 *db, const unsigned char *state, size_t size) {
   sqlite3_stmt *insert;
-  if (number && size >= 48 + crypto_hash_sha256_BYTES) {
-    state[32] ^= (unsigned char)number;
-    sign(state, size - crypto_hash_sha256_BYTES);
-  }
   sqlite3_prepare_v2(db, "INSERT INTO s VALUES (?)", -1, &insert, 0);
   sqlite3_bind_blob64(insert, 1, state, size, SQLITE_TRANSIENT);
   sqlite3_step(insert);
@@ -56,8 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (how & SIGN) size = sign(state, size);
   must(db, "DELETE FROM s");
   if (how & HONEST_FIRST) must(db, honest);
-  insert(db, state, size, 0);
-  if (how & TWICE) insert(db, state, size, 1);
+  insert(db, state, size);
+  if (how & TWICE) change(state, size);
+  if (how & TWICE) insert(db, state, size);
   free(state);
   long charges = ask_number(db, "SELECT count(*) FROM dp_charge");
   char *answer =

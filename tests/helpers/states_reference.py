@@ -7,20 +7,21 @@ import struct
 
 
 class Decoded:
-    """The content of a state: its parameters, serial number and keys, and its sums. The sums are either `units`, a list
+    """The content of a state: its parameters, serial number, shard and keys, and its sums. The sums are either `units`, a list
     of (kind, low, slot, numbers), or `totals`, a list of numbers."""
 
     def __init__(self, state):
         assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
         version, size, keys, entry, entries = struct.unpack_from("<IIIIQ", state, 8)
-        assert version == 2 and entry in (1, 2)
+        assert version == 3 and entry in (1, 2)
         self.serial, at = state[32:48], 48 + size
         self.parameters = json.loads(state[48:at])
-        self.keys = []
-        for _ in range(keys):
+        texts = []
+        for _ in range(1 + keys):
             (length,) = struct.unpack_from("<I", state, at)
-            self.keys.append(state[at + 4:at + 4 + length].decode())
+            texts.append(state[at + 4:at + 4 + length].decode())
             at += 4 + length
+        self.shard, *self.keys = texts
         body = state[at:-32]
         width = len(body) // entries if entries else 0
         assert width * entries == len(body)

@@ -435,7 +435,7 @@ def test_merged_states_are_the_whole(path, kind, whole):
     states = []
     for part in (0, 1, 2):
         fill(db, [row for i, row in enumerate(rows) if (hash_of(row.unit) if whole else i) % 3 == part])
-        states.append(one(db, "SELECT dp_partial(?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(options)))
+        states.append(one(db, "SELECT dp_partial(?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps({**options, "shard": str(part)})))
     states = [state for state in states if state is not None]
     rest = {k: v for k, v in parameters.items() if k not in SHAPING}
     db.execute("CREATE TABLE states(state)")
