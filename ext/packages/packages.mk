@@ -156,6 +156,6 @@ $(TOOLS)/node/.done:
 	npm install --silent --no-fund --no-audit --ignore-scripts --prefix $(@D) better-sqlite3 node-linux-$$(node -p process.arch)@24
 	touch $@
 
-test-packages: all check-packages
+test-packages: all fixed check-packages
 	$(CROSS) $(PYTHON) ext/packages/compile.py $(WORK) linux-s390x
 	$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) tests/packages
