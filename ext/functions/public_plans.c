@@ -70,11 +70,9 @@ static int is_numeric(const struct table_facts *facts, int column) {
 ** side is a column with a numeric affinity: the value '012' then equals 12, and is less than any
 ** text. The file does not know the other side. It therefore gets only comparisons whose rows
 ** include those of both ways: `=`, `>` and `>=` with a text or blob, which xFilter checks, and `<`
-** and `<=` with a literal, which has no numeric affinity if it is a text or blob. A file with texts
-** in UTF-16 has another order of texts, but the same equalities.
+** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
 */
-static char comparison(const struct table_facts *facts, int is_utf8, sqlite3_index_info *info,
-                       int i) {
+static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i) {
   const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
   int column = constraint->iColumn;
   sqlite3_value *literal = 0;
@@ -83,7 +81,6 @@ static char comparison(const struct table_facts *facts, int is_utf8, sqlite3_ind
       (column >= 0 && sqlite3_stricmp(sqlite3_vtab_collation(info, i),
                                       collation_name(facts->columns[column].collation)) != 0))
     return 0;
-  if (!is_utf8 && column >= 0 && constraint->op != SQLITE_INDEX_CONSTRAINT_EQ) return 0;
   switch (constraint->op) {
   case SQLITE_INDEX_CONSTRAINT_EQ:
     /*
@@ -119,12 +116,12 @@ static sqlite3_uint64 key_columns(const struct table_facts *facts) {
   return columns;
 }
 
-char *public_plan_make(const struct table_facts *facts, int is_utf8, sqlite3_index_info *info,
-                       int with_order, uint32_t *used) {
+char *public_plan_make(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
+                       uint32_t *used) {
   sqlite3_str *plan = sqlite3_str_new(0);
   int count = 0;
   for (int i = 0; i < info->nConstraint && count < MOST_COMPARED; i++) {
-    char sign = comparison(facts, is_utf8, info, i);
+    char sign = comparison(facts, info, i);
     if (!sign) continue;
     sqlite3_str_appendf(plan, "%d%c", info->aConstraint[i].iColumn, sign);
     info->aConstraintUsage[i].argvIndex = ++count; /* SQLite compares again */

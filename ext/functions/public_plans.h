@@ -13,11 +13,10 @@
 #include "query/policy_tables.h"
 
 /*
-** Returns the text of a plan. Sets *used to one bit for each comparison. `is_utf8` says whether the
-** texts of the file are in UTF-8.
+** Returns the text of a plan. Sets *used to one bit for each comparison.
 */
-char *public_plan_make(const struct table_facts *facts, int is_utf8, sqlite3_index_info *info,
-                       int with_order, uint32_t *used);
+char *public_plan_make(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
+                       uint32_t *used);
 
 /*
 ** Returns the SELECT of a plan that makes the comparisons in `used`. It gives the columns, and then

@@ -1,4 +1,7 @@
-/* public_tables.c: see public_tables.h. Tests: tests/functions/test_public_tables.py */
+/*
+** public_tables.c: see public_tables.h.
+** Tests: tests/functions/test_public_tables.py, tests/functions/test_public_reads.py
+*/
 #include "functions/public_tables.h"
 
 #include <string.h>
@@ -36,7 +39,6 @@ struct public_tables {
   const char *admitted; /* the table that the private connection may read; null: only the schema */
   int cursors;          /* the number of open cursors, which share one transaction (P2) */
   sqlite3_stmt *begin, *schema_version, *commit;
-  int is_utf8;      /* 1: the file has texts in UTF-8, as the new main has */
   int schema;       /* the version of the file's schema that `list` agrees with */
   uint32_t version; /* the version of the ledger that `list` agrees with */
   int has_version;
@@ -268,16 +270,15 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   char *plan = 0;
   int rc = SQLITE_OK, can_order = info->nOrderBy > 0; /* the file can sort by all columns */
   for (int i = 0; i < info->nOrderBy; i++)
-    can_order &=
-        info->aOrderBy[i].iColumn >= 0 ? table->all->is_utf8 : table->here->facts.rowid != 0;
+    can_order &= info->aOrderBy[i].iColumn >= 0 || table->here->facts.rowid != 0;
   if (can_order) {
-    plan = public_plan_make(&table->here->facts, table->all->is_utf8, info, 1, &used);
+    plan = public_plan_make(&table->here->facts, info, 1, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   info->orderByConsumed = !strategy.sorts;
   if (strategy.sorts && rc == SQLITE_OK) {
     sqlite3_free(plan);
-    plan = public_plan_make(&table->here->facts, table->all->is_utf8, info, 0, &used);
+    plan = public_plan_make(&table->here->facts, info, 0, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   if (rc != SQLITE_OK) {
@@ -491,17 +492,6 @@ static int add_table(struct public_tables *all, const struct ledger_declaration 
   return going || error_set_memory(error);
 }
 
-/* Returns whether the texts of the file are in UTF-8. */
-static int is_utf8(sqlite3 *file) {
-  sqlite3_stmt *row = 0;
-  const char *text;
-  int is = sqlite3_prepare_v2(file, "PRAGMA main.encoding", -1, &row, 0) == SQLITE_OK &&
-           sqlite3_step(row) == SQLITE_ROW &&
-           (text = (const char *)sqlite3_column_text(row, 0)) && strcmp(text, "UTF-8") == 0;
-  sqlite3_finalize(row); /* after an error, the order of texts counts as another one */
-  return is;
-}
-
 static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
                                   const struct ledger_policy *policy, struct error *error) {
   struct public_tables *all = sqlite3_malloc(sizeof *all);
@@ -524,7 +514,6 @@ static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
   int going = prepare(file, "BEGIN", &all->begin, error) &&
               prepare(file, "COMMIT", &all->commit, error) &&
               prepare(file, "PRAGMA main.schema_version", &all->schema_version, error);
-  all->is_utf8 = is_utf8(file);
   if (going) going = (all->schema = read_integer(all, all->schema_version, error)) >= 0;
   for (int i = 0; i < policy->count && going; i++)
     if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, &policy->list[i], error);

@@ -9,6 +9,12 @@
 **       affinity.
 **   P2  All public tables that a statement reads come from the same state of the file.
 **   P3  A table that is no longer public, or no longer has the same columns, cannot be read.
+**   P4  The file and the new `main` have texts in UTF-8. Comparisons and casts depend on the
+**       encoding, and SQLite cannot replace `main` by a database in UTF-16.
+**
+** So a guest reads what the file would give (tests/functions/test_public_reads.py). There is one
+** difference: SQLite gives a key that is the rowid no collation, and a virtual table has no such
+** column. In a compound SELECT such a column compares by BINARY, not by the other side's collation.
 */
 #ifndef DIFFUSE_FUNCTIONS_PUBLIC_TABLES_H
 #define DIFFUSE_FUNCTIONS_PUBLIC_TABLES_H

@@ -227,6 +227,9 @@ static int check_file(sqlite3 *db, struct error *error) {
     return error_set(error, "main is not a file (VACUUM INTO a file, and open the file)");
   if (sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
     return error_set(error, "the database file was moved or deleted (reconnect)");
+  if (integer_of(db, "SELECT count(*) FROM pragma_encoding WHERE encoding = 'UTF-8'") != 1)
+    return error_set(error, "the file has texts in UTF-16, which a guest would compare and cast in "
+                            "another way (dump and restore it, which makes UTF-8)");
   return integer_of(db, "SELECT count(*) FROM pragma_locking_mode"
                         " WHERE locking_mode = 'exclusive'") <= 0 ||
          error_set(error, "this connection locks the file (PRAGMA locking_mode = normal)");

@@ -14,6 +14,10 @@ from guard_statements import SCHEMA
 BARE = str(pathlib.Path(EXTENSION).parent / "bare/diffuse")  # the build whose guard has no authorizer
 TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.002, 3.0, 1e-6)]
 
+# Literals whose comparisons depend on types, affinities and collations.
+VALUES = ["NULL", "0", "1", "12", "-7", "12.0", "0.5", "1e15", "9007199254740993", "9007199254740993.0", "'12'", "'012'", "'12.0'", "' 12'", "'abc'",
+          "'ABD'", "'abe '", "'1e1'", "''", "'zzz'", "'%abc'", "'Āb'", "x'3132'", "x''", "x'00ff'"]
+
 
 def create(path):
     """Makes a database with a policy, and releases at every tier, one of which is also diffused to the outermost
