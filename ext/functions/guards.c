@@ -10,7 +10,6 @@
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/tier_guard.h"
-#include "ledger/grant.h"
 #include "ledger/policy.h"
 
 SQLITE_EXTENSION_INIT3

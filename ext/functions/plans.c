@@ -29,10 +29,10 @@
 #include "release/definition.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
-#include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
 #include "release/parameters.h"
+#include "release/procedure.h"
 #include "release/publication.h"
 #include "release/until.h"
 

@@ -3,7 +3,7 @@
 ** when the tier's budget is spent.
 **
 ** An accountant is one struct in a file of its own (rdp.c, gdp.c, pure.c) and one row of the table
-** in accountant.c. The rest of the ledger uses the members of this struct and never compares names.
+** in budget.c. The rest of the ledger uses the members of this struct and never compares names.
 ** An accountant enforces a budget as a limit on one number, `total`. For RDP and exact Gaussian
 ** accounting this number is a zCDP rate. For pure differential privacy it is an epsilon. RDP
 ** accounting has a second limit, on the sum of pure epsilons, and needs only one of the two.

@@ -170,6 +170,12 @@ int all_budgets_left(struct ledger *ledger);
 */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
+/* Returns whether a name is '<grant>/<name>' and this grant exists (grant.c). */
+int grant_owns_name(struct ledger *ledger, const char *name);
+
+/* Finds a discrepancy between grants, charges and budgets (grant.c). */
+int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count);
+
 /* ---- budgets by period (period.c) ------------------------------------------------------------ */
 
 /*

@@ -1,6 +1,6 @@
 /*
 ** connection.c: the private connection to the ledger. This file owns the handle, opens the ledger's
-** file and reads the ledger's terms.
+** file, reads the ledger's terms, and begins and ends transactions.
 **
 ** The ledger is a file of its own for two reasons. If diffuse wrote charges on the host's
 ** connection, a ROLLBACK of the host could erase a charge after the host has seen the value. If
@@ -8,16 +8,20 @@
 ** rollback-journal mode. The journal mode of the ledger is TRUNCATE. In WAL mode a ledger would
 ** lose charges when a process forks, or when somebody copies the main file without the WAL.
 ** Tests: tests/ledger/test_files.py, tests/ledger/test_syncs.py, tests/ledger/test_locks.py,
-** tests/ledger/test_libraries.py
+** tests/ledger/test_libraries.py, tests/attacks/test_rollback.py, tests/ledger/test_crash.py,
+** tests/ledger/test_moves.py
 */
 #include "ledger/connection.h"
 
+#include <assert.h>
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own_connection.h"
 #include "ledger/display.h"
 #include "ledger/handle.h"
+#include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "os/file.h"
 
@@ -66,6 +70,85 @@ void ledger_free(struct ledger *ledger) {
 
 const char *ledger_database(const struct ledger *ledger) {
   return host_in_memory(ledger) ? 0 : sqlite3_db_filename(ledger->host, "main");
+}
+
+/* ---- the lock, in addition to the locks of SQLite -------------------------------------------- */
+
+/*
+** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
+** see each other's locks, and when one copy closes the file, the other copy loses its locks.
+** Moreover, different VFSs lock in different ways. Every transaction on a ledger therefore also
+** holds a lock on the file <ledger>-lock. This lock belongs to the open file, not to the process
+** (os/file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as writers.
+** Without this lock, a reader that does not see the locks of a running transaction would roll back
+** the journal of this transaction.
+*/
+
+/*
+** Tries once to take the lock. Returns 1 if this handle now holds the lock or does not need the
+** lock, 0 if another connection holds the lock, and -1 on error.
+*/
+static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
+  int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
+  if (taken >= 0 || error->failure != LOCK_FORBIDDEN) return taken;
+  /*
+  ** A process that may not create the lock file cannot create the ledger's journal either, so
+  ** SQLite refuses its writes. Such a process may read without the lock.
+  */
+  if (!writes || !ledger->db || sqlite3_db_readonly(ledger->db, "main") != 0) return 1;
+  /* If the file is there but cannot be opened, another process has just created and locked it. */
+  return error->is_there ? 0 : -1;
+}
+
+/*
+** Waits for the lock. Returns 1 if this handle now holds the lock, already held it, or needs no
+** lock. `writes` says whether the transaction will write.
+*/
+static int lock_take(struct ledger *ledger, int writes) {
+  struct lock_error error;
+  if (error_is_set(ledger->error)) return 0;
+  if (ledger->lock != LOCK_FILE_NONE || ledger->file || ledger_is_memory(ledger)) return 1;
+  /* The lock is beside the file that SQLite has opened, after it resolved symbolic links. */
+  const char *opened = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
+  char *name = sqlite3_mprintf("%s-lock", opened && *opened ? opened : ledger->path);
+  if (!name) return ledger_fail(ledger, "out of memory");
+  wait_start(ledger);
+  int taken, calls = 0;
+  while ((taken = attempt(ledger, name, writes, &error)) == 0 && wait_moment(ledger, calls))
+    calls++;
+  /* Advice: The file system cannot lock files (many network drives), is full, or the lock file
+     is a folder. */
+  if (taken < 0)
+    ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s (%s)", ledger->path, name,
+                error.text,
+                error.failure == LOCK_NO_SPACE    ? "free some space"
+                : error.failure == LOCK_FORBIDDEN ? "make its folder writable"
+                : error.failure == LOCK_IS_FILE   ? "move this file away: it is not a lock"
+                                                  : "put it where files can be locked");
+  if (taken == 0)
+    ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
+  if (ledger->lock != LOCK_FILE_NONE) {
+    ledger->lock_name = name;
+  } else {
+    sqlite3_free(name);
+  }
+  return taken > 0;
+}
+
+/*
+** Releases the lock. After a fork() the lock belongs to the parent process, so the child only
+** closes the file.
+*/
+void lock_drop(struct ledger *ledger) {
+  if (ledger->lock == LOCK_FILE_NONE) return;
+  if (process_is_same(&ledger->process)) {
+    lock_file_drop(ledger->lock, ledger->lock_name);
+  } else {
+    lock_file_forget(ledger->lock);
+  }
+  sqlite3_free(ledger->lock_name);
+  ledger->lock = LOCK_FILE_NONE;
+  ledger->lock_name = 0;
 }
 
 /* ---- pragmas --------------------------------------------------------------------------------- */
@@ -135,8 +218,26 @@ int ledger_version(const struct ledger *ledger, uint32_t *version) {
   return ledger->db && !ledger_is_inherited(ledger) && read_header(ledger, 24, version);
 }
 
+/* Makes a copy of the ledger in memory the connection. */
+static void use_copy(struct ledger *ledger, sqlite3 *copy) {
+  ledger->file = ledger->db;
+  ledger->db = copy;
+  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
+  memset(ledger->statements, 0, sizeof ledger->statements);
+}
+
+/* Drops the copy, if there is one, and goes back to the file. */
+static void end_copy(struct ledger *ledger) {
+  if (!ledger->file) return;
+  statements_finalize(ledger);
+  sqlite3_close(ledger->db);
+  ledger->db = ledger->file;
+  ledger->file = 0;
+  memcpy(ledger->statements, ledger->file_statements, sizeof ledger->statements);
+}
+
 void connection_close(struct ledger *ledger) {
-  connection_end_copy(ledger);
+  end_copy(ledger);
   ledger_caller_end(ledger);
   if (ledger_is_inherited(ledger)) {
     memset(ledger->statements, 0, sizeof ledger->statements);
@@ -206,22 +307,6 @@ int connection_start(struct ledger *ledger) {
                                                                  : ledger_fail_sqlite(ledger);
 }
 
-void connection_use_copy(struct ledger *ledger, sqlite3 *copy) {
-  ledger->file = ledger->db;
-  ledger->db = copy;
-  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
-  memset(ledger->statements, 0, sizeof ledger->statements);
-}
-
-void connection_end_copy(struct ledger *ledger) {
-  if (!ledger->file) return;
-  statements_finalize(ledger);
-  sqlite3_close(ledger->db);
-  ledger->db = ledger->file;
-  ledger->file = 0;
-  memcpy(ledger->statements, ledger->file_statements, sizeof ledger->statements);
-}
-
 int connection_check(struct ledger *ledger) {
   if (ledger_is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
@@ -289,7 +374,11 @@ int connection_read_terms(struct ledger *ledger) {
   return 1;
 }
 
-int connection_check_terms(struct ledger *ledger) {
+/*
+** Checks that nobody has overwritten the open file with another ledger or set another journal mode.
+** While a ledger is being created, there is nothing to compare, and the function succeeds.
+*/
+static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
   struct terms now = {0};
   const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
@@ -308,77 +397,173 @@ char *ledger_unit(struct ledger *ledger) {
   return statement_text(ledger, statement_bind(ledger, &select_unit, ""));
 }
 
-/* ---- the lock, in addition to the locks of SQLite -------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 /*
-** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
-** see each other's locks, and when one copy closes the file, the other copy loses its locks.
-** Moreover, different VFSs lock in different ways. Every transaction on a ledger therefore also
-** holds a lock on the file <ledger>-lock. This lock belongs to the open file, not to the process
-** (os/file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as writers.
-** Without this lock, a reader that does not see the locks of a running transaction would roll back
-** the journal of this transaction.
+** A transaction holds the lock and sets the rounding mode. For long computations, it begins on a
+** copy of the ledger in memory. While the copy is in use, other connections can write the ledger.
+** Changes to the copy are lost when the copy is closed.
 */
 
+#define PAGES 1000  /* pages to copy between two checks for an interrupt */
+#define STEPS 10000 /* instructions of SQLite between two checks for an interrupt */
+
+static const struct statement select_now = {.sql = "SELECT " STATEMENT_NOW};
+static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
+                                             .changes = CHANGES_TRANSACTION};
+static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_TRANSACTION};
+static const struct statement commit = {.sql = "COMMIT", .changes = CHANGES_TRANSACTION};
+
 /*
-** Tries once to take the lock. Returns 1 if this handle now holds the lock or does not need the
-** lock, 0 if another connection holds the lock, and -1 on error.
+** Sets the rounding mode to nearest for the transaction, whatever mode the host uses. The code that
+** rounds totals up relies on this mode, and dp_verify() compares totals to the last bit.
 */
-static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
-  int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
-  if (taken >= 0 || error->failure != LOCK_FORBIDDEN) return taken;
+static void round_to_nearest(struct ledger *ledger) {
+  if (ledger->rounding >= 0) return;
+  ledger->rounding = fegetround();
+  fesetround(FE_TONEAREST);
+}
+
+/*
+** Prepares the connection for a trial, which is rolled back and never committed, or for another
+** transaction. When a transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that
+** SQLite then empties. A trial does not need this sync: it writes no page to the ledger's file
+** (cache_spill = OFF), and its journal has no valid header before its first sync, which a trial
+** never makes. A later transaction syncs the journal before it writes the header and the file.
+** SQLite applies these pragmas when it compiles them, so the code compiles them each time.
+*/
+static int set_trial(struct ledger *ledger, int trial) {
+  if (error_is_set(ledger->error) || !ledger->db || ledger->file || ledger->unsynced == trial)
+    return !error_is_set(ledger->error);
+  ledger->unsynced = -1;
+  if (sqlite3_exec(ledger->db,
+                   trial ? "PRAGMA cache_spill = OFF; PRAGMA synchronous = NORMAL"
+                         : "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON",
+                   0, 0, 0) != SQLITE_OK)
+    return ledger_fail_sqlite(ledger);
+  ledger->unsynced = trial;
+  return 1;
+}
+
+/*
+** Checks that SQLite can write the time. Outside the years 0 to 9999 the ledger could not tell
+** which of two days is later.
+*/
+static int check_clock(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_now, "");
+  if (!statement_row(ledger, row)) return 0;
+  const char *now = column_text(ledger, row, 0);
+  int is_known = strlen(now) == 24 && now[0] != '-';
+  return is_known || ledger_fail(ledger, "the system's clock is outside the years 0 to 9999 (set "
+                                         "the clock)");
+}
+
+/*
+** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
+** memory can leave a transaction open.
+*/
+static int begin_with(struct ledger *ledger, const struct statement *begin, int refuse_writes,
+                      int trial) {
+  touched_forget(ledger);
+  round_to_nearest(ledger);
+  ledger->writes_refused = refuse_writes;
   /*
-  ** A process that may not create the lock file cannot create the ledger's journal either, so
-  ** SQLite refuses its writes. Such a process may read without the lock.
+  ** Empties SQLite's page cache, because cached pages would hide that somebody has overwritten the
+  ** file.
   */
-  if (!writes || !ledger->db || sqlite3_db_readonly(ledger->db, "main") != 0) return 1;
-  /* If the file is there but cannot be opened, another process has just created and locked it. */
-  return error->is_there ? 0 : -1;
+  if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
+    sqlite3_db_release_memory(ledger->db);
+  if (lock_take(ledger, begin == &begin_write) && set_trial(ledger, trial) &&
+      statement_run(ledger, begin, "") && check_terms(ledger) &&
+      (begin == &begin_read || check_clock(ledger)))
+    return 1;
+  ledger_rollback(ledger);
+  return 0;
 }
 
-int lock_take(struct ledger *ledger, int writes) {
-  struct lock_error error;
-  if (error_is_set(ledger->error)) return 0;
-  if (ledger->lock != LOCK_FILE_NONE || ledger->file || ledger_is_memory(ledger)) return 1;
-  /* The lock is beside the file that SQLite has opened, after it resolved symbolic links. */
-  const char *opened = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
-  char *name = sqlite3_mprintf("%s-lock", opened && *opened ? opened : ledger->path);
-  if (!name) return ledger_fail(ledger, "out of memory");
-  wait_start(ledger);
-  int taken, calls = 0;
-  while ((taken = attempt(ledger, name, writes, &error)) == 0 && wait_moment(ledger, calls))
-    calls++;
-  /* Advice: The file system cannot lock files (many network drives), is full, or the lock file
-     is a folder. */
-  if (taken < 0)
-    ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s (%s)", ledger->path, name,
-                error.text,
-                error.failure == LOCK_NO_SPACE    ? "free some space"
-                : error.failure == LOCK_FORBIDDEN ? "make its folder writable"
-                : error.failure == LOCK_IS_FILE   ? "move this file away: it is not a lock"
-                                                  : "put it where files can be locked");
-  if (taken == 0)
-    ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
-  if (ledger->lock != LOCK_FILE_NONE) {
-    ledger->lock_name = name;
-  } else {
-    sqlite3_free(name);
-  }
-  return taken > 0;
+int ledger_begin(struct ledger *ledger) {
+  /* A guarded connection with a grant may spend the grant (L7). */
+  if (ledger->read_only && !ledger->grant) return begin_with(ledger, &begin_read, 1, 0);
+  return begin_with(ledger, &begin_write, 0, 0);
+}
+
+int ledger_begin_reading(struct ledger *ledger) {
+  return begin_with(ledger, &begin_read, 0, 0);
+}
+
+int ledger_begin_trial(struct ledger *ledger) {
+  return begin_with(ledger, &begin_write, 0, 1);
+}
+
+int ledger_begin_ending(struct ledger *ledger) {
+  return begin_with(ledger, &begin_write, 0, 0);
+}
+
+/* ---- a copy in memory ------------------------------------------------------------------------ */
+
+static int is_interrupted(void *ledger) {
+  return !ledger_goes_on(ledger);
 }
 
 /*
-** Releases the lock. After a fork() the lock belongs to the parent process, so the child only
-** closes the file.
+** Interrupts end a statement even while it computes its next row. This needs a progress handler,
+** which some builds of SQLite leave out.
 */
-void lock_drop(struct ledger *ledger) {
-  if (ledger->lock == LOCK_FILE_NONE) return;
-  if (process_is_same(&ledger->process)) {
-    lock_file_drop(ledger->lock, ledger->lock_name);
-  } else {
-    lock_file_forget(ledger->lock);
+void ledger_watch(struct ledger *ledger, sqlite3 *db) {
+#ifndef SQLITE_CORE
+  if (sqlite3_api->progress_handler) sqlite3_progress_handler(db, STEPS, is_interrupted, ledger);
+#else
+  sqlite3_progress_handler(db, STEPS, is_interrupted, ledger);
+#endif
+}
+
+int ledger_begin_copy(struct ledger *ledger) {
+  sqlite3 *copy = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (!ledger_begin_reading(ledger)) return 0;
+  if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
+    ledger_fail(ledger, "out of memory");
+  if (!error_is_set(ledger->error) && display_register(ledger, copy)) {
+    sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
+    int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
+    while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
+    sqlite3_backup_finish(backup);
+    if (rc != SQLITE_DONE)
+      ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
+                  sqlite3_errstr(rc));
   }
-  sqlite3_free(ledger->lock_name);
-  ledger->lock = LOCK_FILE_NONE;
-  ledger->lock_name = 0;
+  ledger_rollback(ledger);
+  if (error_is_set(ledger->error)) {
+    sqlite3_close(copy);
+    return 0;
+  }
+  use_copy(ledger, copy);
+  ledger_watch(ledger, copy);
+  return ledger_begin_trial(ledger);
+}
+
+/* ---- computing ------------------------------------------------------------------------------- */
+
+int ledger_begin_computing(struct ledger *ledger) {
+  round_to_nearest(ledger);
+  interrupt_heed(ledger, 1, 0);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_commit(struct ledger *ledger) {
+  assert(ledger->unsynced != 1); /* a trial is never committed */
+  if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
+  int done = statement_run(ledger, &commit, "");
+  ledger_rollback(ledger);
+  return done;
+}
+
+void ledger_rollback(struct ledger *ledger) {
+  touched_forget(ledger);
+  if (ledger->rounding >= 0) fesetround(ledger->rounding);
+  ledger->rounding = -1;
+  end_copy(ledger);
+  statements_end(ledger);
+  lock_drop(ledger);
+  ledger_caller_end(ledger);
 }

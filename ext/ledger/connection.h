@@ -43,12 +43,6 @@ int connection_set_journal(struct ledger *ledger);
 int connection_read_terms(struct ledger *ledger);
 
 /*
-** Checks that nobody has overwritten the open file with another ledger or set another journal mode.
-** While a ledger is being created, there is nothing to compare, and the function succeeds.
-*/
-int connection_check_terms(struct ledger *ledger);
-
-/*
 ** The texts of the columns dp_ledger.protects and dp_ledger.adjacency. The constants LEDGER_UNITS,
 ** LEDGER_ROWS, LEDGER_ADD_REMOVE and LEDGER_REPLACE are the indices. Index 0 stands for the
 ** default.
@@ -58,20 +52,7 @@ extern const char *const protects_name[3], *const adjacency_name[3];
 /* Returns the format number of the open file. */
 int ledger_format(struct ledger *ledger);
 
-/*
-** connection_use_copy() makes a copy of the ledger in memory the connection. connection_end_copy()
-** drops the copy, if there is one, and goes back to the file.
-*/
-void connection_use_copy(struct ledger *ledger, sqlite3 *copy);
-void connection_end_copy(struct ledger *ledger);
-
-/* ---- the lock, which every transaction holds ------------------------------------------------- */
-
-/*
-** Waits for the lock. Returns 1 if this handle now holds the lock, already held it, or needs no
-** lock. `writes` says whether the transaction will write.
-*/
-int lock_take(struct ledger *ledger, int writes);
+/* Releases the lock that every transaction and every open connection holds. */
 void lock_drop(struct ledger *ledger);
 
 /* ---- the marker, and what the host can write (marker.c) -------------------------------------- */

@@ -1,5 +1,5 @@
 /*
-** grant.c: see grant.h. Reads and writes dp_grant.
+** grant.c: reads and writes grants (dp_grant).
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
 ** answers are published there. An amount has three limits: on the accountant's `total`
@@ -44,8 +44,6 @@
 ** such a name, so a question that a grant pays for never finds a release of somebody else.
 ** Tests: tests/ledger/test_grants.py
 */
-#include "ledger/grant.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -55,7 +55,7 @@ struct ledger {
   char *grant;
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
-  int unsynced; /* 1: db is set up for a trial (transaction.c); -1: not known */
+  int unsynced; /* 1: db is set up for a trial; -1: not known */
   struct prepared statements[STATEMENT_SLOTS]; /* statements on db (statements.c) */
 
   /* Members that belong to a transaction: */

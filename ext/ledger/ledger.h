@@ -118,7 +118,7 @@ struct ledger_path {
   int count;
 };
 
-/* ---- the handle (connection.c, open.c, transaction.c) ---------------------------------------- */
+/* ---- the handle (connection.c, open.c) ------------------------------------------------------- */
 
 /*
 ** What the column dp_value.display shows of the numbers of a kind: no number outside [least, most],
@@ -640,6 +640,31 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
                          int (*take)(void *context, const struct ledger_spending *spending),
                          void *context);
 
+/* ---- grants (grant.c) ------------------------------------------------------------------------ */
+
+/* A grant is a part of a budget that the owner has set aside for questions of other people. */
+
+/* The largest pad_ms of a grant, in milliseconds (sql/ledger.sql). */
+#define GRANT_MOST_PAD 60000
+
+/*
+** Creates a grant in a transaction of its own. Each answer of the grant is also published at the
+** `count` tiers in `outward`. The function reserves a share of the remaining budget at the grant's
+** tier, at every tier inside this tier, and at outer tiers up to the outermost tier in `outward`.
+** If the grant has a number of questions, the function sets its share.
+** Does nothing if a grant with this name and the same parameters exists. Fails if the parameters
+** differ.
+*/
+int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
+                        const char *const *outward, int count);
+
+/*
+** Finds a grant. Call this function inside a transaction. Returns 1 if the grant exists. Otherwise
+** sets an error and returns 0. The caller calls ledger_grant_clear() in both cases.
+*/
+int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant);
+void ledger_grant_clear(struct ledger_grant *grant);
+
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
 /*
@@ -653,7 +678,7 @@ int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
 
 /*
-** Sets the grant (grant.h) that pays for the later charges of the connection, even if the host
+** Sets the grant that pays for the later charges of the connection, even if the host
 ** cannot write its database. If the grant is null, the owner pays.
 */
 int ledger_use_grant(struct ledger *ledger, const char *grant);

@@ -11,7 +11,6 @@
 #include "base/known_names.h"
 #include "ledger/budget.h"
 #include "ledger/display.h"
-#include "ledger/grant.h"
 #include "ledger/statements.h"
 
 SQLITE_EXTENSION_INIT3

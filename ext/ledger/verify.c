@@ -10,7 +10,6 @@
 #include "ledger/budget.h"
 #include "ledger/charge.h"
 #include "ledger/connection.h"
-#include "ledger/grant.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "math/cost.h"

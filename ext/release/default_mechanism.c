@@ -13,9 +13,9 @@
 #include "math/laplace.h"
 #include "mechanism/mechanism.h"
 #include "release/definition.h"
-#include "release/leaf_release.h"
 #include "release/numbers.h"
 #include "release/parameter_checks.h"
+#include "release/procedure.h"
 #include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3

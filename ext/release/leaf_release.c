@@ -1,8 +1,8 @@
 /*
-** leaf_release.c: see leaf_release.h.
+** leaf_release.c: see procedure.h.
 ** Tests: tests/mechanism/test_exponential_quantiles.py
 */
-#include "release/leaf_release.h"
+#include "release/procedure.h"
 
 #include <math.h>
 

@@ -1,12 +1,14 @@
 /*
 ** procedure.h: the steps of a release that differ between kinds (publish.c calls these steps). The
 ** kinds of the core have the path of points (path.c), except that the mechanism 'exponential' has
-** leaf_release.h. A kind of a room beside the core (kinds.h) may have a procedure of its own. Each
+** leaf_release.c. A kind of a room beside the core (kinds.h) may have a procedure of its own. Each
 ** step returns 1, or 0 after setting the session's error.
 */
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H
 
+#include "mechanism/exponential.h"
+#include "release/procedure.h"
 #include "release/publication.h"
 
 struct request; /* parameters.h */
@@ -116,5 +118,38 @@ int path_declare(struct publication *publication);
 ** already be charged at its own tier. Returns 1, or 0 after setting the ledger's error.
 */
 int path_prepay(struct publication *publication, int tier);
+
+/* ---- releases of one quantile by the exponential mechanism (leaf_release.c) ------------------ */
+
+/*
+** Releases of one quantile by the exponential mechanism (mechanism/exponential.h).
+**
+** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
+** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
+** outer tier from it, and no draw one for an inner tier, so the release stays at its tier.
+*/
+
+extern const struct procedure leaf_procedure;
+
+/* Returns whether the mechanism can make a release of this kind with these parameters. */
+int leaf_release_suits(const struct aggregate *aggregate, const struct ledger_release *release);
+
+/* Returns whether the publication is such a release. */
+int is_leaf_release(const struct publication *publication);
+
+/*
+** Returns the tilt of a draw at the publication's tier. The draw costs the tiers that pay for it a
+** curve. If exact Gaussian accounting is among them, it costs all of them a rate
+** (bounded_range_gaussian_rate()), and leaf_costs_rate() is 1.
+*/
+struct tilt leaf_tilt(const struct publication *publication);
+int leaf_costs_rate(const struct publication *publication);
+
+/*
+** Returns the half-width of the 95% interval of the error of a draw of this rate if the rows are
+** spread evenly over the range: in rows if `rows` is NaN. Otherwise `rows` is a guess of their
+** number, and the result is in the unit of the values and includes half a leaf.
+*/
+double leaf_half_width(const struct publication *publication, double rows, double rate);
 
 #endif

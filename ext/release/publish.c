@@ -16,8 +16,8 @@
 #include "noise/lattice.h"
 #include "release/default_mechanism.h"
 #include "release/definition.h"
-#include "release/leaf_release.h"
 #include "release/numbers.h"
+#include "release/procedure.h"
 #include "release/publication.h"
 #include "release/series.h"
 
