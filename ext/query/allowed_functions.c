@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "query/interrupts.h"
+#include "query/limits.h"
 
 SQLITE_EXTENSION_INIT3
 

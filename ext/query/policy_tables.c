@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/interrupts.h"
+#include "query/limits.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -10,7 +10,14 @@
 #include <sqlite3ext.h>
 
 #include "base/error.h"
-#include "query/temporary_file.h"
+
+struct memory_budget {
+  double used, most; /* bytes */
+  int is_exceeded;
+};
+
+/* Adds bytes to those that are used. Returns 0 if this exceeds the budget. */
+int memory_budget_take(struct memory_budget *budget, double bytes);
 
 struct private_memory {
   sqlite3_vfs vfs;

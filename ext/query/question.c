@@ -3,7 +3,7 @@
 **
 ** The tables are read on the host's own connection, because another connection cannot read every
 ** database in the same state (it may be in memory, locked or encrypted). If PRAGMA threads allows,
-** further connections read a part where they provably see the same state (readers.h).
+** further connections read a part where they provably see the same state (reader_threads.h).
 ** Tests: tests/query/test_questions.py, tests/query/test_question_neighbours.py
 */
 #include "query/question.h"
@@ -16,11 +16,11 @@
 #include "base/json.h"
 #include "ledger/policy.h"
 #include "mechanism/families.h"
-#include "query/direct_loop.h"
+#include "query/row_loop.h"
+#include "query/limits.h"
 #include "query/notices.h"
 #include "query/own_collations.h"
 #include "query/safe_columns.h"
-#include "query/time_limit.h"
 #include "query/unit_loop.h"
 #include "release/kinds.h"
 #include "release/procedure.h"
@@ -482,17 +482,17 @@ static double rows_joined(const struct question *question) {
 */
 static int run_at_once(struct question *question, const struct rows_opener *opener,
                        struct rows *rows, int *done, struct error *error) {
-  struct direct_loop loop;
+  struct row_loop loop;
   struct readers *readers = opener->may_repeat ? question->readers : 0;
   enum evaluation end = EVALUATION_DROPPED;
-  if (direct_loop_open(&loop, question->collector, question->evaluator,
+  if (row_loop_open(&loop, question->collector, question->evaluator,
                        question->loop.streams[0].table, &question->text, question->loop.columns,
                        readers != 0)) {
-    end = direct_loop_run(&loop, readers, opener, rows, error);
+    end = row_loop_run(&loop, readers, opener, rows, error);
     readers_close(question->readers); /* the readers are used only once */
     question->readers = 0;
   }
-  direct_loop_close(&loop);
+  row_loop_close(&loop);
   *done = end == EVALUATION_DONE;
   return end != EVALUATION_FAILED;
 }
@@ -544,7 +544,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
 
 /*
 ** The time limit interrupts the host's connection and the evaluator's. Further connections end with
-** the host's (S5 in readers.h).
+** the host's (S5 in reader_threads.h).
 */
 int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
                  struct error *error) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "query/interrupts.h"
+#include "query/limits.h"
 #include "query/row_text.h"
 
 SQLITE_EXTENSION_INIT3

@@ -1,4 +1,4 @@
-"""Tests questions that are evaluated in one statement on the host's connection (ext/query/direct_loop.h): which questions are
+"""Tests questions that are evaluated in one statement on the host's connection (ext/query/row_loop.h): which questions are
 evaluated in this way, and that the answer is the one that a loop over the units gives."""
 
 import collections

@@ -1,10 +1,10 @@
-/* time_limit.c: see time_limit.h. Tests: tests/query/test_question_limits.py */
-#include "query/time_limit.h"
+/*
+** limits.c: see limits.h.
+** Tests: tests/query/test_question_limits.py, tests/query/test_question_rules.py
+*/
+#include "query/limits.h"
 
 #include <limits.h>
-#include <math.h>
-
-#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -52,4 +52,8 @@ int time_limit_end(struct time_limit *limit) {
   thread_join(&limit->thread);
   limit->has_thread = 0;
   return is_late || atomic_load(&limit->is_over);
+}
+
+void interrupt_pass_on(sqlite3 *db) {
+  if ((sqlite3_errcode(db) & 0xff) == SQLITE_INTERRUPT) sqlite3_interrupt(db);
 }

@@ -1,11 +1,11 @@
 /*
-** direct_loop.c: see direct_loop.h.
+** row_loop.c: see row_loop.h.
 ** Tests: tests/query/test_direct_questions.py, tests/query/test_three_ways.py
 */
-#include "query/direct_loop.h"
+#include "query/row_loop.h"
 
 #include "base/sql_text.h"
-#include "query/interrupts.h"
+#include "query/limits.h"
 #include "query/own_collations.h"
 #include "query/safe_columns.h"
 
@@ -31,7 +31,7 @@ static int is_taken(const char *name, struct evaluator *evaluator, const char *s
 ** `range` is 1, the expression for the protected table gives only the rows whose rowids are from ?1
 ** to ?2.
 */
-static void append_tables(sqlite3_str *sql, const struct direct_loop *loop,
+static void append_tables(sqlite3_str *sql, const struct row_loop *loop,
                           const struct evaluator_text *text, int range) {
   for (int i = 0; i < evaluator_table_count(loop->evaluator); i++) {
     const struct evaluator_table *each = evaluator_table(loop->evaluator, i);
@@ -56,7 +56,7 @@ static void append_names(sqlite3_str *sql, int count) {
 }
 
 /* Returns the statement, on a range if `range` is 1, or null when out of memory. */
-static char *statement_of(const struct direct_loop *loop, const struct evaluator_text *text,
+static char *statement_of(const struct row_loop *loop, const struct evaluator_text *text,
                           int range) {
   sqlite3_str *sql = sqlite3_str_new(0);
   int from = text->rows.from;
@@ -80,7 +80,7 @@ static char *statement_of(const struct direct_loop *loop, const struct evaluator
 /* ---- checks (D2) ----------------------------------------------------------------------------- */
 
 /* Checks that no authorizer hides a column of a common table expression that the question reads. */
-static int columns_are_shown(const struct direct_loop *loop, sqlite3 *db,
+static int columns_are_shown(const struct row_loop *loop, sqlite3 *db,
                              const struct evaluator_table *table) {
   const struct table_facts *facts = &table->route.tables[0];
   int unit = table == loop->table ? column_of_unit(&table->route) : -1, shown = 1;
@@ -100,7 +100,7 @@ static int columns_are_shown(const struct direct_loop *loop, sqlite3 *db,
   return shown;
 }
 
-static int all_are_shown(const struct direct_loop *loop, sqlite3 *db) {
+static int all_are_shown(const struct row_loop *loop, sqlite3 *db) {
   int shown = 1;
   for (int i = 0; i < evaluator_table_count(loop->evaluator) && shown; i++)
     shown = columns_are_shown(loop, db, evaluator_table(loop->evaluator, i));
@@ -121,9 +121,9 @@ static int has_rtrim(struct evaluator *evaluator) {
   return found;
 }
 
-/* The arguments of direct_loop_run(), for the functions of struct range_query. */
+/* The arguments of row_loop_run(), for the functions of struct range_query. */
 struct running {
-  const struct direct_loop *loop;
+  const struct row_loop *loop;
   const struct rows_opener *opener;
 };
 
@@ -132,7 +132,7 @@ struct running {
 ** extension that is loaded for every connection may have replaced something there.
 */
 static int is_same_beside(void *context, sqlite3 *db) {
-  const struct direct_loop *loop = ((const struct running *)context)->loop;
+  const struct row_loop *loop = ((const struct running *)context)->loop;
   struct allowed_functions functions;
   struct error error = {0};
   int same = allowed_functions_read(&functions, db) == SQLITE_OK &&
@@ -144,11 +144,11 @@ static int is_same_beside(void *context, sqlite3 *db) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-int direct_loop_open(struct direct_loop *loop, struct collector *collector,
+int row_loop_open(struct row_loop *loop, struct collector *collector,
                      struct evaluator *evaluator, const struct evaluator_table *table,
                      const struct evaluator_text *text, int columns, int has_readers) {
   struct error error = {0};
-  *loop = (struct direct_loop){.collector = collector,
+  *loop = (struct row_loop){.collector = collector,
                                .evaluator = evaluator,
                                .table = table,
                                .functions = evaluator_functions(evaluator),
@@ -173,15 +173,15 @@ int direct_loop_open(struct direct_loop *loop, struct collector *collector,
   return open;
 }
 
-void direct_loop_close(struct direct_loop *loop) {
-  sqlite3_finalize(loop->statement); /* direct_loop_run() has returned its error */
+void row_loop_close(struct row_loop *loop) {
+  sqlite3_finalize(loop->statement); /* row_loop_run() has returned its error */
   sqlite3_free(loop->range);
   sqlite3_free(loop->unit);
   unit_map_close(&loop->map);
 }
 
 /* Makes rows_add() find the units of the rows with a map. */
-static void use_map(const struct direct_loop *loop, struct unit_map *map, struct rows *rows) {
+static void use_map(const struct row_loop *loop, struct unit_map *map, struct rows *rows) {
   rows->columns.unit = loop->columns;
   unit_map_use(map, rows);
 }
@@ -222,7 +222,7 @@ static enum evaluation end_of(int rc, struct error *error) {
 ** all parents, which takes as long as the threads save. If the map numbers the rows as units, only
 ** one thread may read them.
 */
-enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *readers,
+enum evaluation row_loop_run(struct row_loop *loop, struct readers *readers,
                                 const struct rows_opener *opener, struct rows *rows,
                                 struct error *error) {
   struct running running = {loop, opener};
@@ -238,7 +238,7 @@ enum evaluation direct_loop_run(struct direct_loop *loop, struct readers *reader
   int rc;
   use_map(loop, &loop->map, rows);
   int divides = readers && loop->range && !loop->map.lookup && !(loop->map.by_row && rows->by_unit);
-  if (!divides || !range_readers_run(readers, &query, rows, &rc, error)) {
+  if (!divides || !readers_run(readers, &query, rows, &rc, error)) {
     rc = collector_run(loop->collector, loop->statement, &collection);
     if (rc != SQLITE_DONE) explain(&running, loop->collector, rc, error);
   }

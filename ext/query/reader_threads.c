@@ -1,0 +1,509 @@
+/* reader_threads.c: see reader_threads.h. Tests: tests/query/test_question_threads.py */
+#include "query/reader_threads.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "os/file.h"
+#include "os/thread.h"
+#include "query/limits.h"
+#include "query/private_connection.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST        256   /* the most ranges; with so many, no thread waits long for the last one */
+#define LEAST_RANGE 16384 /* the least number of rowids in a range that is worth a thread's time */
+#define WAIT        200   /* microseconds between two checks of the other threads */
+#define ASKED       32    /* runs of the host's statement (about 10 instructions) in each check */
+
+/* The number of bytes between the data of two threads, so that no cache line has data of both. */
+#define CACHE_LINES 128
+
+/* The ranges together hold all integers, and each integer is in one of them. */
+struct ranges {
+  unsigned count;
+  int64_t starts[MOST]; /* the first rowid of each range, in order */
+  sqlite3_stmt *begun;  /* a statement that keeps the transaction of the connection open */
+};
+
+/* A connection, its thread, and its rows. */
+struct reader {
+  struct readers *readers;
+  int number;                  /* 0: the host's connection */
+  struct collector *collector; /* the connection */
+  sqlite3_stmt *statement;     /* reads a range */
+  struct rows *rows;           /* takes the sums */
+  struct rows own_rows;        /* of a further connection */
+  struct unit_map map;         /* of own_rows */
+  int64_t version;             /* the data_version before the host began to read */
+  struct thread thread;
+  int has_thread;
+  char apart[CACHE_LINES];
+};
+
+/* Does one task on the thread of a reader. Returns SQLITE_DONE, or a code with the error set. */
+typedef int do_task(void *context, struct reader *reader, unsigned task, struct error *error);
+
+struct readers {
+  struct collector *collector;     /* of the host's connection */
+  const struct range_query *query; /* of readers_run() */
+  const struct secret *secret;     /* of the rows of all connections */
+  struct ranges ranges;
+  int count; /* the number of readers */
+  struct reader *list;
+  do_task *run; /* what the threads do now */
+  void *context;
+  unsigned tasks;     /* how many */
+  atomic_uint next;   /* the next task that a thread takes */
+  atomic_int stopped; /* set after an error */
+  atomic_int running; /* the number of running threads besides the host's thread */
+  int rc;             /* the result code of the first error that occurred */
+  struct error error; /* the first error that occurred */
+};
+
+/* ---- ranges of rowids (S1) ------------------------------------------------------------------- */
+
+/* A table and a name of its rowid. */
+struct place {
+  sqlite3 *db;
+  const char *table, *rowid;
+};
+
+/*
+** Finds the first or last rowid of the table. The statement *row keeps the transaction open.
+** Returns 0 if the table is empty.
+*/
+static int end_of(const struct place *place, const char *order, sqlite3_stmt **row,
+                  int64_t *rowid) {
+  char *sql = sqlite3_mprintf("SELECT %s FROM main.\"%w\" ORDER BY %s%s LIMIT 1", place->rowid,
+                              place->table, place->rowid, order);
+  int found = sql && sqlite3_prepare_v2(place->db, sql, -1, row, 0) == SQLITE_OK &&
+              sqlite3_step(*row) == SQLITE_ROW && sqlite3_column_type(*row, 0) == SQLITE_INTEGER;
+  if (found) *rowid = sqlite3_column_int64(*row, 0);
+  if (!found) interrupt_pass_on(place->db);
+  sqlite3_free(sql);
+  return found;
+}
+
+/* A part of the table, from its first to its last row. */
+struct part {
+  int64_t first, last;
+};
+
+/* Returns the difference between the last and the first rowid of a part. */
+static uint64_t span_of(const struct part *part) {
+  return (uint64_t)part->last - (uint64_t)part->first;
+}
+
+/* Finds the row next to a rowid. Returns 0 if there is none. */
+static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
+  sqlite3_bind_int64(statement, 1, from);
+  int found =
+      sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
+  if (found) *rowid = sqlite3_column_int64(statement, 0);
+  /* After an error, the part stays whole. */
+  if (sqlite3_reset(statement) != SQLITE_OK) interrupt_pass_on(sqlite3_db_handle(statement));
+  return found;
+}
+
+/*
+** Prepares a statement that finds the row next to ?1. `compare` is an operator, and `order` ends
+** ORDER BY. Returns null if the statement does not compile.
+*/
+static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare,
+                                  const char *order) {
+  sqlite3_stmt *statement = 0;
+  char *sql =
+      sqlite3_mprintf("SELECT %s FROM main.\"%w\" WHERE %s %s ?1 ORDER BY %s%s LIMIT 1",
+                      place->rowid, place->table, place->rowid, compare, place->rowid, order);
+  if (sql && sqlite3_prepare_v2(place->db, sql, -1, &statement, 0) != SQLITE_OK)
+    interrupt_pass_on(place->db);
+  sqlite3_free(sql);
+  return statement;
+}
+
+/*
+** Divides a part of the table into at most MOST parts. Halves the widest part again and again, if
+** it has at least 2 * LEAST_RANGE rowids. Each half begins and ends at a row, so a wide gap between
+** rows costs one of the parts, and rows that are close together are divided even if others are far
+** away. Returns the number of parts.
+*/
+static unsigned halve(const struct place *place, struct part *parts) {
+  sqlite3_stmt *before = prepare_seek(place, "<", " DESC");
+  sqlite3_stmt *after = prepare_seek(place, ">=", "");
+  unsigned count = 1;
+  while (before && after && count < MOST) {
+    struct part *widest = parts;
+    for (struct part *part = parts; part < parts + count; part++)
+      if (span_of(part) > span_of(widest)) widest = part;
+    struct part lower = *widest, upper = *widest;
+    if (span_of(widest) < 2 * (uint64_t)LEAST_RANGE) break;
+    int64_t middle = (int64_t)((uint64_t)widest->first + span_of(widest) / 2 + 1);
+    if (!seek(before, middle, &lower.last) || !seek(after, middle, &upper.first) ||
+        lower.last >= middle || upper.first < middle)
+      break;
+    *widest = lower;
+    parts[count++] = upper;
+  }
+  sqlite3_finalize(before);
+  sqlite3_finalize(after);
+  return count;
+}
+
+static int by_first(const void *a, const void *b) {
+  const struct part *p = a, *q = b;
+  return (p->first > q->first) - (p->first < q->first);
+}
+
+/*
+** Divides a table of main. The first row of each range is in the table. Returns 0 if the table is
+** too small for two ranges of LEAST_RANGE rowids, or after an error.
+*/
+static int ranges_find(struct ranges *ranges, sqlite3 *db, const struct range_query *query) {
+  const struct place place = {db, query->table, query->rowid};
+  sqlite3_stmt *end = 0;
+  struct part parts[MOST];
+  int found = end_of(&place, "", &ranges->begun, &parts[0].first) &&
+              end_of(&place, " DESC", &end, &parts[0].last);
+  sqlite3_finalize(end);
+  if (!found || parts[0].last < parts[0].first || span_of(parts) < 2 * (uint64_t)LEAST_RANGE)
+    return 0;
+  ranges->count = halve(&place, parts);
+  qsort(parts, ranges->count, sizeof *parts, by_first);
+  for (unsigned i = 0; i < ranges->count; i++) ranges->starts[i] = parts[i].first;
+  return ranges->count >= 2;
+}
+
+/* Sets the first and the last rowid of a range. The outermost ranges have no end. */
+static void ranges_ends(const struct ranges *ranges, unsigned range, int64_t *first,
+                        int64_t *last) {
+  *first = range > 0 ? ranges->starts[range] : INT64_MIN;
+  *last = range + 1 < ranges->count ? ranges->starts[range + 1] - 1 : INT64_MAX;
+}
+
+/* ---- connections (S2) ------------------------------------------------------------------------ */
+
+static int has_moved(sqlite3 *db) {
+  int moved = 0;
+  if (!FILE_CAN_MOVE) return 0;
+  return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
+}
+
+/* Returns whether the host reads what others have not committed, which no other connection sees. */
+static int reads_uncommitted(sqlite3 *db) {
+  sqlite3_stmt *row = 0;
+  int reads = 1;
+  if (sqlite3_prepare_v2(db, "PRAGMA read_uncommitted", -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    reads = sqlite3_column_int(row, 0);
+  sqlite3_finalize(row);
+  if (reads) interrupt_pass_on(db);
+  return reads;
+}
+
+/* Returns whether the host reads a file that another connection can read in the same way. */
+static int is_shared(sqlite3 *db) {
+  const char *path = sqlite3_db_filename(db, "main"), *key;
+  for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
+    /* URI parameters such as nolock or immutable change how a connection reads the file. */
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0;
+  }
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
+}
+
+/* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
+#define FP_DIGITS 1023
+
+/* Copies the settings of the host that affect the values of rows. */
+static void set_as(sqlite3 *db, sqlite3 *host) {
+  int digits = 0;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  if (sqlite3_db_config(host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
+}
+
+/*
+** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
+** because SQLite is then configured for one thread only.
+*/
+static int connect(struct reader *reader, sqlite3 *host) {
+  struct error error = {0};
+  sqlite3 *db = 0;
+  int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX;
+  int opened = private_connection_open(&db, host, flags, &error);
+  error_clear(&error);
+  if (!opened) return 0;
+  reader->collector = private_collector_new(db);
+  if (!reader->collector || !sqlite3_db_mutex(db)) return 0;
+  set_as(db, host);
+  return 1;
+}
+
+/*
+** Returns the version of the database, or -1. The version changes when another connection commits.
+*/
+static int64_t version(sqlite3 *db) {
+  sqlite3_stmt *row = 0;
+  int64_t version = -1;
+  if (sqlite3_prepare_v2(db, "PRAGMA data_version", -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    version = sqlite3_column_int64(row, 0);
+  sqlite3_finalize(row);
+  if (version < 0) interrupt_pass_on(db);
+  return version;
+}
+
+/*
+** Opens a further connection before the host begins to read. The connection does not hold a lock
+** while the host waits for a writer, so it cannot block this writer.
+*/
+static int open_reader(struct readers *readers, int number) {
+  struct reader *reader = &readers->list[number];
+  reader->readers = readers;
+  reader->number = number;
+  reader->rows = &reader->own_rows;
+  if (!connect(reader, readers->collector->db)) return 0;
+  reader->version = version(reader->collector->db);
+  return reader->version >= 0;
+}
+
+void readers_close(struct readers *readers) {
+  if (!readers) return;
+  for (int i = 0; i < readers->count; i++) {
+    struct reader *reader = &readers->list[i];
+    sqlite3_finalize(reader->statement); /* its errors have been reported */
+    unit_map_close(&reader->map);
+    if (i > 0) rows_close(&reader->own_rows);
+    if (i > 0) private_collector_close(reader->collector);
+  }
+  sqlite3_finalize(readers->ranges.begun);
+  free(readers->list);
+  free(readers);
+}
+
+struct readers *readers_open(struct collector *collector) {
+  int others = sqlite3_limit(collector->db, SQLITE_LIMIT_WORKER_THREADS, -1);
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(collector->db) ||
+      reads_uncommitted(collector->db))
+    return 0;
+  struct readers *readers = calloc(1, sizeof *readers);
+  if (readers) readers->list = calloc((size_t)others + 1, sizeof *readers->list);
+  if (!readers || !readers->list) {
+    free(readers);
+    return 0;
+  }
+  readers->collector = collector;
+  readers->list[0] = (struct reader){.readers = readers, .collector = collector};
+  int going = 1;
+  for (readers->count = 1; readers->count <= others && going; readers->count++)
+    going = open_reader(readers, readers->count);
+  if (going) return readers;
+  readers_close(readers);
+  return 0;
+}
+
+/* Compiles the statement of a connection, on the host's thread. */
+static int prepare(struct reader *reader) {
+  const struct range_query *query = reader->readers->query;
+  sqlite3 *db = reader->collector->db;
+  int prepared = (reader->number == 0 || query->is_same(query->context, db)) &&
+                 sqlite3_prepare_v2(db, query->text, -1, &reader->statement, 0) == SQLITE_OK;
+  if (!prepared) interrupt_pass_on(db);
+  return prepared;
+}
+
+/*
+** Completes a further connection after the host has begun to read. Returns 1 if the connection may
+** read.
+*/
+static int settle(struct reader *reader) {
+  sqlite3 *db = reader->collector->db;
+  return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == reader->version &&
+         !has_moved(db) && prepare(reader);
+}
+
+/* Prepares all connections. Returns 1, or 0 if the host must read alone. */
+static int settle_all(struct readers *readers) {
+  sqlite3 *db = readers->collector->db;
+  int settled = prepare(&readers->list[0]);
+  for (int i = 1; i < readers->count && settled; i++) settled = settle(&readers->list[i]);
+  return settled && sqlite3_txn_state(db, "main") == SQLITE_TXN_READ && !has_moved(db);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+/* Keeps the error if it is the first one, and stops all threads. */
+static void fail(struct readers *readers, int rc, struct error *error) {
+  if (atomic_exchange(&readers->stopped, 1)) {
+    error_clear(error);
+  } else {
+    readers->rc = rc;
+    readers->error = error_take(error);
+  }
+}
+
+static void fail_memory(struct readers *readers) {
+  struct error error = {0};
+  error_set(&error, "out of memory (the charge stays)");
+  fail(readers, SQLITE_NOMEM, &error);
+}
+
+/* Takes and does tasks until no task is left. */
+static void do_tasks(struct reader *reader) {
+  struct readers *readers = reader->readers;
+  unsigned task;
+  while (!atomic_load(&readers->stopped) &&
+         (task = atomic_fetch_add(&readers->next, 1)) < readers->tasks) {
+    struct error error = {0};
+    int rc = readers->run(readers->context, reader, task, &error);
+    if (rc != SQLITE_DONE) fail(readers, rc, &error);
+  }
+}
+
+/* The function of a thread. */
+static void run_beside(void *pointer) {
+  struct reader *reader = pointer;
+  struct readers *readers = reader->readers;
+  const struct range_query *query = readers->query;
+  struct error error = {0};
+  if (!rows_are_open(reader->rows) &&
+      !query->open(query->context, reader->rows, readers->secret, &reader->map, &error))
+    fail(readers, SQLITE_NOMEM, &error);
+  do_tasks(reader);
+  atomic_fetch_sub(&readers->running, 1);
+}
+
+/* Starts the threads. If a thread does not start, the other threads do its tasks. */
+static void start_threads(struct readers *readers) {
+  for (int i = 1; i < readers->count; i++) {
+    struct reader *reader = &readers->list[i];
+    atomic_fetch_add(&readers->running, 1);
+    reader->has_thread = thread_start(&reader->thread, run_beside, reader);
+    if (!reader->has_thread) atomic_fetch_sub(&readers->running, 1);
+  }
+}
+
+/* Reads the rows of a range of rowids. */
+static int read_rows(const struct reader *reader, int64_t from, int64_t to, struct error *error) {
+  const struct range_query *query = reader->readers->query;
+  struct collection collection = {.rows = reader->rows, .columns = query->columns};
+  sqlite3_bind_int64(reader->statement, 1, from);
+  sqlite3_bind_int64(reader->statement, 2, to);
+  int rc = collector_run(reader->collector, reader->statement, &collection);
+  if (rc != SQLITE_DONE) query->explain(query->context, reader->collector, rc, error);
+  sqlite3_reset(reader->statement); /* the error has been reported */
+  return rc;
+}
+
+static int read_range(void *context, struct reader *reader, unsigned range, struct error *error) {
+  int64_t first, last;
+  ranges_ends(context, range, &first, &last);
+  return read_rows(reader, first, last, error);
+}
+
+/*
+** Waits for the other threads. Meanwhile runs the host's statement on an empty range from time to
+** time, so that SQLite checks the host's interrupt and progress handler (S5).
+*/
+static void await_threads(struct readers *readers) {
+  while (atomic_load(&readers->running)) {
+    struct error error = {0};
+    int rc = SQLITE_DONE;
+    clock_sleep(WAIT);
+    for (int i = 0; i < ASKED && rc == SQLITE_DONE && !atomic_load(&readers->stopped); i++)
+      rc = read_rows(&readers->list[0], INT64_MAX, INT64_MIN, &error);
+    if (rc != SQLITE_DONE) fail(readers, rc, &error);
+    /* SQLite ignores an interrupt that arrives between two statements, so repeat the interrupt. */
+    for (int i = 1; i < readers->count && atomic_load(&readers->stopped); i++)
+      sqlite3_interrupt(readers->list[i].collector->db);
+  }
+}
+
+/*
+** Does tasks on all threads, and waits for their end. Returns 0 after an error. Between two calls
+** of this function, only the host's thread runs.
+*/
+static int do_all(struct readers *readers, do_task *run, void *context, unsigned tasks) {
+  readers->run = run;
+  readers->context = context;
+  readers->tasks = tasks;
+  atomic_store(&readers->next, 0);
+  if (tasks > 1) start_threads(readers);
+  do_tasks(&readers->list[0]);
+  await_threads(readers);
+  for (int i = 1; i < readers->count; i++) {
+    if (readers->list[i].has_thread) thread_join(&readers->list[i].thread);
+    readers->list[i].has_thread = 0;
+  }
+  return !atomic_load(&readers->stopped);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static int ended(int done, struct error *error) {
+  if (done) return SQLITE_DONE;
+  error_set(error, "out of memory (the charge stays)");
+  return SQLITE_NOMEM;
+}
+
+/* The tasks below have the parts of the sums as their context. */
+static int prepare_sums(void *context, struct reader *reader, unsigned number,
+                        struct error *error) {
+  (void)reader;
+  return ended(vector_parts_prepare(context, (int)number), error);
+}
+
+static int add_part(void *context, struct reader *reader, unsigned part, struct error *error) {
+  return ended(vector_parts_add(context, reader->number, part), error);
+}
+
+/*
+** Adds up the sums of all connections on all threads. Returns 1, or 0 if this has to be done on one
+** thread, or after an error.
+*/
+static int add_in_parts(struct readers *readers, struct rows *const *list) {
+  struct vector_parts *parts = rows_parts(list, readers->count);
+  unsigned count = 0;
+  int added = 0;
+  if (!parts) return 0;
+  if (do_all(readers, prepare_sums, parts, (unsigned)readers->count)) {
+    if (!vector_parts_find(parts, &count)) {
+      fail_memory(readers);
+    } else if (count && do_all(readers, add_part, parts, count)) {
+      added = vector_parts_end(parts);
+    }
+  }
+  vector_parts_close(parts);
+  return added;
+}
+
+/* Adds the sums of all connections to those of the host's. */
+static void add_sums(struct readers *readers) {
+  struct rows **list = malloc(sizeof(struct rows *) * (size_t)readers->count);
+  int open = list != 0;
+  for (int i = 0; i < readers->count && open; i++) {
+    list[i] = readers->list[i].rows;
+    open = rows_are_open(list[i]); /* a thread may not have started */
+  }
+  int added = open && add_in_parts(readers, list);
+  free(list);
+  for (int i = 1; i < readers->count && !added && !atomic_load(&readers->stopped); i++) {
+    struct rows *own = &readers->list[i].own_rows;
+    if (rows_are_open(own) && !rows_join(readers->list[0].rows, own)) fail_memory(readers);
+  }
+}
+
+int readers_run(struct readers *readers, const struct range_query *query, struct rows *rows,
+                int *rc, struct error *error) {
+  readers->query = query;
+  readers->secret = rows->secret;
+  readers->list[0].rows = rows;
+  if (!ranges_find(&readers->ranges, readers->collector->db, query) || !settle_all(readers))
+    return 0;
+  if (do_all(readers, read_range, &readers->ranges, readers->ranges.count)) add_sums(readers);
+  *rc = SQLITE_DONE;
+  if (!atomic_load(&readers->stopped)) return 1;
+  error_restore(error, readers->error);
+  *rc = readers->rc;
+  return 1;
+}
