@@ -4,7 +4,7 @@
 **
 ** Requirements:
 **   A1  The first row makes the release: the aggregate reads its call in the text of the running
-**       statement (query/asked_call.h), makes the question of it, and charges, evaluates and stores
+**       statement (query/statement_text.h), makes the question of it, and charges, evaluates and stores
 **       it. The other rows are passed over, and xFinal hands out the answer. What happens to the
 **       statement afterwards changes neither the answer nor the charge.
 **   A2  Parameters are constant by their text. Which of several calls is running is known from the
@@ -24,8 +24,7 @@
 #include "functions/options.h"
 #include "functions/releases.h"
 #include "functions/tier_guard.h"
-#include "query/asked_call.h"
-#include "query/constants.h"
+#include "query/statement_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -48,7 +47,6 @@ struct reading {
   const struct binding *binding;
   sqlite3_value **row; /* the arguments of the first row; null: there is no row */
   struct asked_statement *statement;
-  struct constants *constants;
   sqlite3_value *values[MAX_ARGUMENTS]; /* of the parameters in the text */
   struct asked_call call;               /* the running one */
   char *question;
@@ -84,9 +82,8 @@ static int refuse_argument(const struct aggregate *aggregate, int place, struct 
 }
 
 /* Reports that an argument of the text is no constant. */
-static int refuse_parameter(const struct reading *reading, int place, struct error *error) {
-  const struct aggregate *aggregate = reading->binding->aggregate;
-  const char *message = constants_error(reading->constants);
+static int refuse_parameter(const struct aggregate *aggregate, int place, const char *message,
+                            struct error *error) {
   const char *name = parameter_name(aggregate, place);
   if (place == aggregate->places.name) return refuse_argument(aggregate, place, error);
   if (strncmp(message, "no such column", 14) == 0)
@@ -135,12 +132,11 @@ static void forget_values(struct reading *reading) {
 static int take_parameter(struct reading *reading, const struct asked_call *call, int place,
                           struct error *error) {
   int is_inexact;
-  char *text = asked_argument(reading->statement, call, place, &is_inexact);
-  if (!text) return error_set_memory(error);
-  sqlite3_value *value = constants_value(reading->constants, text);
-  sqlite3_free(text);
+  const char *message;
+  sqlite3_value *value = asked_value(reading->statement, call, place, &is_inexact, &message);
   reading->values[place] = value;
-  if (!value) return refuse_parameter(reading, place, error);
+  if (!value && !message) return error_set_memory(error);
+  if (!value) return refuse_parameter(reading->binding->aggregate, place, message, error);
   /* The value of a parameter that is the whole argument is known from the row. */
   if (is_inexact > (reading->row != 0)) return asked_inexact(error);
   return !reading->row || is_same(value, reading->row[place], is_inexact) ? 1 : -1;
@@ -266,7 +262,7 @@ static int make_release(struct reading *reading, struct publication *publication
   if (binding->arguments > aggregate->max_arguments)
     return refuse_argument(aggregate, aggregate->places.name, error);
   int made =
-      ledger_ready(host->session.ledger) && constants_open(&reading->constants, error) &&
+      ledger_ready(host->session.ledger) &&
       asked_statement_find(&reading->statement, host->collector.db, aggregate->name, error) &&
       find_call(reading, error) && read_request(reading, &request, error) &&
       release_question(publication, &request, host);
@@ -288,7 +284,6 @@ static void answer(sqlite3_context *context, struct evaluation *evaluation, sqli
   if (!made) fail_call(context, binding->aggregate->name, error);
   forget_values(&reading);
   asked_statement_close(reading.statement);
-  constants_close(reading.constants);
   sqlite3_free(reading.question);
 }
 

@@ -17,8 +17,8 @@
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "functions/tier_guard.h"
-#include "query/asked_call.h"
 #include "query/question.h"
+#include "query/statement_text.h"
 #include "release/parameter_checks.h"
 #include "release/publish.h"
 

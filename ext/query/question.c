@@ -16,11 +16,10 @@
 #include "base/json.h"
 #include "ledger/policy.h"
 #include "mechanism/families.h"
-#include "query/row_loop.h"
+#include "query/host_checks.h"
 #include "query/limits.h"
 #include "query/notices.h"
-#include "query/own_collations.h"
-#include "query/safe_columns.h"
+#include "query/row_loop.h"
 #include "query/unit_loop.h"
 #include "release/kinds.h"
 #include "release/procedure.h"
@@ -109,26 +108,6 @@ static int lock_tables(const struct question *question, struct evaluator *evalua
     }
   }
   return 1;
-}
-
-/*
-** Checks that the host's functions are those of the evaluator. A question would otherwise give
-** something else than the same SELECT. (own_collations.h checks the collations.)
-*/
-static int check_functions(const struct question *question, const struct evaluator *evaluator,
-                           struct error *error) {
-  struct allowed_functions functions;
-  sqlite3 *db = question->collector->db;
-  if (allowed_functions_read(&functions, db) != SQLITE_OK)
-    return error_set(error, "cannot read the list of functions: %s", sqlite3_errmsg(db));
-  const char *replaced = functions_replaced(evaluator_functions(evaluator), &functions);
-  /* Advice: PRAGMA case_sensitive_like replaces like(), too. Ask on a connection that has SQLite's
-     own functions. */
-  return !replaced ||
-         error_set(error,
-                   "the application or a PRAGMA has replaced SQLite's function %s(), so a question "
-                   "would give something else than this SELECT (use a connection without it)",
-                   replaced);
 }
 
 /*
@@ -343,8 +322,10 @@ int question_open(struct question **out, struct collector *collector, struct led
     going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
                            question->loop.columns, ignores, names, has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
-  if (going) going = check_functions(question, question->evaluator, error);
-  if (going && question->publics) going = check_functions(question, question->publics, error);
+  if (going)
+    going = own_functions_check(collector->db, evaluator_functions(question->evaluator), error);
+  if (going && question->publics)
+    going = own_functions_check(collector->db, evaluator_functions(question->publics), error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);

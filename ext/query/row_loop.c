@@ -5,9 +5,8 @@
 #include "query/row_loop.h"
 
 #include "base/sql_text.h"
+#include "query/host_checks.h"
 #include "query/limits.h"
-#include "query/own_collations.h"
-#include "query/safe_columns.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -133,10 +132,8 @@ struct running {
 */
 static int is_same_beside(void *context, sqlite3 *db) {
   const struct row_loop *loop = ((const struct running *)context)->loop;
-  struct allowed_functions functions;
   struct error error = {0};
-  int same = allowed_functions_read(&functions, db) == SQLITE_OK &&
-             !functions_replaced(loop->functions, &functions) &&
+  int same = own_functions_check(db, loop->functions, &error) &&
              own_collations_check(db, &error) && all_are_shown(loop, db);
   error_clear(&error); /* the host reads alone */
   return same;

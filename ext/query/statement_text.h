@@ -1,13 +1,14 @@
 /*
-** asked_call.h: finds the call of an aggregate in the text of the statement that executes it, and
-** makes the question for which the call stands: the innermost SELECT around it, with what it gives
-** from each row as the result list, and with the common table expressions that this SELECT may use.
+** statement_text.h: finds the call of an aggregate in the text of the statement that executes it,
+** evaluates its parameters, and makes the question for which the call stands: the innermost SELECT
+** around it, with what it gives from each row as the result list, and with the common table
+** expressions that this SELECT may use.
 **
 ** No program of SQLite is read: only the text, by SQLite's lexical rules. If a rule does not
 ** suffice to be sure, there is an error, which says what to write.
 */
-#ifndef DIFFUSE_QUERY_ASKED_CALL_H
-#define DIFFUSE_QUERY_ASKED_CALL_H
+#ifndef DIFFUSE_QUERY_STATEMENT_TEXT_H
+#define DIFFUSE_QUERY_STATEMENT_TEXT_H
 
 #include <sqlite3ext.h>
 
@@ -23,8 +24,8 @@ struct asked_call {
 /*
 ** Finds the executing statement of a connection whose text calls a function, and reads its text
 ** with the values that are bound to it. (Of a bound text, SQLite shows what stands before the first
-** zero byte.) Sets *found, which the caller closes, even after an error.
-** Returns 1, or 0 with the error set.
+** zero byte.) Sets *found, which the caller closes, even after an error. Returns 1, or 0 with the
+** error set.
 */
 int asked_statement_find(struct asked_statement **found, sqlite3 *db, const char *function,
                          struct error *error);
@@ -38,12 +39,16 @@ int asked_call_next(const struct asked_statement *statement, const char *functio
                     struct asked_call *call);
 
 /*
-** Returns the text of an argument, which the caller frees, or null when out of memory. Sets
-** *is_inexact to 0; to 1 if the argument is a parameter of the statement to which a real number is
-** bound, whose text has only 15 digits; and to 2 if such a parameter is a part of the argument.
+** Evaluates an argument of a call by its text, on a private connection without tables. Returns its
+** value, which the caller frees with sqlite3_value_free(), or null if it is no constant: it names a
+** column or a table, uses a function that a question may not use, or fails. Sets *message then to
+** SQLite's, which is valid until the next call, or to null when out of memory.
+**
+** Sets *is_inexact to 0; to 1 if the argument is a parameter of the statement to which a real
+** number is bound, whose text has only 15 digits; and to 2 if such a parameter is a part of it.
 */
-char *asked_argument(const struct asked_statement *statement, const struct asked_call *call,
-                     int argument, int *is_inexact);
+sqlite3_value *asked_value(const struct asked_statement *statement, const struct asked_call *call,
+                           int argument, int *is_inexact, const char **message);
 
 /*
 ** Returns the question of a call, whose result list has the arguments key and value, each of which

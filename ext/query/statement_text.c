@@ -1,13 +1,16 @@
 /*
-** asked_call.c: see asked_call.h.
-** Tests: tests/query/test_random_aggregates.py, tests/query/test_asked.py
+** statement_text.c: see statement_text.h.
+** Tests: tests/query/test_random_aggregates.py, tests/query/test_asked.py,
+** tests/functions/test_statement_mistakes.py
 */
-#include "query/asked_call.h"
+#include "query/statement_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
+#include "query/allowed_functions.h"
+#include "query/private_memory.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -19,11 +22,19 @@ struct token {
   int is_real; /* the value of a parameter to which a real number is bound */
 };
 
+/* A connection that evaluates expressions without a column. */
+struct constants {
+  struct private_memory memory;
+  sqlite3 *db;
+  struct allowed_functions functions;
+};
+
 /* The tokens of a statement, with the values of its parameters in place of these. */
 struct asked_statement {
   char *expanded; /* null: there are no parameters */
   struct token *tokens;
   int count;
+  struct constants *constants;
 };
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
@@ -130,6 +141,44 @@ static int read_tokens(struct asked_statement *statement, const char *sql, const
   return depth == 0;
 }
 
+/* ---- constants ------------------------------------------------------------------------------- */
+
+/* Allows SELECT and the functions of questions. Everything else is no constant. */
+static int authorize(void *context, int action, const char *first, const char *second,
+                     const char *schema, const char *inner) {
+  const struct constants *constants = context;
+  (void)first;
+  (void)schema;
+  (void)inner;
+  if (action == SQLITE_SELECT) return SQLITE_OK;
+  return action == SQLITE_FUNCTION && second && function_is_allowed(&constants->functions, second)
+             ? SQLITE_OK
+             : SQLITE_DENY;
+}
+
+/* Opens the connection. constants_close() closes *out, even after an error. */
+static int constants_open(struct constants **out, struct error *error) {
+  struct constants *constants = *out = calloc(1, sizeof *constants);
+  if (!constants) return error_set_memory(error);
+  if (!private_memory_open(&constants->memory, &constants->db, error)) return 0;
+  sqlite3_db_config(constants->db, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+  if (allowed_functions_read(&constants->functions, constants->db) != SQLITE_OK)
+    return error_set_memory(error);
+#ifndef SQLITE_CORE /* SQLite puts null for a function that it was built without */
+  if (!sqlite3_api->set_authorizer)
+    return error_set(error,
+                     "this SQLite has no authorizer, without which no question is evaluated");
+#endif
+  if (sqlite3_set_authorizer(constants->db, authorize, constants) == SQLITE_OK) return 1;
+  return error_set(error, "cannot limit what a question may do");
+}
+
+static void constants_close(struct constants *constants) {
+  if (!constants) return;
+  sqlite3_close(constants->db);
+  free(constants);
+}
+
 /* ---- the statement --------------------------------------------------------------------------- */
 
 int asked_call_next(const struct asked_statement *statement, const char *function,
@@ -214,11 +263,13 @@ int asked_statement_find(struct asked_statement **found, sqlite3 *db, const char
                          struct error *error) {
   sqlite3_stmt *statement = executing(db, function, error);
   *found = 0;
-  return statement && read_statement(found, statement, error);
+  return statement && read_statement(found, statement, error) &&
+         constants_open(&(*found)->constants, error);
 }
 
 void asked_statement_close(struct asked_statement *statement) {
   if (!statement) return;
+  constants_close(statement->constants);
   sqlite3_free(statement->expanded);
   free(statement->tokens);
   free(statement);
@@ -298,16 +349,29 @@ static void find_argument(const struct asked_statement *statement, const struct 
   *to = i;
 }
 
-char *asked_argument(const struct asked_statement *statement, const struct asked_call *call,
-                     int argument, int *is_inexact) {
+/* The parentheses make the text one expression, or an error. */
+sqlite3_value *asked_value(const struct asked_statement *statement, const struct asked_call *call,
+                           int argument, int *is_inexact, const char **message) {
   struct writer writer = {sqlite3_str_new(0), 0, 0, 0, 0};
+  sqlite3 *db = statement->constants->db;
+  sqlite3_stmt *row = 0;
+  sqlite3_value *value = 0;
   int from, to;
   find_argument(statement, call, argument, &from, &to);
   *is_inexact = 0;
   for (int i = from; i < to; i++)
     if (statement->tokens[i].is_real) *is_inexact = to - from == 1 ? 1 : 2;
+  sqlite3_str_appendall(writer.text, "SELECT (");
   write_range(&writer, statement, from, to);
-  return sqlite3_str_finish(writer.text);
+  sqlite3_str_appendall(writer.text, ")");
+  char *sql = sqlite3_str_finish(writer.text);
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    value = sqlite3_value_dup(sqlite3_column_value(row, 0));
+  sqlite3_finalize(row); /* the message has its error */
+  *message = sql ? sqlite3_errmsg(db) : 0;
+  sqlite3_free(sql);
+  return value;
 }
 
 /* ---- the SELECT around a call ---------------------------------------------------------------- */
