@@ -135,7 +135,7 @@ errors:
 $(BUILD)/diffuse.so: $(OBJECTS)
 	$(CC) $(CFLAGS) $(LINK) $(LDFLAGS) -o $@ $^ $(STATIC) -lm
 
-GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/report_html.h $(BUILD)/version.h
+GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/page_html.h $(BUILD)/page_sql.h $(BUILD)/version.h
 
 COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) \
           -ffunction-sections -MMD -MP -c -o $@ $<
@@ -143,10 +143,12 @@ COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(
 $(BUILD)/obj/%.o: ext/%.c | $(GENERATED)
 	$(COMPILE)
 
-# The extension contains, as strings, the ledger's schema (sql/ledger.sql) and the page of dp_report (ext/report/page.html).
+# The extension contains, as strings, the ledger's schema (sql/ledger.sql) and the page of dp_report: its
+# text (ext/report/page.html) and the SQL that fills it (ext/report/page.sql).
 $(BUILD)/ledger_sql.h: sql/ledger.sql
-$(BUILD)/report_html.h: ext/report/page.html
-$(BUILD)/ledger_sql.h $(BUILD)/report_html.h:
+$(BUILD)/page_html.h: ext/report/page.html
+$(BUILD)/page_sql.h: ext/report/page.sql
+$(BUILD)/ledger_sql.h $(BUILD)/page_html.h $(BUILD)/page_sql.h:
 	@mkdir -p $(@D)
 	{ echo 'static const char $(basename $(@F))[] ='; \
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@

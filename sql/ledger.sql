@@ -227,8 +227,8 @@ CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 --   release_id > 0: the row of dp_release; the rows of dp_publication, ordered by tier; the rows of
 --                   dp_value and dp_path, ordered by tier, key and component; and the rows of dp_exact,
 --                   ordered by period, key and component, and of dp_allowance, ordered by part
---   release_id 0:   dp_ledger; dp_tier, ordered by name; dp_policy, ordered by table_name; and dp_grant,
---                   ordered by name
+--   release_id 0:   dp_ledger; dp_tier, ordered by name; dp_policy, ordered by table_name; dp_grant,
+--                   ordered by name; and dp_page, ordered by tier
 --   release_id -1:  the columns tier, alpha and allowed of dp_order, ordered by tier and alpha
 -- hash is the SHA-256 of the lines: previous hash ('' for the first row), id, release_id, digest, books,
 -- charge_id, hash of that charge ('' for none), at.
@@ -296,6 +296,12 @@ CREATE TABLE dp_grant(
   steps      REAL NOT NULL,          -- steps of SQLite for each row of a unit
   bytes      REAL NOT NULL,          -- memory for the evaluation of one unit
   created_at TEXT NOT NULL
+);
+
+-- What the owner chose for the page of a tier: the options of dp_report(), a JSON object.
+CREATE TABLE dp_page(
+  tier    TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
+  options TEXT NOT NULL
 );
 
 -- The budget that a grant holds at each tier that pays for its answers. A charge with a grant_name counts

@@ -216,7 +216,7 @@ def test_comments_name_files_that_exist():
     """
     root = ROOT
     ours = {path.name for folder in ("ext", "tests", "bench") for path in (root / folder).rglob("*.[ch]")}
-    system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h", "report_html.h"}
+    system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h", "page_html.h", "page_sql.h"}
     stale = []
     for path in [*(root / "ext").rglob("*.[ch]"), *(root / "tests").rglob("*.c"), *root.rglob("*.md")]:
         if "build" in path.relative_to(root).parts or path.name == "CHANGELOG.md" or "packages" in path.parts:

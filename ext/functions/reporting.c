@@ -6,15 +6,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/known_names.h"
 #include "base/number.h"
+#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/value_table.h"
 #include "release/clipping.h"
 #include "release/kinds.h"
 #include "release/publish.h"
-#include "report/export.h"
-#include "report/facts.h"
-#include "report/page.h"
+#include "report/report.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -86,7 +86,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
 
 /*
 ** Adds a table clipping(release, tier, low, high, words) to the facts of an audience
-** (report/facts.h). Each publication that counted clipped units has a row. low and high are the
+** (report/report.h). Each publication that counted clipped units has a row. low and high are the
 ** ends of the interval of the share of clipped units, in percent, and words is what follows this
 ** share in the sentence of dp_clipping(). low and high are NULL if words is the whole sentence.
 ** Call clippings_add() inside a transaction of the ledger. Returns 1, or 0 with the error set.
@@ -260,7 +260,123 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
 
-/* dp_report([tier]) -> HTML. The same ledger gives the same bytes. */
+/* What the owner chooses for the page of a tier. A null pointer: nothing. */
+struct page_options {
+  char *title, *publisher, *note, *order;
+  struct json *json;
+};
+
+static int page_text(char **member, const char *key, sqlite3_value *value, struct error *error) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return error_set(error, "%s must be a text that is not empty (leave it out for none)%s", key,
+                     not_a(value, SQLITE_TEXT));
+  *member = sqlite3_mprintf("%s", text);
+  return *member ? 1 : error_set_memory(error);
+}
+
+static int page_order(char **member, const char *type, sqlite3_value *value, struct error *error) {
+  if (strcmp(type, "array") != 0)
+    return error_set(error, "order must be a JSON array of names of releases%s",
+                     not_a(value, SQLITE_TEXT));
+  *member = sqlite3_mprintf("%s", sqlite3_value_text(value));
+  return *member ? 1 : error_set_memory(error);
+}
+
+static int page_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  static const char *const known[] = {"title", "publisher", "note", "order", 0};
+  struct page_options *options = context;
+  struct error *error = options->json->error;
+  if (strcmp(key, "title") == 0) return page_text(&options->title, key, value, error);
+  if (strcmp(key, "publisher") == 0) return page_text(&options->publisher, key, value, error);
+  if (strcmp(key, "note") == 0) return page_text(&options->note, key, value, error);
+  if (strcmp(key, "order") == 0) return page_order(&options->order, type, value, error);
+  return unknown_option(key, known, error);
+}
+
+/* Checks the names of the order, and returns them as JSON. The caller frees it. */
+static char *page_names(sqlite3 *facts, struct json *json, const char *order, struct error *error) {
+  int count;
+  char **names = json_list(json, order, "order must be a JSON array of names of releases", &count),
+       *text = 0;
+  for (int i = 0; i < count; i++) {
+    struct known_names known = {.asked = names[i]};
+    int found = 0;
+    sqlite3_stmt *row = facts_prepare(facts, page_names_sql, error);
+    while (facts_row(row, error)) {
+      const char *name = (const char *)sqlite3_column_text(row, 0);
+      if (!name) continue;
+      found = found || strcmp(name, names[i]) == 0;
+      known_names_add(&known, name);
+    }
+    sqlite3_finalize(row);
+    if (found) {
+      known_names_nearest(&known);
+    } else {
+      known_names_fail(&known, error,
+                       "order has a name%s of which this tier sees no release (%sreleases, and the "
+                       "names of series without their period: %s)");
+      break;
+    }
+  }
+  if (names && !error_is_set(error)) text = json_texts(names, count);
+  if (names && !text && !error_is_set(error)) error_set_memory(error);
+  json_list_free(names);
+  return text;
+}
+
+/* Returns the options as a JSON object. The caller frees it. */
+static char *page_json(sqlite3 *facts, struct json *json, const char *text, struct error *error) {
+  struct page_options options = {.json = json};
+  sqlite3_str *made = sqlite3_str_new(0);
+  const char *between = "{";
+  if (json_members(json, text, page_option, &options)) {
+    const struct {
+      const char *name, *text;
+    } texts[] = {
+        {"title", options.title}, {"publisher", options.publisher}, {"note", options.note}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+      if (!texts[i].text) continue;
+      sqlite3_str_appendf(made, "%s\"%s\":", between, texts[i].name);
+      json_append_string(made, texts[i].text);
+      between = ",";
+    }
+    char *names = options.order ? page_names(facts, json, options.order, error) : 0;
+    if (names) sqlite3_str_appendf(made, "%s\"order\":%s", between, names);
+    between = names ? "," : between;
+    sqlite3_free(names);
+  }
+  sqlite3_str_appendall(made, *between == '{' ? "{}" : "}");
+  sqlite3_free(options.title);
+  sqlite3_free(options.publisher);
+  sqlite3_free(options.note);
+  sqlite3_free(options.order);
+  char *result = sqlite3_str_finish(made);
+  if (!result) error_set_memory(error);
+  if (!error_is_set(error)) return result;
+  sqlite3_free(result);
+  return 0;
+}
+
+/* Keeps the options that the owner gives for the page of a tier. Returns 0 after an error. */
+static int page_keep(struct host *host, sqlite3 *facts, const char *tier, const char *text) {
+  struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  if (ledger_audience(ledger))
+    return error_set(error, "only the owner may choose the title, publisher, note and order (this "
+                            "connection is guarded: ask for the page without options)");
+  if (!text)
+    return error_set(error, "options must be a JSON object of title, publisher, note and order");
+  char *options = page_json(facts, ledger_json(ledger), text, error);
+  int kept = options && ledger_page_set(ledger, tier, options);
+  sqlite3_free(options);
+  return kept;
+}
+
+/*
+** dp_report([tier [, options]]) -> HTML. The same ledger gives the same bytes. Options stay in the
+** ledger until others are given.
+*/
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct ledger *ledger = host->session.ledger;
@@ -268,8 +384,13 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
   const char *tier = argc ? argument_text(context, argv[0], "tier") : 0;
   if (argc && !tier) return;
   sqlite3 *facts = facts_for(host, tier);
+  if (facts && argc > 1 && page_keep(host, facts, tier, plain_text(argv[1]))) {
+    sqlite3_close(facts);
+    facts = facts_for(host, tier);
+  }
   if (facts && !tier) tier = ledger_audience(ledger);
-  char *page = facts && ledger_begin_computing(ledger) ? page_write(facts, tier, error) : 0;
+  int going = facts && !error_is_set(error) && ledger_begin_computing(ledger);
+  char *page = going ? page_write(facts, tier, error) : 0;
   sqlite3_close(facts);
   ledger_rollback(ledger);
   end_with_text(context, page, error);
@@ -277,6 +398,6 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 const struct scalar reporting_functions[] = {
     {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
-    {"dp_report", 0, 1, PRIVATE_FUNCTION, dp_report},
+    {"dp_report", 0, 2, PRIVATE_FUNCTION, dp_report},
     {0},
 };

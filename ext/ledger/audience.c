@@ -154,6 +154,7 @@ static const struct audience_table audience_tables[] = {
      "grant_name, tier",
      "grant_name tier reserved spent reserved_delta spent_delta charges",
      {{0, 0}}},
+    {"dp_page", "p", "dp_page p JOIN tiers t ON t.name = p.tier", "tier", "tier options", {{0, 0}}},
     {"dp_budget",
      "b",
      "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",

@@ -298,6 +298,12 @@ int ledger_read_periods(struct ledger *ledger);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
 /*
+** Keeps what the owner chose for the page of a tier, a JSON object ('{}': nothing), in a
+** transaction of its own. Writes nothing if the ledger has the same.
+*/
+int ledger_page_set(struct ledger *ledger, const char *tier, const char *options);
+
+/*
 ** Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
 ** the cost that it has not yet paid for this release. The function checks all these tiers before it
 ** charges any tier. If one tier refuses, the function charges nothing, and the error says why. Call

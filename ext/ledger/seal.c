@@ -28,6 +28,7 @@ static const struct sealed_rows rows_of_terms[] = {
     {"dp_tier", {.sql = "SELECT * FROM dp_tier ORDER BY name"}},
     {"dp_policy", {.sql = "SELECT * FROM dp_policy ORDER BY table_name"}},
     {"dp_grant", {.sql = "SELECT * FROM dp_grant ORDER BY name"}},
+    {"dp_page", {.sql = "SELECT * FROM dp_page ORDER BY tier"}},
     {0, {0}}};
 static const struct sealed_rows rows_of_orders[] = {
     {"dp_order", {.sql = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"}},
@@ -204,7 +205,7 @@ int64_t ledger_last_seal(struct ledger *ledger) {
 int seal_trust_books(struct ledger *ledger) {
   if (error_is_set(ledger->error) || ledger->touched.trusted) return !error_is_set(ledger->error);
   if (!seal_matches(ledger, SEAL_TERMS))
-    return ledger_fail_damaged(ledger, "dp_tier, dp_policy, dp_grant or dp_ledger");
+    return ledger_fail_damaged(ledger, "dp_tier, dp_policy, dp_grant, dp_page or dp_ledger");
   if (!seal_matches_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget or dp_reserve");
   ledger->touched.trusted = 1;
   return 1;

@@ -36,8 +36,8 @@ int seal_matches_books(struct ledger *ledger);
 int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
 
 /*
-** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_budget or dp_reserve differs from its last
-** seal.
+** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_page, dp_budget or dp_reserve differs from
+** its last seal.
 */
 int seal_trust_books(struct ledger *ledger);
 

@@ -108,7 +108,7 @@ double column_number(sqlite3_stmt *statement, int column);
 /* ---- the subjects that the open transaction changes ------------------------------------------ */
 
 /* The subject of a release is its id, which is above 0. These are the other subjects. */
-#define SEAL_TERMS  0    /* dp_ledger, dp_tier, dp_policy and dp_grant */
+#define SEAL_TERMS  0    /* dp_ledger, dp_tier, dp_policy, dp_grant, dp_page */
 #define SEAL_ORDERS (-1) /* dp_order.allowed */
 
 /* Records that the open transaction changes a subject, so that the commit seals this subject. */

@@ -124,6 +124,9 @@ static const struct shown_column reserve_columns[] = {
     {"reserved_delta", "REAL", 0}, {"spent_delta", "REAL", 0},
     {"charges", "INTEGER", 0},     {0, 0, 0}};
 
+static const struct shown_column page_columns[] = {
+    {"tier", "TEXT", 0}, {"options", "TEXT", 0}, {0, 0, 0}};
+
 const struct ledger_table ledger_tables[] = {
     {"dp_tier", tier_columns, 0, "rate DESC", 0}, /* the innermost tier first */
     {"dp_release", release_columns, 0, "rowid", 0},
@@ -135,6 +138,7 @@ const struct ledger_table ledger_tables[] = {
     {"dp_budget", budget_columns, 0, "rowid", 1},
     {"dp_grant", grant_columns, 0, "rowid", 0},
     {"dp_reserve", reserve_columns, 0, "rowid", 0},
+    {"dp_page", page_columns, 0, "rowid", 0},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 

@@ -373,6 +373,34 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
   return !error_is_set(ledger->error);
 }
 
+/* ---- the page of a tier ---------------------------------------------------------------------- */
+
+static const struct statement find_page = {.sql = "SELECT options FROM dp_page WHERE tier = ?"};
+static const struct statement insert_page = {
+    .sql = "INSERT INTO dp_page VALUES (?1, ?2) ON CONFLICT (tier) DO UPDATE SET options = ?2",
+    .changes = CHANGES_TERMS};
+static const struct statement delete_page = {.sql = "DELETE FROM dp_page WHERE tier = ?",
+                                             .changes = CHANGES_TERMS};
+
+int ledger_page_set(struct ledger *ledger, const char *tier, const char *options) {
+  struct ledger_tier *tiers = 0;
+  int count = 0, is_empty = strcmp(options, "{}") == 0;
+  if (!ledger_begin(ledger)) return 0;
+  if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
+      ledger_tier_find(ledger, tiers, count, tier) >= 0) {
+    sqlite3_stmt *row = statement_bind(ledger, &find_page, "s", tier);
+    char *old = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
+    if (old ? strcmp(old, options) != 0 : !is_empty) /* the same options change nothing */
+      statement_run(ledger, is_empty ? &delete_page : &insert_page, is_empty ? "s" : "ss", tier,
+                    options);
+    sqlite3_free(old);
+  }
+  ledger_tiers_free(tiers, count);
+  return ledger_commit(ledger);
+}
+
+/* ---- dropping -------------------------------------------------------------------------------- */
+
 /*
 ** Returns whether a tier may be dropped. Sets an error if a grant reserves a part of its budget, or
 ** if a release, even a failed one, was ever charged, published or stored at it.
@@ -399,6 +427,7 @@ int ledger_tier_drop(struct ledger *ledger, const char *name) {
       ledger_tier_find(ledger, tiers, count, name) >= 0 && tier_is_unused(ledger, name) &&
       statement_run(ledger, &delete_orders, "s", name) &&
       statement_run(ledger, &delete_budget, "s", name) &&
+      statement_run(ledger, &delete_page, "s", name) &&
       statement_run(ledger, &delete_tier, "s", name))
     all_budgets_left(ledger);
   ledger_tiers_free(tiers, count);

@@ -471,7 +471,8 @@ static void check_seals_chain(struct ledger *ledger) {
 /* Compares every subject with its last seal, and finds subjects without a seal. */
 static void check_subjects(struct ledger *ledger) {
   if (!seal_matches(ledger, SEAL_TERMS))
-    ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier, dp_policy or dp_grant was changed");
+    ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier, dp_policy, dp_grant or "
+                               "dp_page was changed");
   if (!seal_matches(ledger, SEAL_ORDERS))
     ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
   if (!seal_matches_books(ledger))

@@ -190,7 +190,7 @@ def write(build, output):
     headers = ordered_headers(sources)
     functions = {name for p in [*headers, *sources] for name in prototypes(p.read_text())} - ENTRIES
     scans = {p: Scan(p.read_text()) for p in [*sources, *headers]}
-    generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h", "report_html.h")}
+    generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h", "page_html.h", "page_sql.h")}
 
     def expand(text):
         """Removes the includes of files that are already in the amalgamation, and inserts generated headers where they are

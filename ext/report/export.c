@@ -1,12 +1,11 @@
 /*
-** export.c: see export.h. sql/reporting.md explains the exported file to its readers.
+** export.c: export_write(). sql/reporting.md explains the exported file to its readers.
 ** Tests: tests/report/test_export.py
 */
-#include "report/export.h"
-
 #include <stdint.h>
 
 #include "os/file.h"
+#include "report/report.h"
 
 SQLITE_EXTENSION_INIT3
 

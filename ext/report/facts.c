@@ -1,9 +1,8 @@
-/* facts.c: see facts.h. Tests: tests/report/test_report.py */
-#include "report/facts.h"
-
+/* facts.c: the facts of an audience (report.h). Tests: tests/report/test_report.py */
 #include "base/own_connection.h"
-#include "ledger/ledger.h"
 #include "os/file.h"
+#include "report/page.h"
+#include "report/report.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -26,16 +25,8 @@ int facts_row(sqlite3_stmt *statement, struct error *error) {
   return rc == SQLITE_ROW;
 }
 
-const char *facts_text(sqlite3_stmt *statement, int column) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? text : "";
-}
-
-/* Runs a text of SQL that the caller allocated, and frees it. */
-static int run(sqlite3 *facts, char *sql, struct error *error) {
-  int rc = sql ? sqlite3_exec(facts, sql, 0, 0, 0) : SQLITE_NOMEM;
-  sqlite3_free(sql);
-  return rc == SQLITE_OK || (rc == SQLITE_NOMEM ? error_set_memory(error) : fail(facts, error));
+int facts_run(sqlite3 *facts, const char *sql, struct error *error) {
+  return sqlite3_exec(facts, sql, 0, 0, 0) == SQLITE_OK || fail(facts, error);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -57,7 +48,9 @@ static int copy_table(sqlite3 *facts, struct ledger *ledger, const struct ledger
   char *columns = ledger_table_declaration(table);
   char *create = columns ? sqlite3_mprintf("CREATE TABLE %s(%s)", table->name, columns) : 0;
   sqlite3_free(columns);
-  if (!run(facts, create, error)) return 0;
+  int made = create ? facts_run(facts, create, error) : error_set_memory(error);
+  sqlite3_free(create);
+  if (!made) return 0;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table->name);
   for (int i = 1; table->columns[i].name; i++) sqlite3_str_appendall(sql, ", ?");
@@ -129,9 +122,8 @@ static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
       " json_each(r.value, '$.publications') p"
       " WHERE json_extract(r.value, '$.state') = 'discarded'"
       " OR json_extract(r.value, '$.discarded') GROUP BY 1";
-  int going = run(facts, sqlite3_mprintf("%s", tables), error) &&
-              copy_certificate(facts, certificate, error) &&
-              run(facts, sqlite3_mprintf("%s", corrected), error);
+  int going = facts_run(facts, tables, error) && copy_certificate(facts, certificate, error) &&
+              facts_run(facts, corrected, error);
   for (int i = 0; i < ledger_table_count && going; i++)
     going = copy_table(facts, ledger, &ledger_tables[i], error);
   return going && copy_spending(facts, ledger, error);
@@ -145,6 +137,7 @@ sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error
     fail(facts, error);
   } else {
     ledger_watch(ledger, facts);
+    if (!series_register(facts)) error_set_memory(error);
     if (fill(facts, ledger, certificate, error)) return facts;
   }
   sqlite3_close(facts);

@@ -1,189 +1,180 @@
 /*
-** page.c: see page.h. page.html is the page with places such as {{title}}, which this file fills.
+** page.c: page_write(). page.sql makes the tables of a page from the facts, and page.html is the
+** template that they fill. This file has the SQL functions that page.sql needs.
 ** Tests: tests/report/test_report.py
 */
-#include "report/page.h"
-
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/json.h"
-#include "report/facts.h"
-#include "report_html.h"
+#include "base/number.h"
+#include "os/locale.h"
+#include "page_html.h"
+#include "page_sql.h"
+#include "report/page.h"
+#include "report/report.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define MOST_COLUMNS 4 /* the number of tiers for which a table has room on a wide screen */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
-/* ---- the parts ------------------------------------------------------------------------------- */
-
-static void title(struct page *page) {
-  html_put(page->html, "Privacy report: ", page->tier ? page->tier : "all tiers, for the owner",
-           "");
+static void result_number(sqlite3_context *context, double x, int digits) {
+  char text[40];
+  struct number_locale before = locale_plain();
+  snprintf(text, sizeof text, "%.*g", digits, x);
+  locale_restore(before);
+  sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-static void heading(struct page *page) {
-  html_put(page->html, "<h1>", page->tier ? page->tier : "All tiers", "</h1>\n");
-  if (page->tier) {
-    html_put(page->html, "<p>This page shows what the members of tier <bdi>", page->tier,
-             "</bdi> may see: what was published for them and for the "
-             "tiers outside it. It shows nothing of inner tiers.</p>\n");
-  } else {
-    sqlite3_str_appendall(
-        page->html,
-        "<p class=warn><b>For the owner only.</b> This page shows all tiers, the "
-        "inner ones too. Members of a tier get another page, made for their tier.</p>\n");
-  }
+/* decimal(x, digits): the number with that many significant digits at most: "0.05", "12" */
+static void decimal(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  result_number(context, sqlite3_value_double(argv[0]), sqlite3_value_int(argv[1]));
 }
 
-static void protection(struct page *page) {
-  sqlite3_stmt *row =
-      facts_prepare(page->facts,
-                    "SELECT json_extract(document, '$.ledger.protects') = 'row',"
-                    " json_extract(document, '$.ledger.adjacency') = 'replace',"
-                    " iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
-                    " ifnull(json_extract(document, '$.ledger.unit'), 'unit')) FROM certificate",
-                    page->error);
-  if (facts_row(row, page->error) && !sqlite3_column_text(row, 2)) error_set_memory(page->error);
-  int rows = sqlite3_column_int(row, 0), replaced = sqlite3_column_int(row, 1);
-  const char *unit = facts_text(row, 2);
-  sqlite3_str *html = page->html;
-  html_put(html, "<p>Each <bdi>", unit,
-           "</bdi> is protected. Every figure on this page has random noise, "
-           "which limits how well anybody can tell ");
-  sqlite3_str_appendall(html, replaced ? "what " : "whether ");
-  sqlite3_str_appendall(html, rows ? "any one <bdi>" : "the rows of any one <bdi>");
-  html_text(html, unit);
-  sqlite3_str_appendall(html, replaced ? rows ? "</bdi> says." : "</bdi> say."
-                              : rows   ? "</bdi> is in the data."
-                                       : "</bdi> are in the data.");
-  html_put(html,
-           "</p>\n<p>Epsilon (ε) and delta (δ) bound what all figures that the "
-           "members of a tier see, now and later, reveal together about one <bdi>",
-           unit,
-           "</bdi>: the smaller, the less. For each tier, the page says what this means for the "
-           "best guess of somebody who knows everything else in the data. A guess without any "
-           "figures is right in 50 of 100 cases.</p>\n");
-  sqlite3_finalize(row);
-}
-
-static int count_tiers(struct page *page) {
-  return page_ask(page, "SELECT count(*) FROM dp_tier");
-}
-
-/*
-** Appends the condition under which CSS shows tables as lists: on a narrow screen, or always if
-** there are more than MOST_COLUMNS tiers.
-*/
-static void narrow(struct page *page) {
-  sqlite3_str_appendall(page->html,
-                        count_tiers(page) > MOST_COLUMNS ? "all" : "screen and (max-width:46rem)");
-}
-
-/*
-** Appends the CSS rules for tables that are shown as lists. The rules write the number of the tier
-** before each figure.
-*/
-static void labels(struct page *page) {
-  int tiers = count_tiers(page);
-  for (int i = 1; i <= tiers; i++)
-    sqlite3_str_appendf(page->html,
-                        ".v td:nth-of-type(%d):before{content:\"%d\";background:var(--t%d)}\n", i,
-                        i, (i - 1) % PAGE_COLORS + 1);
-}
-
-static void readers(struct page *page) {
-  if (!page->tier) {
-    sqlite3_str_appendall(page->html, "the owner");
+/* scale_end(x): a number at an end of a scale; a whole number has commas between thousands */
+static void scale_end(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  double x = sqlite3_value_double(argv[0]);
+  if (!(fabs(x) < 1e15 && x == floor(x))) {
+    result_number(context, x, 6);
     return;
   }
-  html_put(page->html, "the members of tier <bdi>", page->tier, "</bdi>");
+  char *text = sqlite3_mprintf("%,lld", (sqlite3_int64)x);
+  if (text) sqlite3_result_text(context, text, -1, sqlite3_free);
+  if (!text) sqlite3_result_error_nomem(context);
+}
+
+/* one_in(delta): "1 in 1,000,000", with delta rounded up */
+static void one_in(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  double delta = sqlite3_value_double(argv[0]);
+  double cases = delta > 0 ? floor(1 / delta * (1 + 1e-9)) : 0;
+  if (!(cases >= 2 && cases < 1e15)) {
+    result_number(context, delta, 4);
+    return;
+  }
+  char *text = sqlite3_mprintf("1 in %,lld", (sqlite3_int64)cases);
+  if (text) sqlite3_result_text(context, text, -1, sqlite3_free);
+  if (!text) sqlite3_result_error_nomem(context);
 }
 
 /*
-** Returns the rows of dp_value as a JSON array of objects. The members of an object are the columns
-** of a row. The caller calls sqlite3_free().
+** guess(epsilon, delta): suppose that two neighbouring data sets are equally likely, and that
+** somebody guesses from the releases which of the two was used. A bound on how many of 100 such
+** guesses are right: 100 (e^epsilon + delta) / (1 + e^epsilon), rounded up to two decimals, or to
+** more (at most eight) if the number would otherwise be 100. (Kairouz, Oh and Viswanath 2015,
+** Theorem 2.1: two linear inequalities bound the probabilities of a wrong guess under each of the
+** two data sets. The sum of the two probabilities is least where both inequalities are equalities.)
 */
-static char *data(struct page *page) {
-  sqlite3_stmt *row =
-      facts_prepare(page->facts,
-                    "SELECT release, tier, key, component, value, stddev, low, high, display, label"
-                    " FROM dp_value ORDER BY release, tier, key, component",
-                    page->error);
+static void guess(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  double epsilon = sqlite3_value_double(argv[0]), delta = sqlite3_value_double(argv[1]);
+  double right = (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon)), cases = 100;
+  for (int decimals = 2; decimals <= 8 && cases >= 100; decimals++) {
+    double unit = pow(10, decimals);
+    cases = ceil(right * 100 * unit * (1 - 1e-12)) / unit;
+  }
+  result_number(context, fmin(cases, 100), 10);
+}
+
+/*
+** scale_low(low, high), scale_high(low, high): the ends of a scale that contains [low, high] and
+** ends at round numbers; NULL if there is no such scale
+*/
+static void scale(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  double low = sqlite3_value_double(argv[0]), high = sqlite3_value_double(argv[1]);
+  if (sqlite3_value_type(argv[0]) == SQLITE_NULL || !isfinite(low) || !isfinite(high) ||
+      !(low < high))
+    return;
+  double step = pow(10, floor(log10(high - low)));
+  if ((high - low) / step < 4) step /= 2;
+  sqlite3_result_double(context, sqlite3_user_data(context) ? ceil(high / step) * step
+                                                            : floor(low / step) * step);
+}
+
+/* ---- the data of the page -------------------------------------------------------------------- */
+
+/* json_value(x): a value as JSON that cannot end the HTML element around it */
+static void json_value(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  int type = sqlite3_value_type(argv[0]);
   sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendall(json, "[");
-  for (int count = 0; facts_row(row, page->error); count++) {
-    sqlite3_str_appendall(json, count ? ",\n{" : "\n{");
-    for (int i = 0; i < sqlite3_column_count(row); i++) {
-      int type = sqlite3_column_type(row, i);
-      sqlite3_str_appendf(json, "%s\"%s\":", i ? "," : "", sqlite3_column_name(row, i));
-      if (type == SQLITE_TEXT) {
-        json_in_html(json, (const char *)sqlite3_column_text(row, i));
-      } else if (type == SQLITE_INTEGER) {
-        sqlite3_str_appendf(json, "%lld", sqlite3_column_int64(row, i));
-      } else if (type == SQLITE_FLOAT) {
-        json_append_number(json, sqlite3_column_double(row, i));
+  const char *text = (const char *)sqlite3_value_text(argv[0]);
+  if (type == SQLITE_FLOAT) {
+    sqlite3_str_appendall(json, NUMBER_TEXT(sqlite3_value_double(argv[0])));
+  } else if (type != SQLITE_TEXT) {
+    sqlite3_str_appendall(json, text ? text : "null");
+  } else {
+    sqlite3_str_appendchar(json, 1, '"');
+    for (; text && *text; text++) {
+      if (*text == '"' || *text == '\\') {
+        sqlite3_str_appendf(json, "\\%c", *text);
+      } else if ((unsigned char)*text < 0x20 || strchr("<>&", *text)) {
+        sqlite3_str_appendf(json, "\\u%04x", (unsigned char)*text);
       } else {
-        sqlite3_str_appendall(json, "null");
+        sqlite3_str_appendchar(json, 1, *text);
       }
     }
-    sqlite3_str_appendall(json, "}");
+    sqlite3_str_appendchar(json, 1, '"');
   }
-  sqlite3_finalize(row);
-  sqlite3_str_appendall(json, "\n]");
-  char *text = sqlite3_str_finish(json);
-  if (!text) error_set_memory(page->error);
-  return text;
+  char *made = sqlite3_str_finish(json);
+  if (made && (text || type == SQLITE_NULL)) {
+    sqlite3_result_text(context, made, -1, sqlite3_free);
+  } else {
+    sqlite3_free(made);
+    sqlite3_result_error_nomem(context);
+  }
 }
 
-static void write_data(struct page *page) {
-  char *json = data(page);
-  sqlite3_str_appendall(page->html, json ? json : "");
-  sqlite3_free(json);
-}
-
-static void hash(struct page *page) {
-  char *json = data(page), hash_text[HASH_SIZE] = "";
-  if (json) text_hash(json, strlen(json), hash_text);
-  sqlite3_str_appendall(page->html, hash_text);
-  sqlite3_free(json);
+/* sha256(text): in hexadecimal */
+static void sha256(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const char *text = (const char *)sqlite3_value_text(argv[0]);
+  char hash[HASH_SIZE] = "";
+  if (text) text_hash(text, strlen(text), hash);
+  sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-static const struct {
-  const char *name;
-  void (*write)(struct page *page);
-} parts[] = {
-    {"title", title},
-    {"heading", heading},
-    {"protection", protection},
-    {"budgets", page_budgets},
-    {"releases", page_releases},
-    {"facts", page_facts},
-    {"narrow", narrow},
-    {"labels", labels},
-    {"readers", readers},
-    {"hash", hash},
-    {"data", write_data},
-};
+static int functions_register(sqlite3 *facts) {
+  static const struct {
+    const char *name;
+    int arguments;
+    void (*function)(sqlite3_context *, int, sqlite3_value **);
+    void *data;
+  } functions[] = {{"decimal", 2, decimal, 0},       {"scale_end", 1, scale_end, 0},
+                   {"one_in", 1, one_in, 0},         {"guess", 2, guess, 0},
+                   {"scale_low", 2, scale, 0},       {"scale_high", 2, scale, (void *)page_sql},
+                   {"json_value", 1, json_value, 0}, {"sha256", 1, sha256, 0}};
+  int rc = SQLITE_OK;
+  for (size_t i = 0; i < sizeof functions / sizeof *functions && rc == SQLITE_OK; i++)
+    rc = sqlite3_create_function_v2(facts, functions[i].name, functions[i].arguments,
+                                    SQLITE_UTF8 | SQLITE_DETERMINISTIC, functions[i].data,
+                                    functions[i].function, 0, 0, 0);
+  return rc == SQLITE_OK;
+}
+
+const char page_names_sql[] =
+    "SELECT name FROM dp_release UNION SELECT series_title(name) FROM dp_release";
+
+/* Makes the table reader(tier): for whom the page is. */
+static int reader_make(sqlite3 *facts, const char *tier, struct error *error) {
+  if (!facts_run(facts, "CREATE TABLE reader(tier TEXT)", error)) return 0;
+  sqlite3_stmt *insert = facts_prepare(facts, "INSERT INTO reader VALUES (?)", error);
+  if (insert && sqlite3_bind_text(insert, 1, tier, -1, SQLITE_TRANSIENT) != SQLITE_OK)
+    error_set_memory(error);
+  facts_row(insert, error);
+  sqlite3_finalize(insert);
+  return !error_is_set(error);
+}
 
 char *page_write(sqlite3 *facts, const char *tier, struct error *error) {
-  struct page page = {facts, tier, sqlite3_str_new(0), error};
-  const char *at = report_html, *open;
-  while ((open = strstr(at, "{{")) != 0) {
-    const char *close = strstr(open, "}}");
-    sqlite3_str_append(page.html, at, (int)(open - at));
-    size_t length = (size_t)(close - open - 2);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-      if (strlen(parts[i].name) == length && memcmp(parts[i].name, open + 2, length) == 0)
-        parts[i].write(&page);
-    at = close + 2;
-  }
-  sqlite3_str_appendall(page.html, at);
-  char *html = sqlite3_str_finish(page.html);
-  if (!html) error_set_memory(error);
-  if (!error_is_set(error)) return html;
-  sqlite3_free(html);
-  return 0;
+  if (!functions_register(facts)) error_set_memory(error);
+  return reader_make(facts, tier, error) && facts_run(facts, page_sql, error)
+             ? template_fill(page_html, facts, error)
+             : 0;
 }

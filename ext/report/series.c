@@ -1,7 +1,10 @@
-/* series.c: see series.h. Tests: tests/report/test_release_series.py */
-#include "report/series.h"
-
+/*
+** series.c: finds the releases that ask one question about different periods (page.h).
+** Tests: tests/report/test_release_series.py
+*/
 #include <string.h>
+
+#include "report/page.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -122,7 +122,7 @@ REFUSED = ([form.format(table) for form in FROM for table in RAW] + USING + JOIN
               "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\",\"clip\":1}')",
               "SELECT * FROM dp_answer", "SELECT CAST(dp_discard('total') AS TEXT)", "SELECT iif(1, dp_verify(), 1)"])
 
-TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve dp_column".split()
+TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve dp_page dp_column".split()
 
 # Statements that together show everything that a guarded connection can show.
 READ = (["SELECT * FROM " + table for table in TABLES]
@@ -133,7 +133,7 @@ READ = (["SELECT * FROM " + table for table in TABLES]
            "SELECT count(*) FROM dp_release WHERE state = 'released'", "SELECT * FROM dp_value WHERE tier = 'clinic'",
            "SELECT * FROM dp_value WHERE release = 'inner'", "SELECT * FROM dp_value ORDER BY release DESC, tier, key", "SELECT * FROM dp_charge WHERE id > 0",
            "SELECT * FROM dp_budget WHERE tier = 'clinic'", "SELECT * FROM dp_tier t JOIN dp_budget b ON b.tier = t.name",
-           "SELECT dp_certificate()", "SELECT dp_clipping('inner', 'clinic')", "SELECT dp_clipping('total', 'public')", "SELECT dp_clipping('mor', 'public')", "SELECT dp_report('clinik')",
+           "SELECT dp_certificate()", "SELECT dp_clipping('inner', 'clinic')", "SELECT dp_clipping('total', 'public')", "SELECT dp_clipping('mor', 'public')", "SELECT dp_report('clinik')", "SELECT dp_report('public', '{}')",
            "SELECT * FROM dp_table('mor', 'clinik')", "SELECT dp_version()", "SELECT dp_rate(1.0, 1e-6)", "SELECT dp_sigma(0.1, 1)",
            "SELECT * FROM dp_amplify('x')", "SELECT * FROM ward", "SELECT count(*) FROM ward", "SELECT count(*) FROM main.ward",
            "SELECT * FROM main.ward ORDER BY beds", "SELECT rowid, * FROM ward", "EXPLAIN SELECT * FROM ward",

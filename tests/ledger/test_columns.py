@@ -17,7 +17,7 @@ HIDDEN = {
     "dp_release": "centre radius theta rho lo hi grid diagnose key_share size max_groups quantiles stop appended secret unit_type shift "
                   "fingerprint",
     "dp_publication": "curve delta",
-    "dp_value": "", "dp_policy": "definition mark", "dp_rdp": "", "dp_grant": "",
+    "dp_value": "", "dp_policy": "definition mark", "dp_rdp": "", "dp_grant": "", "dp_page": "",
     "dp_charge": "",
     "dp_budget": "spent_high spent_low spent_slack spent_curve spent_pure",
     "dp_reserve": "reserved_slack spent_slack spent_high spent_low spent_curve"}

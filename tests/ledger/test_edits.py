@@ -25,7 +25,7 @@ pytestmark = pytest.mark.alarm(1e-12)
 TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_point dp_coordinate dp_path dp_charge dp_seal dp_budget"
           " dp_order sqlite_sequence").split()
 IDENTITY = {"dp_coordinate": "point, key, component", "dp_path": "release_id, tier, key, component"}  # of tables without rowid
-OTHERS = "dp_policy dp_tier dp_release dp_publication dp_value dp_charge dp_seal dp_budget dp_grant dp_reserve".split()
+OTHERS = "dp_policy dp_tier dp_release dp_publication dp_value dp_charge dp_seal dp_budget dp_grant dp_reserve dp_page".split()
 UNNOTICED = {}  # (table, column): why an edit of this column cannot be noticed. No such column is known.
 
 
@@ -55,7 +55,8 @@ def guarded(tmp_path_factory):
         clock.set("2026-02-10 10:00:00")
         db.executescript("""
             SELECT dp_release('inner', 'count', 'SELECT 1 FROM visit', '{"name":"february","clip":2}');
-            SELECT dp_grant('visitors', 'inner', 0.5, '{"diffuse":["outer"]}');""")
+            SELECT dp_grant('visitors', 'inner', 0.5, '{"diffuse":["outer"]}');
+            SELECT dp_report('outer', '{"title":"Visits"}');""")
         db.close()
         db = connect(folder / "guarded.db")
         one(db, """SELECT dp_guard('inner', '{"ask":"visitors"}')""")
@@ -302,7 +303,8 @@ def digest(ledger, *queries):
 def subject(ledger, release_id):
     if release_id == 0:
         return digest(ledger, ("dp_ledger", "SELECT * FROM dp_ledger"), ("dp_tier", "SELECT * FROM dp_tier ORDER BY name"),
-                      ("dp_policy", "SELECT * FROM dp_policy ORDER BY table_name"), ("dp_grant", "SELECT * FROM dp_grant ORDER BY name"))
+                      ("dp_policy", "SELECT * FROM dp_policy ORDER BY table_name"), ("dp_grant", "SELECT * FROM dp_grant ORDER BY name"),
+                      ("dp_page", "SELECT * FROM dp_page ORDER BY tier"))
     if release_id == -1:
         return digest(ledger, ("dp_order", "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"))
     return digest(ledger, ("dp_release", f"SELECT * FROM dp_release WHERE id = {release_id}"),

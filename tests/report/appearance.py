@@ -4,8 +4,9 @@
 # behind it.
 TEXTS = """(() => {
   const rgb = text => { const p = text.match(/[\\d.]+/g).map(Number); return p.length > 3 && p[3] === 0 ? null : p.slice(0, 3) };
-  const behind = element => { for (; element; element = element.parentElement) {
-    const color = rgb(getComputedStyle(element).backgroundColor); if (color) return color } return [255, 255, 255] };
+  const behind = element => { if (!element) return [255, 255, 255];
+    const color = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number), part = color.length > 3 ? color[3] : 1;
+    return part == 1 ? color : behind(element.parentElement).map((c, i) => part * color[i] + (1 - part) * c) };
   const box = r => ({left: r.left + scrollX, right: r.right + scrollX, top: r.top + scrollY, bottom: r.bottom + scrollY});
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; node = walker.nextNode();) {

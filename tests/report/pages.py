@@ -11,7 +11,7 @@ WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paedi
 
 
 def hospital(path, months=12, clock=None):
-    """Makes a database with the visits of a year, three tiers and monthly figures. With a clock, each month is published on the
+    """Makes a database with the visits of a year, three tiers, monthly figures, a heat map and running totals. With a clock, each month is published on the
     5th of the next month. Without a clock, all figures are published today."""
     draw = random.Random(1)
     db = connect(path)
@@ -43,6 +43,13 @@ def hospital(path, months=12, clock=None):
     release("group_count", "ward", "1", name="visits by ward", clip=6, keys=WARDS)
     release("group_avg", "ward, stay", "1", name="stay by ward", lo=0, hi=30, keys=WARDS)
     release("histogram", "minutes", "1", name="minutes", lo=0, hi=240, bins=12, clip=6)
+    quarters = [[ward, quarter] for ward in WARDS[::-1] for quarter in ("Q1", "Q2", "Q3", "Q4")]
+    release("group_count", "json_array(ward, 'Q' || ((month + 2) / 3))", "id % 9 OR month > 6", name="visits by ward and quarter", clip=4, keys=quarters)
+    one(db, "SELECT dp_release('region', 'count', 'SELECT printf(''2025-%02d'', month), 1 FROM visit', ?)",
+        json.dumps({"name": "visits so far", "clip": 4, "periods": "2025-01/2025-12", "weight": 0.5}))
+    one(db, "SELECT dp_diffuse('visits so far', 'public')")
+    for month in range(1, months + 1):
+        one(db, "SELECT dp_append('visits so far', ?)", f"2025-{month:02}")
     one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", "SELECT minutes FROM visit", '{"name":"minutes for the clinic only","clip":500}')
     return db
 

@@ -312,6 +312,86 @@ def test_kinds_have_words(clinic):
         assert ward in said
 
 
+def headings(page):
+    return re.findall(r"<h3>(.*?)<small>", page)
+
+
+def test_what_the_owner_chooses_for_a_page(tmp_path):
+    db = hospital(tmp_path / "a.db", months=2)
+    before, inner = report(db, "public"), report(db, "region")
+    chosen = {"title": "Visits <2025>", "publisher": "Clinic & Co", "note": "One.\nTwo \"three\".", "order": ["visits by ward", "minutes", "visits"]}
+    page = one(db, "SELECT dp_report('public', ?)", json.dumps(chosen))
+    assert "<title>Visits &lt;2025&gt;</title>" in page and "<h1>Visits &lt;2025&gt;</h1>" in page and "<p class=over>Clinic &amp; Co</p>" in page
+    assert "<p class=note>One.\nTwo &quot;three&quot;.</p>" in page
+    assert headings(page) == ["visits by ward", "minutes", "visits", *(h for h in headings(before) if h not in chosen["order"])] and len(headings(page)) == 6
+    assert page.index("<h3>visits<small>") < page.index("<thead><tr><th>Release")  # what has no place in the order comes later
+    assert block(page) == block(before) and report(db, "region") == inner and one(db, "SELECT dp_verify()") == "ok"
+    # The options stay, also for members of the tier, who cannot change them. The same options write nothing.
+    seals = one(db, "SELECT dp_certificate()")
+    assert page == report(connect(tmp_path / "a.db"), "public") == one(db, "SELECT dp_report('public', ?)", json.dumps(chosen))
+    assert one(db, "SELECT dp_certificate()") == seals and json.loads(one(db, "SELECT options FROM dp_page")) == chosen
+    guarded = connect(tmp_path / "a.db")
+    one(guarded, "SELECT dp_guard('public')")
+    assert report(guarded) == page and one(guarded, "SELECT count(*) FROM dp_page") == 1
+    assert "only the owner may choose" in refused(guarded, "SELECT dp_report('public', '{}')")
+    for options, said in (('{"titel":"x"}', "unknown option 'titel' (did you mean 'title'?"), ('{"order":"minutes"}', "order must be a JSON array"),
+                          ('{"order":["visit"]}', "order has a name of which this tier sees no release (did you mean 'visits'?"),
+                          ('{"order":["minutes for the clinic only"]}', "order has a name of which this tier sees no release"),
+                          ('{"title":3}', "title must be a text"), ('{"note":""}', "note must be a text"), (None, "options must be a JSON object")):
+        assert said in refused(db, "SELECT dp_report('public', ?)", options)
+    assert report(db, "public") == page
+    assert one(db, "SELECT dp_report('public', '{}')") == report(db, "public") == before
+    # A dropped tier leaves nothing for a new one of its name.
+    one(db, "SELECT dp_tier('new', 0.0001, 0.5, 1e-6)")
+    one(db, "SELECT dp_report('new', '{\"title\":\"old\"}')")
+    one(db, "SELECT dp_drop_tier('new')")
+    one(db, "SELECT dp_tier('new', 0.0001, 0.5, 1e-6)")
+    assert "<h1>new</h1>" in report(db, "new") and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_groups_have_the_order_of_their_keys(tmp_path):
+    db = connect(tmp_path / "a.db")
+    db.execute("CREATE TABLE t(u, k)")
+    db.executemany("INSERT INTO t VALUES (?, ?)", [(i, "cab"[i % 3]) for i in range(300)])
+    make_ledger(db, "{}", "t, u")
+    one(db, "SELECT dp_tier('t', 1, 1e3, 1e-6)")
+    for name, keys in (("given", ["c", "a", "b"]), ("numbers", [10, 9, 1]), ("sorted", ["a", "b", "c"])):
+        one(db, "SELECT dp_release('t', 'group_count', 'SELECT k FROM t', ?)", json.dumps({"name": name, "clip": 1, "keys": keys}))
+        table = re.search(rf"<h3>{name}<small>.*?<tbody>(.*?)</table>", report(db, "t"), re.S)[1]
+        assert re.findall(r"<tr><th>([^<]*)<td>", table) == [str(key) for key in keys]
+
+
+def test_a_heat_map(tmp_path):
+    """Compares the shades with dp_value, at a tier where the small cells are lost in the noise."""
+    db = connect(tmp_path / "a.db")
+    db.execute("CREATE TABLE t(u, a, b)")
+    size = {(a, b): (100 * i) ** 2 // 500 for i, (a, b) in enumerate((a, b) for a in "xyz" for b in (2, 1, 3))}
+    cells = [cell for cell, count in size.items() for _ in range(count)]
+    db.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, *cell) for i, cell in enumerate(cells)])
+    make_ledger(db, "{}", "t, u")
+    for tier, rate in (("in", 0.001), ("out", 0.0001)):
+        one(db, "SELECT dp_tier(?, ?, 1e3, 1e-6)", tier, rate)
+    keys = [list(cell) for cell in size if cell != ("y", 1)]
+    one(db, "SELECT dp_release('in', 'group_count', 'SELECT json_array(a, b) FROM t', ?)", json.dumps({"name": "map", "clip": 1, "keys": keys[::-1]}))
+    one(db, "SELECT dp_diffuse('map', 'out')")
+    tables = re.findall(r"<table class=m>\n(.*?)</table>", report(db), re.S)
+    greys = 0
+    for tier, table in zip(("in", "out"), tables, strict=True):
+        assert re.findall(r"<th>(\d+)", table) == ["3", "1", "2"]  # in the order of the keys, which begin with z, 3
+        rows = {tuple(json.loads(key)): (value, low, high, display) for key, value, low, high, display in db.execute(
+            "SELECT key, value, low, high, display FROM dp_value WHERE tier = ?", (tier,))}
+        most = max(value for value, *_ in rows.values())
+        found = {}
+        for a, line in re.findall(r"<tr><th>([xyz])(.*)", table):
+            for shade, b, display in re.findall(r'<td(?: class=(\w+))? data-k="(\d)">([^<]*)', line):
+                found[a, int(b)] = shade, display
+        assert list(found) == [(a, b) for a in "zyx" for b in (3, 1, 2)] and found.pop(("y", 1)) == ("", "")
+        for cell, (value, low, high, display) in rows.items():
+            greys += low <= 0 <= high
+            assert found[cell] == ("z" if low <= 0 <= high else f"h{int(max(0, min(9.99, 10 * value / most)))}", display)
+    assert 1 <= greys < 16
+
+
 def test_pages_of_empty_books(tmp_path):
     db = connect(tmp_path / "a.db")
     assert "dp_report: no privacy ledger" in refused(db, "SELECT dp_report()")
