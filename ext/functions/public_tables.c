@@ -1,13 +1,14 @@
 /*
 ** public_tables.c: see public_tables.h.
-** Tests: tests/functions/test_public_tables.py, tests/functions/test_public_reads.py
+** Tests: tests/functions/test_public_tables.py, tests/functions/test_public_reads.py,
+** tests/functions/test_plan.py
 */
 #include "functions/public_tables.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own_connection.h"
-#include "functions/public_plans.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
 #include "query/in_operators.h"
@@ -19,7 +20,161 @@ SQLITE_EXTENSION_INIT3
 /* A program may link an older SQLite than that of the headers. tier_guard.c has then refused. */
 #pragma weak sqlite3_serialize
 #pragma weak sqlite3_deserialize
+#pragma weak sqlite3_vtab_in
+#pragma weak sqlite3_vtab_rhs_value
 #endif
+
+/* ---- plans, which hand comparisons on to the file -------------------------------------------- */
+
+/*
+** A plan is the text idxStr. It lists the comparisons, such as "0=" for an equality of column 0
+** (column -1 is the rowid), then the columns of the order after a colon, such as "2+" or "2-", and
+** then the mask of the columns that the statement reads after another colon.
+*/
+
+#define MOST_COMPARED 30 /* the comparisons that a table hands on at most */
+
+/*
+** Reads an entry of the comparisons or of the order, and sets *at behind it. Returns 0 at the end.
+*/
+static int plan_next(const char **at, int *column, char *sign) {
+  char *end;
+  if (**at == ':') return 0;
+  *column = (int)strtol(*at, &end, 10);
+  *sign = *end;
+  *at = end + 1;
+  return 1;
+}
+
+static const char *name_of(const struct table_facts *facts, int column) {
+  return column < 0 ? facts->rowid : facts->columns[column].name;
+}
+
+/* Returns the columns that the statement reads, as in colUsed. */
+static sqlite3_uint64 plan_columns(const char *plan) {
+  return strtoull(strrchr(plan, ':') + 1, 0, 16);
+}
+
+static int plan_reads(sqlite3_uint64 columns, int column) {
+  return (int)(columns >> (column < 63 ? column : 63) & 1);
+}
+
+/* Returns whether one of the columns that a statement reads is an alias of the rowid. */
+static int plan_reads_rowid(const struct table_facts *facts, sqlite3_uint64 columns) {
+  return facts->rowid_alias >= 0 && plan_reads(columns, facts->rowid_alias);
+}
+
+/*
+** Returns the SELECT of a plan that makes the comparisons in `used`. It gives the columns, and then
+** the rowid, unless a column is the rowid.
+*/
+static char *plan_select(const struct table_facts *facts, const char *plan, uint32_t used) {
+  static const char *const signs[] = {"<=", ">="};
+  const char *order = strchr(plan, ':') + 1, *at = plan;
+  int column, number = 0, any = 0;
+  char sign;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_uint64 columns = plan_columns(plan);
+  sqlite3_str_appendall(sql, "SELECT ");
+  for (int i = 0; i < facts->count; i++)
+    if (plan_reads(columns, i)) sqlite3_str_appendf(sql, "\"%w\", ", facts->columns[i].name);
+  int has_rowid = facts->rowid && !plan_reads_rowid(facts, columns);
+  sqlite3_str_appendf(sql, "%s FROM main.\"%w\"", has_rowid ? facts->rowid : "NULL", facts->name);
+  for (; plan_next(&at, &column, &sign); number++) {
+    char single[] = {sign, 0};
+    if (!(used >> number & 1)) continue;
+    sqlite3_str_appendf(sql, "%s\"%w\" %s ?%d", any++ ? " AND " : " WHERE ", name_of(facts, column),
+                        sign == 'l'   ? signs[0]
+                        : sign == 'g' ? signs[1]
+                                      : single,
+                        number + 1);
+  }
+  for (any = 0; plan_next(&order, &column, &sign); any = 1)
+    sqlite3_str_appendf(sql, "%s\"%w\"%s", any ? ", " : " ORDER BY ", name_of(facts, column),
+                        sign == '-' ? " DESC" : "");
+  return sqlite3_str_finish(sql);
+}
+
+static int is_numeric(const struct table_facts *facts, int column) {
+  return column < 0 || facts->columns[column].affinity >= AFFINITY_NUMERIC;
+}
+
+/*
+** Returns the sign of a comparison that the table can hand on, or 0 (P1).
+**
+** On a column with a numeric affinity, the file compares as SQLite does for the virtual table,
+** because this affinity always wins. On other columns, SQLite compares in another way if the other
+** side is a column with a numeric affinity: the value '012' then equals 12, and is less than any
+** text. The file does not know the other side. It therefore gets only comparisons whose rows
+** include those of both ways: `=`, `>` and `>=` with a text or blob, which xFilter checks, and `<`
+** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
+*/
+static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i) {
+  const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+  int column = constraint->iColumn;
+  sqlite3_value *literal = 0;
+  char sign = 0;
+  if (!constraint->usable || (column < 0 && !facts->rowid) ||
+      (column >= 0 && sqlite3_stricmp(sqlite3_vtab_collation(info, i),
+                                      collation_name(facts->columns[column].collation)) != 0))
+    return 0;
+  switch (constraint->op) {
+  case SQLITE_INDEX_CONSTRAINT_EQ:
+    /*
+    ** SQLite would compare each value of an IN list in another way than the list. It tells which of
+    ** the first 32 constraints are such values, but not those of row values (xFilter).
+    */
+    return i > 31 || sqlite3_vtab_in(info, i, -1) ? 0 : '=';
+  case SQLITE_INDEX_CONSTRAINT_GT: return '>';
+  case SQLITE_INDEX_CONSTRAINT_GE: return 'g';
+  case SQLITE_INDEX_CONSTRAINT_LT: sign = '<'; break;
+  case SQLITE_INDEX_CONSTRAINT_LE: sign = 'l'; break;
+  default: return 0;
+  }
+  if (is_numeric(facts, column)) return sign;
+  if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
+  int type = sqlite3_value_type(literal);
+  return type == SQLITE_TEXT || type == SQLITE_BLOB ? sign : 0;
+}
+
+/* Returns whether a comparison that the plan contains can use this value (P1). */
+static int plan_takes(const struct table_facts *facts, int column, sqlite3_value *value) {
+  int type = sqlite3_value_type(value);
+  return is_numeric(facts, column) || (type != SQLITE_INTEGER && type != SQLITE_FLOAT);
+}
+
+/*
+** Returns the mask of the primary key of a WITHOUT ROWID table. SQLite reads the key to find the
+** rows of an OR, also if colUsed does not contain it.
+*/
+static sqlite3_uint64 key_columns(const struct table_facts *facts) {
+  sqlite3_uint64 columns = 0;
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
+    columns |= (sqlite3_uint64)1 << (facts->key[i] < 63 ? facts->key[i] : 63);
+  return columns;
+}
+
+/* Returns the text of a plan. Sets *used to one bit for each comparison. */
+static char *plan_make(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
+                       uint32_t *used) {
+  sqlite3_str *plan = sqlite3_str_new(0);
+  int count = 0;
+  for (int i = 0; i < info->nConstraint && count < MOST_COMPARED; i++) {
+    char sign = comparison(facts, info, i);
+    if (!sign) continue;
+    sqlite3_str_appendf(plan, "%d%c", info->aConstraint[i].iColumn, sign);
+    info->aConstraintUsage[i].argvIndex = ++count; /* SQLite compares again */
+  }
+  *used = ((uint32_t)1 << count) - 1;
+  sqlite3_str_appendall(plan, ":");
+  for (int i = 0; i < info->nOrderBy && with_order; i++)
+    sqlite3_str_appendf(plan, "%d%c", info->aOrderBy[i].iColumn,
+                        info->aOrderBy[i].desc ? '-' : '+');
+  sqlite3_str_appendf(plan, ":%llx", info->colUsed | key_columns(facts));
+  return sqlite3_str_finish(plan);
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 #define ROWS  1e6   /* the number of rows that the planner assumes */
 #define TICKS 10000 /* SQLite's instructions between two checks for an interrupt */
@@ -219,7 +374,7 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------- */
+/* ---- xBestIndex ------------------------------------------------------------------------------ */
 
 /* What SQLite would do on the private connection. */
 struct strategy {
@@ -238,7 +393,7 @@ static int count_of(const char *text, const char *part) {
 /* Asks SQLite for its strategy. Returns an SQLite result code. */
 static int explain(struct vtab *table, const char *plan, uint32_t used, struct strategy *strategy) {
   sqlite3_stmt *row = 0;
-  char *sql = public_plan_select(&table->here->facts, plan, used);
+  char *sql = plan_select(&table->here->facts, plan, used);
   char *explain = sql ? sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql) : 0;
   *strategy = (struct strategy){0, 0, 0, 0};
   table->all->admitted = table->here->facts.name;
@@ -272,13 +427,13 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   for (int i = 0; i < info->nOrderBy; i++)
     can_order &= info->aOrderBy[i].iColumn >= 0 || table->here->facts.rowid != 0;
   if (can_order) {
-    plan = public_plan_make(&table->here->facts, info, 1, &used);
+    plan = plan_make(&table->here->facts, info, 1, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   info->orderByConsumed = !strategy.sorts;
   if (strategy.sorts && rc == SQLITE_OK) {
     sqlite3_free(plan);
-    plan = public_plan_make(&table->here->facts, info, 0, &used);
+    plan = plan_make(&table->here->facts, info, 0, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   if (rc != SQLITE_OK) {
@@ -356,7 +511,7 @@ static int take_statement(struct vtab *table, struct cursor *cursor, const char 
   if (cursor->row || !table->spare || table->spare_used != used ||
       strcmp(table->spare_key, plan) != 0) {
     leave_statement(table, cursor);
-    char *sql = public_plan_select(&table->here->facts, plan, used);
+    char *sql = plan_select(&table->here->facts, plan, used);
     cursor->key = sqlite3_mprintf("%s", plan);
     int rc = sql && cursor->key ? sqlite3_prepare_v3(table->all->db, sql, -1,
                                                      SQLITE_PREPARE_PERSISTENT, &cursor->row, 0)
@@ -373,7 +528,7 @@ static int take_statement(struct vtab *table, struct cursor *cursor, const char 
     table->spare = 0;
     table->spare_key = 0;
   }
-  cursor->columns = public_plan_columns(plan);
+  cursor->columns = plan_columns(plan);
   for (int i = 0, place = 0; i < 64; i++) {
     cursor->places[i] = place;
     place += plan_reads(cursor->columns, i);
@@ -406,8 +561,8 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *plan, int 
   if (cursor->hides_in && memchr(plan, '=', strcspn(plan, ":")))
     return fail(base->pVtab, SQLITE_ERROR,
                 "row values with IN cannot be compared here (use EXISTS)");
-  for (int i = 0; i < argc && public_plan_next(&at, &column, &sign); i++)
-    if (public_plan_takes(&table->here->facts, column, argv[i])) used |= (uint32_t)1 << i;
+  for (int i = 0; i < argc && plan_next(&at, &column, &sign); i++)
+    if (plan_takes(&table->here->facts, column, argv[i])) used |= (uint32_t)1 << i;
   cursor->has_row = 0;
   table->all->admitted = table->here->facts.name;
   int rc = take_statement(table, cursor, plan, used);
