@@ -84,7 +84,10 @@ int partials_register(sqlite3 *db, struct host *host);
 
 int tables_register(sqlite3 *db, struct host *host);
 
-/* Registers all tables of a guarded connection, except for the public tables. */
-int guest_tables_register(sqlite3 *db, struct host *host);
+/*
+** Registers all tables of a guarded connection, except for the public tables, and an error with
+** advice for the names of declared tables that the connection does not have.
+*/
+int guest_tables_register(sqlite3 *db, struct host *host, const struct ledger_policy *policy);
 
 #endif

@@ -85,7 +85,7 @@ static int set_guard(struct host *host, const char *tier, const struct guard_opt
     ledger_guest(ledger, 0);
     ledger_use_grant(ledger, 0);
     going = 0;
-  } else if (guest_tables_register(db, host) != SQLITE_OK) {
+  } else if (guest_tables_register(db, host, &facts.policy) != SQLITE_OK) {
     going = error_set_memory(error); /* the connection is guarded, but lacks some tables */
   }
   ledger_policy_free(&facts.policy);

@@ -1,6 +1,7 @@
 /*
 ** guest_tables.c: the tables of a guarded connection besides the public tables: those of this
-** extension, and SQLite's json_each and json_tree. dp_guard() removes all virtual tables from the
+** extension, SQLite's json_each and json_tree, and the names of declared tables that are not there.
+** dp_guard() removes all virtual tables from the
 ** connection (tier_guard.c), and SQLite has no function to register its own tables again. These two
 ** tables therefore read those of a private connection in memory.
 ** Tests: tests/functions/test_guard.py, tests/functions/test_guard_secrecy.py
@@ -10,6 +11,8 @@
 #include "base/own_connection.h"
 #include "base/row_table.h"
 #include "functions/functions.h"
+#include "functions/tier_guard.h"
+#include "ledger/policy.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -142,11 +145,69 @@ static const sqlite3_module module = {.xConnect = xConnect,
                                       .xColumn = xColumn,
                                       .xRowid = xRowid};
 
-int guest_tables_register(sqlite3 *db, struct host *host) {
+/* ---- names of tables that are not there ------------------------------------------------------ */
+
+/* Fails with the message in `aux`. SQLite connects the table when a statement names it. */
+static int xConnect_absent(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                           sqlite3_vtab **vtab, char **error) {
+  (void)db;
+  (void)argc;
+  (void)argv;
+  (void)vtab;
+  *error = sqlite3_mprintf("%s", aux);
+  return SQLITE_ERROR;
+}
+
+static const sqlite3_module absent = {.xConnect = xConnect_absent};
+
+/* Returns what a statement that reads a declared table is told, or null if memory runs out. */
+static char *advice(const struct tier_guard *guard, const struct ledger_declaration *declared) {
+  if (declared->role == POLICY_PUBLIC)
+    return sqlite3_mprintf("table '%s' is gone or has changed since it was declared public "
+                           "(its owner declares it again: dp_public)",
+                           declared->table);
+  if (!guard->grant)
+    return sqlite3_mprintf("the rows of table '%s' are protected, and this connection may not ask "
+                           "about them (dp_value has what is published)",
+                           declared->table);
+  char *question = sqlite3_mprintf("SELECT 1 FROM \"%w\"", declared->table);
+  char *text = question ? sqlite3_mprintf("the rows of table '%s' are protected (ask about them: "
+                                          "SELECT display FROM dp_answer(%Q, 'count', %Q, "
+                                          "'{\"name\":\"mine\",\"clip\":1}'))",
+                                          declared->table, guard->tier, question)
+                        : 0;
+  sqlite3_free(question);
+  return text;
+}
+
+/*
+** Gives the names of declared tables an error with advice. A name that main has is that of a public
+** table. What a name is told depends on the policy, which dp_column lists, and not on the file. The
+** names of modules that dp_guard() keeps are left out, because SQLite would free these modules.
+*/
+static int register_absent(sqlite3 *db, const struct tier_guard *guard,
+                           const struct ledger_policy *policy) {
+  int rc = SQLITE_OK;
+  for (int i = 0; i < policy->count && rc == SQLITE_OK; i++) {
+    const char *name = policy->list[i].table;
+    int is_kept = 0;
+    for (const char *const *kept = tier_guard_modules; *kept; kept++)
+      is_kept |= sqlite3_stricmp(*kept, name) == 0;
+    if (is_kept) continue;
+    char *text = advice(guard, &policy->list[i]);
+    rc = text ? sqlite3_create_module_v2(db, name, &absent, text, sqlite3_free) : SQLITE_NOMEM;
+  }
+  return rc;
+}
+
+/* ---- all tables ------------------------------------------------------------------------------ */
+
+int guest_tables_register(sqlite3 *db, struct host *host, const struct ledger_policy *policy) {
   static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
                                                    &part_table, &span_table};
   static char each[] = "json_each", tree[] = "json_tree";
-  int rc = tables_register(db, host);
+  int rc = register_absent(db, host->guard, policy); /* a table below may have such a name */
+  if (rc == SQLITE_OK) rc = tables_register(db, host);
   for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
     rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = host->register_others(db);

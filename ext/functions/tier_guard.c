@@ -149,6 +149,8 @@ void tier_guard_free(struct tier_guard *guard) {
   sqlite3_free(guard);
 }
 
+const char *const tier_guard_modules[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 0};
+
 static struct tier_guard *make(const struct tier_guard_terms *terms) {
   struct tier_guard *guard = sqlite3_malloc(sizeof *guard);
   if (!guard) return 0;
@@ -275,8 +277,7 @@ struct tier_guard *tier_guard_set(sqlite3 *db, struct ledger *ledger,
   ** its database is replaced. The two modules that stay make no such tables, and SQLite's functions
   ** fts3_tokenizer() and fts5() use memory that their removal would free.
   */
-  const char *kept[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 0};
-  sqlite3_drop_modules(db, kept);
+  sqlite3_drop_modules(db, (const char **)tier_guard_modules);
   sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
   /* Statements are then compiled again. */

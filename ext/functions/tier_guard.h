@@ -40,6 +40,9 @@ struct tier_guard_terms {
   const struct ledger_policy *policy;
 };
 
+/* The modules of virtual tables that a guarded connection keeps. A null pointer is at the end. */
+extern const char *const tier_guard_modules[];
+
 /*
 ** Sets the guard of a connection, until the connection is closed. Returns the guard, or null with
 ** the error set and the connection as it was. The connection has no virtual tables then except for

@@ -408,7 +408,7 @@ def test_the_end_of_the_demo(tmp_path):
                           text=True, encoding="utf-8")
     errors = [line for line in done.stderr.splitlines() if " near line " in line]
     assert done.returncode and len(errors) == 4
-    for error, text in zip(errors, ("no such table: star", "no such table: star", "dp_diffuse: this connection is guarded",
+    for error, text in zip(errors, ("the rows of table 'star' are protected", "the rows of table 'star' are protected", "dp_diffuse: this connection is guarded",
                                     "dp_release: tier must be 'public'")):
         assert text in error
     assert not [line for line in done.stdout.splitlines() if re.fullmatch(r"[-\d.|]+", line)]

@@ -64,7 +64,7 @@ def compare(published, tmp_path, side, extension, corpus, part):  # noqa: F811
             assert mend([s for s in seen if s[1] != s[2]], left, right) == [], statements
             answers += sum(isinstance(one_, list) and one_ != [] for _, one_, _ in seen)
     for guest in guests:
-        assert "no such table: main.visit" in str(outcome(guest, "SELECT count(*) FROM main.visit"))
+        assert "the rows of table 'visit' are protected" in str(outcome(guest, "SELECT count(*) FROM main.visit"))
     return answers
 
 
