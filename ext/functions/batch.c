@@ -22,9 +22,9 @@
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "functions/releases.h"
-#include "release/bounds_cut.h"
+#include "release/bounds.h"
 #include "release/default_mechanism.h"
-#include "release/parameter_checks.h"
+#include "release/parameters.h"
 #include "release/publish.h"
 
 SQLITE_EXTENSION_INIT3
@@ -202,7 +202,7 @@ struct batch {
 
 /*
 ** Checks the releases that are new in this call: none of them may take a parameter from published
-** bounds that the release's outermost tier does not see (release/bounds_cut.h). The text of the
+** bounds that the release's outermost tier does not see (release/bounds.h). The text of the
 ** batch can contain bounds of the batch itself only if an earlier call has published them.
 */
 static int check_bounds(struct batch *batch) {

@@ -438,7 +438,7 @@ const char *request_parameter(const struct aggregate *aggregate, enum parameter 
 }
 
 /*
-** A NULL radius leaves the parameter unset. finish_ou() (release/parameter_checks.c) then requires
+** A NULL radius leaves the parameter unset. finish_ou() (release/parameters.c) then requires
 ** theta and rho.
 */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,

@@ -37,7 +37,7 @@
 #include "ledger/policy.h"
 #include "query/question.h"
 #include "query/shard_rows.h"
-#include "release/parameter_checks.h"
+#include "release/parameters.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -19,7 +19,7 @@
 #include "functions/tier_guard.h"
 #include "query/question.h"
 #include "query/statement_text.h"
-#include "release/parameter_checks.h"
+#include "release/parameters.h"
 #include "release/publish.h"
 
 SQLITE_EXTENSION_INIT3

@@ -11,7 +11,7 @@
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/value_table.h"
-#include "release/clipping.h"
+#include "release/figure_words.h"
 #include "release/kinds.h"
 #include "release/publish.h"
 #include "report/report.h"

@@ -14,7 +14,7 @@
 #include "mechanism/mechanism.h"
 #include "release/definition.h"
 #include "release/numbers.h"
-#include "release/parameter_checks.h"
+#include "release/parameters.h"
 #include "release/procedure.h"
 #include "release/publication.h"
 

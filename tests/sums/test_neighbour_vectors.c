@@ -241,7 +241,7 @@ static struct contribution random_question(enum number family, int is_l1, int by
   struct contribution question = {
       .family = family_in(family, is_l1), .clip = clips[below(7)], .low = -2, .high = 2};
   if (!is_of_rows(family)) question.clip *= below(3) ? 1 : below(2) ? 1e30 : 1e-3;
-  /* release/parameter_checks.c requires this. */
+  /* release/parameters.c requires this. */
   if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1);
   if (below(4) == 0) question.low = -1e150, question.high = 1e150;
   if (below(4) == 0) question.low = 1e-9, question.high = 2e-9;

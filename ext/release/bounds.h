@@ -1,9 +1,10 @@
 /*
-** bounds_cut.h: what a clip would cut off, by the noisy counts of a release of bounds. The counts
-** are published already, so this is post-processing, and costs nothing.
+** bounds.h: what a clip would cut off, by the noisy counts of a release of bounds, and where
+** published bounds may be used. The counts are published already, so this is post-processing, and
+** costs nothing.
 */
-#ifndef DIFFUSE_RELEASE_BOUNDS_CUT_H
-#define DIFFUSE_RELEASE_BOUNDS_CUT_H
+#ifndef DIFFUSE_RELEASE_BOUNDS_H
+#define DIFFUSE_RELEASE_BOUNDS_H
 
 #include "release/parameters.h"
 #include "release/publication.h"

@@ -1,8 +1,8 @@
 /*
-** bounds_cut.c: see bounds_cut.h.
+** bounds.c: see bounds.h.
 ** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py
 */
-#include "release/bounds_cut.h"
+#include "release/bounds.h"
 
 #include <math.h>
 #include <string.h>
