@@ -379,7 +379,8 @@ static int mix(struct publication *publication, const struct mixing *mixing) {
                      "release '%s' has neither a symbol nor counts or sums of public groups, "
                      "which a kernel could send on (dp_diffuse sends on what has noise)",
                      name);
-  return publish_sent(publication, mixing);
+  publication->position.mixing = mixing;
+  return publish_replay(publication, 0);
 }
 
 /*

@@ -56,6 +56,8 @@ void deferred_forget(struct session *session) {
   session->deferred = (struct deferred){0, 0};
 }
 
+/* ---- a release and its tiers ----------------------------------------------------------------- */
+
 /* The procedure of the kind has all steps before the release is described. */
 static const struct procedure *procedure_of_kind(const struct aggregate *aggregate) {
   return aggregate->procedure ? aggregate->procedure : &path_procedure;
@@ -66,7 +68,25 @@ const struct procedure *procedure_of(const struct definition *definition) {
                                                        : procedure_of_kind(definition->aggregate);
 }
 
-/* ---- an existing release --------------------------------------------------------------------- */
+static void publication_open(struct publication *publication, struct session *session) {
+  *publication = (struct publication){0};
+  publication->session = session;
+  publication->position.at = -1;
+}
+
+/*
+** Loads the tiers and finds the requested tier. If `name` is not null, also finds the release.
+** Returns 1 if the release exists.
+*/
+static int load(struct publication *publication, const char *tier, const char *name) {
+  struct ledger *ledger = publication->session->ledger;
+  if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
+  publication->position.at =
+      ledger_tier_find(ledger, publication->position.tiers, publication->position.count, tier);
+  return publication->position.at >= 0 && name &&
+         ledger_release_find(ledger, name, &publication->definition.release) &&
+         ledger_trust_release(ledger, publication->definition.release.id);
+}
 
 static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
@@ -86,12 +106,14 @@ static int is_usable(struct publication *publication) {
   return 1;
 }
 
-static int publish_existing(struct publication *publication, int keys, int may_refine) {
+/* ---- replaying a stored release, at any tier ------------------------------------------------- */
+
+int publish_replay(struct publication *publication, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication_tier(publication)->name;
   publication->replayed = !may_refine;
-  if (!definition_describe(publication, keys)) return 0;
+  if (!definition_describe(publication, definition_keys(release))) return 0;
   if (!definition_same_lattice(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' is on a lattice that does not cover its parameters (restore the "
@@ -117,7 +139,30 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   return done;
 }
 
-/* ---- a new release --------------------------------------------------------------------------- */
+/* Publishes a release at an outer tier. */
+static int replay_outward(struct publication *publication, struct session *session,
+                          const char *name, const char *tier, int draws_only) {
+  publication_open(publication, session);
+  if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
+  publication->draws_only = draws_only && publication->definition.release.periods;
+  return is_usable(publication) && publish_replay(publication, 0);
+}
+
+/*
+** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
+*/
+static int spread(struct publication *publication) {
+  int done = 1;
+  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
+    struct publication outer;
+    done = replay_outward(&outer, publication->session, publication->definition.release.name,
+                          publication->outward[i], 0);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
+/* ---- what a new release is ------------------------------------------------------------------- */
 
 /* Makes the row of the new release from the request's parameters, and copies their texts. */
 static int make_release(struct publication *publication, const struct request *request) {
@@ -151,6 +196,30 @@ static void take_keys(struct publication *publication, struct request *request) 
   publication->grid.keys = request->key_list;
   request->key_list = 0;
   request->key_count = 0;
+}
+
+/*
+** Applies the option t. Sets the weight so that the release costs as much at its tier as the
+** Ornstein-Uhlenbeck process with theta and rho costs at time t (Balle et al. 2019, Corollary 7).
+** Reports an error if this cost exceeds the rate of the tier.
+*/
+static int settle_time(const struct publication *publication, struct request *request) {
+  if (isnan(request->t)) return 1;
+  const struct ledger_tier *tier = publication_tier(publication);
+  struct publication asked = {.session = publication->session,
+                              .definition = {.release = request_release(request)}};
+  if (!definition_describe(&asked, request->key_count)) return 0;
+  double distance =
+      ldexp((double)asked.definition.layout.distance, asked.definition.layout.fine_exponent);
+  double rate = ou_rate(distance, request->theta, request->rho, request->t);
+  if (!(rate <= tier->rate * (1 + 0x1p-40)))
+    return error_set(&publication->session->error,
+                     "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
+                     "least %g, or ask at an inner tier)",
+                     request->t, rate, tier->rate, tier->name,
+                     ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
+  request->weight = fmin(1, rate / tier->rate);
+  return 1;
 }
 
 /*
@@ -195,21 +264,7 @@ static int prepay(struct publication *publication, const struct request *request
   return 1;
 }
 
-/* ---- the interface --------------------------------------------------------------------------- */
-
-/*
-** Loads the tiers and finds the requested tier. If `name` is not null, also finds the release.
-** Returns 1 if the release exists.
-*/
-static int load(struct publication *publication, const char *tier, const char *name) {
-  struct ledger *ledger = publication->session->ledger;
-  if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
-  publication->position.at =
-      ledger_tier_find(ledger, publication->position.tiers, publication->position.count, tier);
-  return publication->position.at >= 0 && name &&
-         ledger_release_find(ledger, name, &publication->definition.release) &&
-         ledger_trust_release(ledger, publication->definition.release.id);
-}
+/* ---- beginning a release --------------------------------------------------------------------- */
 
 /* Returns whether two texts are the same. A null pointer is the same as a null pointer only. */
 static int same_text(const char *one, const char *other) {
@@ -250,41 +305,11 @@ static int same_question(struct publication *publication, const struct request *
 }
 
 /*
-** Applies the option t. Sets the weight so that the release costs as much at its tier as the
-** Ornstein-Uhlenbeck process with theta and rho costs at time t (Balle et al. 2019, Corollary 7).
-** Reports an error if this cost exceeds the rate of the tier.
-*/
-static int settle_time(const struct publication *publication, struct request *request) {
-  if (isnan(request->t)) return 1;
-  const struct ledger_tier *tier = publication_tier(publication);
-  struct publication asked = {.session = publication->session,
-                              .definition = {.release = request_release(request)}};
-  if (!definition_describe(&asked, request->key_count)) return 0;
-  double distance =
-      ldexp((double)asked.definition.layout.distance, asked.definition.layout.fine_exponent);
-  double rate = ou_rate(distance, request->theta, request->rho, request->t);
-  if (!(rate <= tier->rate * (1 + 0x1p-40)))
-    return error_set(&publication->session->error,
-                     "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
-                     "least %g, or ask at an inner tier)",
-                     request->t, rate, tier->rate, tier->name,
-                     ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
-  request->weight = fmin(1, rate / tier->rate);
-  return 1;
-}
-
-static void publication_open(struct publication *publication, struct session *session) {
-  *publication = (struct publication){0};
-  publication->session = session;
-  publication->position.at = -1;
-}
-
-/*
 ** Continues a release that was charged and has no point. Only a question can be continued:
 ** all functions store the point before they answer, so nobody has seen a value. A merge has no
 ** question.
 */
-static int publish_resume(struct publication *publication, struct request *request) {
+static int resume(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   if (release->statement || ledger_path_exists(ledger, release->id)) return is_usable(publication);
@@ -294,82 +319,64 @@ static int publish_resume(struct publication *publication, struct request *reque
          prepay(publication, request);
 }
 
-/* Publishes a release at an outer tier. */
-static int enter_outward(struct publication *publication, struct session *session, const char *name,
-                         const char *tier, int draws_only) {
-  publication_open(publication, session);
-  if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
-  publication->draws_only = draws_only && publication->definition.release.periods;
-  return is_usable(publication) &&
-         publish_existing(publication, definition_keys(&publication->definition.release), 0);
-}
-
 /*
-** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
+** Replays a release that exists. A batch also continues a release that was charged, and passes over
+** one that failed.
 */
-static int spread(struct publication *publication) {
-  int done = 1;
-  for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
-    struct publication outer;
-    done = enter_outward(&outer, publication->session, publication->definition.release.name,
-                         publication->outward[i], 0);
-    publish_clear(&outer);
-  }
-  return done;
-}
-
-/* Continues or repeats an existing release of a batch, according to the state of the release. */
-static void begin_again(struct publication *publication, struct request *request) {
+static void begin_existing(struct publication *publication, struct request *request) {
   const char *state = publication->definition.release.state;
-  if (!same_query(publication, request)) return;
-  publication->failed = strcmp(state, "failed") == 0;
-  if (strcmp(state, "charged") == 0) {
-    publish_resume(publication, request);
-  } else if (!publication->failed && publish_existing(publication, request->key_count, 0)) {
+  if (!same_question(publication, request) || !same_query(publication, request)) return;
+  if (request->resumes && strcmp(state, "failed") == 0) {
+    publication->failed = 1;
+  } else if (request->resumes && strcmp(state, "charged") == 0) {
+    resume(publication, request);
+  } else if (is_usable(publication) &&
+             publish_replay(publication, request->refine && !request->resumes) &&
+             request->resumes) {
     spread(publication);
   }
 }
 
-/* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
-static void begin(struct publication *publication, struct request *request) {
+/* Charges a new release. */
+static void begin_new(struct publication *publication, struct request *request) {
+  if (!make_release(publication, request) || !definition_describe(publication, request->key_count))
+    return;
+  const struct ledger_release *release = &publication->definition.release;
+  double rate = release->weight * publication_tier(publication)->rate;
+  double most = mechanism_most_rate(publication->definition.mechanism);
+  if (!(rate >= DESIGN_MIN_RATE && rate <= most)) {
+    error_set(&publication->session->error, "%s a rate outside the [%g, %g] of mechanism '%s'",
+              release->weight == 1 ? "the tier has" : "weight makes", DESIGN_MIN_RATE, most,
+              release->mechanism);
+  } else if (publication->definition.periods) {
+    if (declare_series(publication, request)) spread(publication);
+  } else {
+    take_keys(publication, request);
+    if (procedure_of(&publication->definition)->charge(publication)) prepay(publication, request);
+  }
+}
+
+/* Replays an existing release or charges a new release. Call begin() inside a transaction. */
+static void begin(struct publication *publication, struct session *session,
+                  struct request *request) {
   const struct procedure *procedure = procedure_of_kind(request->aggregate);
+  publication_open(publication, session);
   int found = load(publication, request->tier, request->name);
   publication->outward = request->outward;
-  if (publication->position.at >= 0 &&
-      (!request_default_mechanism(request, publication, found) ||
-       !settle_time(publication, request) ||
-       (procedure->settle && !procedure->settle(publication, request, found))))
+  if (publication->position.at < 0 || !request_default_mechanism(request, publication, found) ||
+      !settle_time(publication, request) ||
+      (procedure->settle && !procedure->settle(publication, request, found)))
     return;
-  if (found && request->resumes) {
-    if (same_question(publication, request)) begin_again(publication, request);
-  } else if (found) {
-    if (same_question(publication, request) && same_query(publication, request) &&
-        is_usable(publication))
-      publish_existing(publication, request->key_count, request->refine);
-  } else if (publication->position.at >= 0 && !error_is_set(&publication->session->error)) {
-    if (!make_release(publication, request) ||
-        !definition_describe(publication, request->key_count))
-      return;
-    const struct ledger_release *release = &publication->definition.release;
-    double rate = release->weight * publication_tier(publication)->rate;
-    double most = mechanism_most_rate(publication->definition.mechanism);
-    if (!(rate >= DESIGN_MIN_RATE && rate <= most)) {
-      error_set(&publication->session->error, "%s a rate outside the [%g, %g] of mechanism '%s'",
-                release->weight == 1 ? "the tier has" : "weight makes", DESIGN_MIN_RATE, most,
-                release->mechanism);
-    } else if (publication->definition.periods) {
-      if (declare_series(publication, request)) spread(publication);
-    } else {
-      take_keys(publication, request);
-      if (procedure_of(&publication->definition)->charge(publication)) prepay(publication, request);
-    }
+  if (found) {
+    begin_existing(publication, request);
+  } else if (!error_is_set(&session->error)) {
+    begin_new(publication, request);
   }
 }
 
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request) {
-  publication_open(publication, session);
-  begin(publication, request);
+  begin(publication, session, request);
   if (!publication->answered && !publication->failed)
     ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
   return !error_is_set(&session->error);
@@ -474,13 +481,6 @@ static int is_finished(struct publication *publication) {
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 
-/* Stores the drawn result. */
-static int keep(struct publication *publication) {
-  struct ledger *ledger = publication->session->ledger;
-  return ledger_resume(ledger) && ledger_begin_ending(ledger) && store(publication) &&
-         ledger_commit(ledger);
-}
-
 /*
 ** One commit stores the release and its publications at outer tiers. If the release itself could be
 ** stored but not the outer publications, the function stores the release alone. The caller then
@@ -497,8 +497,9 @@ int publish_finish(struct publication *publication, const struct totals *totals)
     }
     if (ledger_commit(ledger)) return 1;
   }
-  struct error error = error_take(ledger_error(ledger)); /* keep() clears it */
-  int kept = alone && keep(publication);
+  struct error error = error_take(ledger_error(ledger));
+  int kept = alone && ledger_resume(ledger) && ledger_begin_ending(ledger) && store(publication) &&
+             ledger_commit(ledger);
   if (kept) error_clear(&error);
   error_restore(ledger_error(ledger), error);
   if (!kept) publish_fail(publication);
@@ -507,8 +508,7 @@ int publish_finish(struct publication *publication, const struct totals *totals)
 
 int publish_plan(struct publication *publication, struct session *session,
                  struct request *request) {
-  publication_open(publication, session);
-  begin(publication, request);
+  begin(publication, session, request);
   if (!error_is_set(ledger_error(session->ledger)) && !publication->answered &&
       !publication->failed) {
     struct totals nothing = {definition_grid(publication), 0};
@@ -540,10 +540,7 @@ void publish_fail(struct publication *publication) {
   error_add(&publication->session->error, " (the charge stays)");
 }
 
-int publish_sent(struct publication *publication, const struct mixing *mixing) {
-  publication->position.mixing = mixing;
-  return publish_existing(publication, definition_keys(&publication->definition.release), 0);
-}
+/* ---- dp_diffuse() and dp_mix() --------------------------------------------------------------- */
 
 /*
 ** Does the work of publish_diffuse() in one transaction. With draws_only, this transaction is the
@@ -555,7 +552,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
   publication_open(publication, session);
   if (!ledger_begin(ledger)) return;
   if (!mixing) {
-    enter_outward(publication, session, name, tier, draws_only);
+    replay_outward(publication, session, name, tier, draws_only);
   } else if (!load(publication, tier, name)) {
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {

@@ -68,10 +68,13 @@ int publish_diffuse(struct publication *publication, struct session *session, co
                     const char *tier, const struct mixing *mixing);
 
 /*
-** Publishes a stored release with a path at the publication's tier, with the numbers that the
-** mixing sends. Returns 1, or 0 after setting the ledger's error.
+** Publishes a stored release at the publication's tier, inside a transaction: reads the answer that
+** the tier has, or publishes a point of the path there. With `may_refine`, begins to refine the
+** release if the tier lies inside all points. The publication has its release, its tiers, and the
+** mixing that dp_mix() applies to the numbers, if any. Returns 1, or 0 after setting the ledger's
+** error.
 */
-int publish_sent(struct publication *publication, const struct mixing *mixing);
+int publish_replay(struct publication *publication, int may_refine);
 
 /* ---- long computations that run while the ledger is not locked ------------------------------- */
 
