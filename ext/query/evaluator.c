@@ -96,7 +96,7 @@ static int authorize_read(struct evaluator *evaluator, const char *table, const 
   if (number >= 0) {
     struct evaluator_table *named = &evaluator->tables.list[number];
     int place = column && *column ? table_column_find(&named->route.tables[0], column) : -1;
-    if (place >= 0) named->used[place] = 1;
+    if (place >= 0) named->used[place] |= COLUMN_NAMED;
     return SQLITE_OK;
   }
   if (view_named(evaluator, table) >= 0 || sqlite3_stricmp(table, "json_each") == 0 ||
@@ -272,7 +272,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
   unit_rows_open(&table->rows, facts->count);
   if (!table->used || !table->places) return error_set_memory(error);
-  for (int i = 0; facts->without_rowid && i < facts->key_count; i++) table->used[facts->key[i]] = 1;
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
+    table->used[facts->key[i]] = COLUMN_READ;
   char *sql = sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " EVALUATOR_MODULE "(%d)",
                               facts->name, number);
   int rc = run_own(evaluator, sql);
@@ -495,6 +496,72 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
     if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
   }
   return going;
+}
+
+/* ---- columns that are named and not read ----------------------------------------------------- */
+
+/* The tables that the cursors of a program read: 1 + the number of the table, or 0. */
+struct cursors {
+  int *tables, count;
+};
+
+static int is_instruction(sqlite3_stmt *row, const char *name) {
+  const char *text = (const char *)sqlite3_column_text(row, 1);
+  return text && strcmp(text, name) == 0;
+}
+
+/* Notes the table that a VFilter instruction searches. Returns 0 if this cannot be done. */
+static int note_cursor(struct cursors *cursors, sqlite3_stmt *row) {
+  const char *text = (const char *)sqlite3_column_text(row, 5);
+  int cursor = sqlite3_column_int(row, 2);
+  if (!text || *text != EVALUATOR_SEARCH) return 1; /* json_each */
+  if (cursor < 0 || cursor > MOST_INSTRUCTIONS) return 0;
+  if (cursor >= cursors->count) {
+    int *grown = realloc(cursors->tables, sizeof *grown * ((size_t)cursor + 1));
+    if (!grown) return 0;
+    for (int i = cursors->count; i <= cursor; i++) grown[i] = 0;
+    *cursors = (struct cursors){grown, cursor + 1};
+  }
+  int table = 1 + (int)strtol(text + 1, 0, 10), old = cursors->tables[cursor];
+  cursors->tables[cursor] = table;
+  return !old || old == table;
+}
+
+/* Marks the column that a VColumn instruction reads. */
+static int mark_read(struct evaluator_tables *tables, const struct cursors *cursors,
+                     sqlite3_stmt *row) {
+  int cursor = sqlite3_column_int(row, 2), column = sqlite3_column_int(row, 3);
+  int number = cursor >= 0 && cursor < cursors->count ? cursors->tables[cursor] - 1 : -1;
+  if (number < 0) return 1;
+  if (number >= tables->count || column < 0 || column >= tables->list[number].route.tables[0].count)
+    return 0;
+  tables->list[number].used[column] |= COLUMN_READ;
+  return 1;
+}
+
+/*
+** Reads the program of the question with EXPLAIN: first its cursors, then its columns. If this
+** fails, every named column still counts. If a column was left out that the program reads after
+** all, xColumn would fail the question.
+*/
+void evaluator_leave_out_unread(struct evaluator *evaluator) {
+  struct evaluator_tables *tables = &evaluator->tables;
+  struct cursors cursors = {0, 0};
+  sqlite3_stmt *row = 0;
+  char *sql = sqlite3_mprintf("EXPLAIN %.*s", evaluator->length, evaluator->sql);
+  int going = sql && sqlite3_prepare_v2(evaluator->db, sql, -1, &row, 0) == SQLITE_OK &&
+              sqlite3_column_count(row) >= 6;
+  while (going && sqlite3_step(row) == SQLITE_ROW)
+    if (is_instruction(row, "VFilter")) going = note_cursor(&cursors, row);
+  if (going) going = sqlite3_reset(row) == SQLITE_OK;
+  while (going && sqlite3_step(row) == SQLITE_ROW)
+    if (is_instruction(row, "VColumn")) going = mark_read(tables, &cursors, row);
+  going &= sqlite3_finalize(row) == SQLITE_OK;
+  free(cursors.tables);
+  sqlite3_free(sql);
+  for (int i = 0; i < tables->count && going; i++)
+    for (int j = 0; j < tables->list[i].route.tables[0].count; j++)
+      if (tables->list[i].used[j] == COLUMN_NAMED) tables->list[i].used[j] = 0;
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */

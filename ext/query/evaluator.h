@@ -31,6 +31,12 @@ int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct led
                    const char **rest, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
+/*
+** Leaves out the columns that the question names and does not read, such as those of SELECT * in a
+** subquery. Not for a question row by row: the host's program may read other columns.
+*/
+void evaluator_leave_out_unread(struct evaluator *evaluator);
+
 /* Returns the private connection. The caller may run statements on it that read no table. */
 sqlite3 *evaluator_connection(const struct evaluator *evaluator);
 

@@ -120,7 +120,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
   int columns = table->route.tables[0].count, chosen[INDEX_MOST], count = 0;
   for (int i = 0; i < columns; i++)
-    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] |= COLUMN_NAMED;
   for (int i = 0; i < info->nConstraint && count < INDEX_MOST; i++) {
     int column = info->aConstraint[i].iColumn, is_new = 1;
     if (column < 0) column = columns;
@@ -128,12 +128,15 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
     if (!is_new || !is_equality(((struct vtab *)vtab)->all, info, i)) continue;
     chosen[count++] = column;
     info->aConstraintUsage[i].argvIndex = count;
-    if (column < columns) table->used[column] = 1;
+    if (column < columns) table->used[column] |= COLUMN_SEARCHED;
   }
   int is_ordered = is_rowid_order(table, info), backward = is_ordered && info->aOrderBy[0].desc;
   info->orderByConsumed = is_ordered && (!backward || !count);
   report_costs(info, table, count > 0);
   info->idxNum = backward ? ALL_ROWS_BACKWARD : ALL_ROWS;
+  info->idxStr = sqlite3_mprintf("%c%d", EVALUATOR_SEARCH, ((struct vtab *)vtab)->number);
+  info->needToFreeIdxStr = 1;
+  if (!info->idxStr) return SQLITE_NOMEM;
   if (!count) return SQLITE_OK;
   info->idxNum = unit_rows_index(&table->rows, chosen, count);
   return info->idxNum < 0 ? SQLITE_NOMEM : SQLITE_OK;

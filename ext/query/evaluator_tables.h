@@ -8,11 +8,17 @@
 #include "query/policy_tables.h"
 #include "query/unit_rows.h"
 
+/* What is known of a column of a declared table. */
+enum { COLUMN_NAMED = 1, COLUMN_SEARCHED = 2, COLUMN_READ = 4 };
+
 /* A declared table that the question names. */
 struct evaluator_table {
   const struct ledger_declaration *declaration;
   struct route route;    /* route.tables[0] holds the facts of this table */
-  /* for each column: whether the question reads it; all columns of a key WITHOUT ROWID count */
+  /*
+  ** For each column: 0 if the question does not read it, or else the bits above. All columns of a
+  ** key WITHOUT ROWID count as read.
+  */
   unsigned char *used;
   int *places;           /* for each column: its place among the used columns, or -1 */
   struct unit_rows rows; /* the rows of the table */
@@ -28,6 +34,12 @@ struct evaluator_tables {
   */
   int searches_nothing;
 };
+
+/*
+** xBestIndex gives each search of a table a text, which is this letter and the index in all->list.
+** The text is in the fourth operand of the instruction VFilter.
+*/
+#define EVALUATOR_SEARCH 't'
 
 /* Notes the text of the question or of a view, before SQLite compiles it. */
 void evaluator_tables_note_text(struct evaluator_tables *all, const char *sql);

@@ -186,6 +186,7 @@ static void leave_out_long_values(struct question *question, double bytes) {
 static int prepare_streams(struct question *question, struct error *error) {
   int going = 1;
   int tables = evaluator_table_count(question->evaluator);
+  if (!reads_rows(question)) evaluator_leave_out_unread(question->evaluator);
   for (int i = 0; i < tables && going; i++) {
     struct evaluator_table *table = evaluator_table(question->evaluator, i);
     going = safe_columns_check(question->collector->db, &table->route, table->used, error);
@@ -269,6 +270,7 @@ static int open_publics(struct question *question, const char *sql, const char *
                             "rows ('SELECT ...; SELECT ...')");
   int going = evaluator_open(&question->publics, question->collector->db, &question->policy, sql,
                              question->loop.columns, 0, names, 0, error);
+  if (going) evaluator_leave_out_unread(question->publics);
   for (int i = 0; going && i < evaluator_table_count(question->publics); i++) {
     const struct evaluator_table *table = evaluator_table(question->publics, i);
     if (table->declaration->role != POLICY_PUBLIC)
