@@ -26,7 +26,7 @@ KNOWN = {
     ("ext/functions/batch.c", "clang-analyzer-core.NullDereference"): (2, "there is a publication for each item"),
     ("ext/functions/guest_tables.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/functions/options.c", "invalidPointerCast"): (1, "a member by its offset"),
-    ("ext/functions/partials.c", "clang-analyzer-core.NullDereference"): (2, "the caller has found the kind"),
+    ("ext/functions/shards.c", "clang-analyzer-core.NullDereference"): (2, "the caller has found the kind"),
     ("ext/functions/planning.c", "clang-analyzer-core.CallAndMessage"): (1, "registered with two arguments"),
     ("ext/functions/plans.c", "bugprone-branch-clone"): (1, "each condition has a sentence of its own"),
     ("ext/functions/policies.c", "clang-analyzer-core.CallAndMessage"): (1, "there is an argument for each parameter"),

@@ -135,10 +135,7 @@ static int lock_take(struct ledger *ledger, int writes) {
   return taken > 0;
 }
 
-/*
-** Releases the lock. After a fork() the lock belongs to the parent process, so the child only
-** closes the file.
-*/
+/* After a fork() the lock belongs to the parent process, so the child only closes the file. */
 void lock_drop(struct ledger *ledger) {
   if (ledger->lock == LOCK_FILE_NONE) return;
   if (process_is_same(&ledger->process)) {

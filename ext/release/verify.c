@@ -142,10 +142,6 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   return !error_is_set(ledger_error(ledger));
 }
 
-/*
-** Returns 'ok', the first discrepancy, or for the members of a tier a text without the names of
-** inner releases and tiers.
-*/
 char *session_verify(struct session *session) {
   struct ledger *ledger = session->ledger;
   struct error *error = ledger_error(ledger);

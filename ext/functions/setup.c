@@ -1,5 +1,5 @@
 /*
-** tiers.c: functions that set up and check a ledger (dp_init(), dp_tier(), dp_drop_tier(),
+** setup.c: functions that set up and check a ledger (dp_init(), dp_tier(), dp_drop_tier(),
 ** dp_verify(), dp_certificate()), and dp_version().
 ** Tests: tests/ledger/test_tiers.py
 */

@@ -1,6 +1,6 @@
 /*
-** tables.c: the ledger's tables on the host connection, and the columns of declared tables, as
-** read-only eponymous virtual tables.
+** ledger_tables.c: the ledger's tables on the host connection, and the columns of declared tables,
+** as read-only eponymous virtual tables.
 **
 **   T1 All rows are copied when the reading begins (V1 in row_table.h). Otherwise
 **       SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it writes.
