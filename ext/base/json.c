@@ -250,6 +250,10 @@ void json_append_string(sqlite3_str *json, const char *text) {
   sqlite3_str_appendchar(json, 1, '"');
 }
 
+int text_order(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 char *json_texts(char *const *texts, int count) {
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++) {

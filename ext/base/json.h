@@ -73,6 +73,9 @@ void json_append_number(sqlite3_str *json, double x);
 /* Returns texts as a JSON array. The caller frees it. Null: out of memory. */
 char *json_texts(char *const *texts, int count);
 
+/* Compares two texts by the pointers to them, for qsort() and bsearch(). */
+int text_order(const void *a, const void *b);
+
 /* Appends text as a JSON string. */
 void json_append_string(sqlite3_str *json, const char *text);
 

@@ -79,10 +79,6 @@ static int by_place(const void *a, const void *b) {
   return order ? order : strcmp(p->y, q->y);
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* ---- from cells to a kernel ------------------------------------------------------------------ */
 
 static int find_text(char *const *texts, int count, const char *text) {
@@ -121,7 +117,7 @@ static int make_lists(struct markov_kernel *channel, const struct cell_list *lis
   for (int i = 0; i < list->count && made; i++) {
     if (list->cells[i].p > 0) sorted[shown++] = list->cells[i].y;
   }
-  if (made) qsort(sorted, (size_t)shown, sizeof *sorted, by_text);
+  if (made) qsort(sorted, (size_t)shown, sizeof *sorted, text_order);
   made = made && list_texts(sorted, shown, channel->symbols, &channel->symbol_count);
   free(sorted);
   return made;

@@ -236,10 +236,6 @@ static const char *keys_called(const struct request *request) {
   return request_takes(request, P_CANDIDATES) ? "candidates" : "keys";
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Reads public keys, sorts them, removes duplicates, and keeps them as JSON, and their order. */
 static int set_keys(struct parse *parse, const char *text, struct error *error) {
   struct request *request = parse->request;
@@ -253,13 +249,13 @@ static int set_keys(struct parse *parse, const char *text, struct error *error) 
                : error_set(error, "candidates is empty");
   int sorted = 1;
   while (sorted < request->key_count &&
-         by_text(&request->key_list[sorted - 1], &request->key_list[sorted]) <= 0)
+         text_order(&request->key_list[sorted - 1], &request->key_list[sorted]) <= 0)
     sorted++;
   if (sorted < request->key_count) {
     request->keys_given = json_texts(request->key_list, request->key_count);
     if (!request->keys_given) return error_set_memory(error);
   }
-  qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
+  qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, text_order);
   int kept = 0;
   for (int i = 0; i < request->key_count; i++) {
     char *key = request->key_list[i];

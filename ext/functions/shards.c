@@ -221,17 +221,13 @@ static int merged_shards_add(struct merged_shards *shards, const struct shard_st
   return plain || error_set(error, "the state is malformed");
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The names of all states, sorted. They still belong to the table. The caller frees the array. */
 static char **sorted_names(const struct merged_shards *shards) {
   char **names = malloc(sizeof *names * (shards->count + 1));
   size_t count = 0;
   for (size_t i = 0; names && i < shards->room; i++)
     if (shards->places[i].shard) names[count++] = shards->places[i].shard;
-  if (names) qsort(names, count, sizeof *names, by_text);
+  if (names) qsort(names, count, sizeof *names, text_order);
   return names;
 }
 
@@ -282,7 +278,7 @@ static int check_wanted(char **names, size_t count, const char *wanted, struct j
   int wanted_count;
   char **list = json_list(json, wanted, "shards must be texts", &wanted_count);
   if (!list) return 0;
-  qsort(list, (size_t)wanted_count, sizeof *list, by_text);
+  qsort(list, (size_t)wanted_count, sizeof *list, text_order);
   int right = check_list(names, count, list, wanted_count, json->error);
   json_list_free(list);
   return right;

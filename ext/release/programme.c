@@ -78,17 +78,13 @@ static int take_key(void *context, const char *index, const char *type, sqlite3_
   return add_key(attribute, key_text(value), reading->json->error);
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Checks that an attribute has keys, each once. */
 static int check_keys(const struct attribute *attribute, struct error *error) {
   if (!attribute->count) return error_set(error, "keys: '%s' has no key", attribute->name);
   char **sorted = sqlite3_malloc64(sizeof *sorted * (sqlite3_uint64)attribute->count);
   if (!sorted) return error_set_memory(error);
   memcpy(sorted, attribute->keys, sizeof *sorted * (size_t)attribute->count);
-  qsort(sorted, (size_t)attribute->count, sizeof *sorted, by_text);
+  qsort(sorted, (size_t)attribute->count, sizeof *sorted, text_order);
   int going = 1;
   for (int i = 1; i < attribute->count && going; i++)
     if (strcmp(sorted[i - 1], sorted[i]) == 0)

@@ -96,15 +96,11 @@ struct reading_sums {
   size_t count;
 };
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Returns the number of a group, or -1. Public keys are in the order of their texts. */
 static int group_of(const struct definition *definition, const char *key) {
   if (!definition->groups) return *key ? -1 : 0;
   char **found =
-      bsearch(&key, definition->groups, (size_t)definition->layout.cells, sizeof key, by_text);
+      bsearch(&key, definition->groups, (size_t)definition->layout.cells, sizeof key, text_order);
   return found ? (int)(found - definition->groups) : -1;
 }
 
