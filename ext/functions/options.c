@@ -310,9 +310,24 @@ static int settle_ways(struct parse *parse) {
 
 /* ---- one option or argument ------------------------------------------------------------------ */
 
+/*
+** Returns whether a number is not 0 and too small to be a normal number. A host can have told the
+** processor to compute with 0 instead, so the bits decide.
+*/
+static int is_subnormal(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return !(bits >> 52 & 0x7ff) && bits << 12;
+}
+
 static int set_number(const struct option *option, sqlite3_value *value, double *member,
                       struct error *error) {
   int going = domain_check(value, &option->domain, member, error);
+  if (going && is_subnormal(*member))
+    going = error_set(error,
+                      "%s is nearer to 0 than 2.3e-308, which some processors take for 0 (take "
+                      "another number)",
+                      option->domain.parameter);
   if (going) *member += 0.0; /* turns -0.0 into 0.0 */
   if (going && option->type == WHOLE_NUMBER && *member != floor(*member))
     going = error_set(error, "%s must be a whole number", option->domain.parameter);

@@ -86,7 +86,32 @@ static int check_table(sqlite3 *db, const char *table, struct error *error) {
       "it under its new name; temporary and attached tables cannot be declared)");
 }
 
+/* Says how several columns become one. `first` and `second` are columns of the table. */
+static int several_columns(const struct table_facts *facts, const char *what, const char *first,
+                           const char *second, struct error *error) {
+  return error_set(error,
+                   "%s (if several columns name one unit together, make one of them: ALTER TABLE "
+                   "\"%w\" ADD COLUMN unit; UPDATE \"%w\" SET unit = json_array(\"%w\", \"%w\"))",
+                   what, facts->name, facts->name, first, second);
+}
+
+/* Returns the column that a list such as "first, last" begins with, or -1. */
+static int first_of_list(const struct table_facts *facts, const char *list) {
+  int length = (int)strcspn(list, ",|+ ");
+  char *first = list[length] ? sqlite3_mprintf("%.*s", length, list) : 0;
+  int column = first ? table_column_find(facts, first) : -1;
+  sqlite3_free(first);
+  return column;
+}
+
 static int no_column(const struct table_facts *facts, const char *column, struct error *error) {
+  int first = first_of_list(facts, column);
+  const char *last = column + strlen(column);
+  while (last > column && !strchr(",|+ ", last[-1])) last--;
+  int second = first >= 0 ? table_column_find(facts, last) : -1;
+  if (second >= 0)
+    return several_columns(facts, "column must be one column", facts->columns[first].name,
+                           facts->columns[second].name, error);
   struct known_names known = {.asked = column};
   for (int i = 0; i < facts->count; i++) known_names_add(&known, facts->columns[i].name);
   const char *nearest = known_names_nearest(&known), *asked = known_names_asked(&known, error);
@@ -99,8 +124,9 @@ static int no_column(const struct table_facts *facts, const char *column, struct
 ** Replaces the names of the column and the parent by those of the schema and the policy. A name
 ** that neither of them knows may be the value of a row, so no error shows it.
 */
-static int find_names(struct ledger_declaration *asked, const struct table_facts *facts,
-                      const struct ledger_policy *policy, struct error *error) {
+static int find_names(struct ledger_declaration *asked, sqlite3 *db,
+                      const struct table_facts *facts, const struct ledger_policy *policy,
+                      struct error *error) {
   int column = asked->unit_column ? table_column_find(facts, asked->unit_column) : -1;
   if (asked->unit_column && column < 0) return no_column(facts, asked->unit_column, error);
   if (column >= 0) asked->unit_column = facts->columns[column].name;
@@ -109,6 +135,11 @@ static int find_names(struct ledger_declaration *asked, const struct table_facts
     return error_set(error, "table '%s' cannot be its own parent: links must not be a cycle",
                      facts->name);
   const struct ledger_declaration *parent = ledger_policy_find(policy, asked->parent);
+  int second = parent ? -1 : table_column_find(facts, asked->parent);
+  if (second >= 0 && second != column &&
+      sqlite3_table_column_metadata(db, "main", asked->parent, 0, 0, 0, 0, 0, 0) != SQLITE_OK)
+    return several_columns(facts, "the parent is the name of a column, not of a table",
+                           asked->unit_column, facts->columns[second].name, error);
   if (!parent || parent->role != POLICY_PROTECTED)
     return error_set(error, "the parent is not protected yet (protect it first)");
   asked->parent = parent->table;
@@ -142,7 +173,7 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
               table_facts_read(&facts, db, asked.table, error);
   if (going) asked.table = facts.name;
   if (going && asked.role == POLICY_PROTECTED)
-    going = check_protection(ledger, &asked, error) && find_names(&asked, &facts, &policy, error) &&
+    going = check_protection(ledger, &asked, error) && find_names(&asked, db, &facts, &policy, error) &&
             check_route(db, &policy, &asked, error);
   if (going) going = foreign_keys_check(db, &policy, &asked, unit, error);
   if (going) going = ledger_policy_declare(ledger, &asked);
@@ -224,6 +255,11 @@ static int declare(struct host *host, struct ledger_declaration *asked, int coun
 static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const char *const parameters[] = {"table", "column", "parent"};
   const char *texts[3] = {0};
+  if (argc > 1 && sqlite3_value_type(argv[1]) == SQLITE_TEXT && !sqlite3_value_bytes(argv[1])) {
+    function_error(context, "column is empty (if R has written names of rows into a column without "
+                            "a name, rename it: ALTER TABLE … RENAME COLUMN \"\" TO id)");
+    return;
+  }
   for (int i = 0; i < argc; i++)
     if (!(texts[i] = argument_text(context, argv[i], parameters[i]))) return;
   struct ledger_declaration asked = {.table = (char *)texts[0],

@@ -228,8 +228,8 @@ static int finish_range(struct request *request, struct error *error) {
   if (!has_lo || !has_hi)
     return error_set(error, "%s is missing (lo and hi are the public range of x)",
                      has_lo ? "hi" : "lo");
-  if (!(request->lo < request->hi) || !(request->hi / 2 - request->lo / 2 > 0))
-    return error_set(error, "lo must be below hi");
+  if (!(request->hi / 2 - request->lo / 2 >= LAYOUT_MIN_CLIP / 2))
+    return error_set(error, "lo must be below hi, by at least %g", LAYOUT_MIN_CLIP);
   return 1;
 }
 

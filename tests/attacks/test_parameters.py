@@ -2,13 +2,18 @@
 every check that refuses wrong values (x < 0) instead of admitting right values (x >= 0). A negative weight is a refund.
 A subnormal clip leaves no room for noise."""
 
+import contextlib
+import ctypes
 import math
+import platform
 import random
+import sqlite3
+import subprocess
 
 import pytest
 
 from attack import EACH_CALL, EACH_FORM, UNLIMITED, Call, charges, one, system, verified
-from conftest import refused
+from conftest import connect, refused
 
 
 class Naive:
@@ -169,3 +174,38 @@ def test_terms_of_all_that_was_let_in_are_numbers():
         assert all(term is None or isinstance(term, str) or math.isfinite(term) for term in row[:-2])
         assert row[-2:] == (None, None)  # no period
     assert verified(db)
+
+
+FLUSH = "#include <xmmintrin.h>\nvoid flush(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040u); }\n"
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="sets a register of x86")
+def test_a_host_that_flushes_to_zero_changes_nothing(tmp_path):
+    """A library that was compiled with -ffast-math makes the processor compute with 0 instead of subnormal numbers. Bounds of every size are
+    then admitted or refused as without it, and give the same lattice."""
+    (tmp_path / "flush.c").write_text(FLUSH)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "flush.so", tmp_path / "flush.c"], check=True)
+    flush, random_of, admitted = ctypes.CDLL(str(tmp_path / "flush.so")).flush, random.Random(2), 0
+    sizes = ["0", *SMALL[4:], "2.3e-308", "2.4e-308", *(f"{random_of.choice(['', '-'])}{random_of.uniform(1, 9):.3g}e{random_of.randrange(-323, -140)}" for _ in range(60)), "1"]
+    with contextlib.closing(connect()) as db:
+        db.execute("CREATE TABLE t(p, x)")
+        db.execute("INSERT INTO t VALUES (1, 0.5)")
+        for call in ("init()", "tier('t', 1e6, 1e12, 1e-6)", "protect('t', 'p')"):
+            one(db, "SELECT dp_" + call)
+        for number in range(300):
+            lo, hi = random_of.choice(sizes), random_of.choice([random_of.choice(sizes), "1", "2.5", "1e-149", "9.9e-151"])
+            kind, told = random_of.choice(["avg", "median", "var", "histogram"]), []
+            for on in (0, 1):
+                options = f'{{"lo":{lo},"hi":{hi},"name":"{number}.{on}"' + (',"bins":4' if kind == "histogram" else "") + "}"
+                flush(on)
+                try:
+                    one(db, f"SELECT dp_release('t', '{kind}', 'SELECT x FROM t', ?)", options)
+                    told.append(db.execute("SELECT granularity, sensitivity, weight FROM dp_release WHERE name = ?", (f"{number}.{on}",)).fetchall())
+                    admitted += 1
+                except sqlite3.Error as error:
+                    told.append(str(error))
+                finally:
+                    flush(0)
+            assert told[0] == told[1], (kind, lo, hi, told)
+    assert 50 < admitted < 500

@@ -166,7 +166,7 @@ OPTIONS = [
     (SUM, '{"weight":true}', "weight must be a number, not a Boolean"),
     (SUM, '{"weight":[1]}', "weight must be a number in (0, 1], not a text"),
     (SUM, '{"weight":1e-300}', "weight makes a rate outside the [1e-12, 1e+06] of mechanism 'gaussian'"),
-    (SUM, '{"weight":5e-324}', "weight makes a rate outside the [1e-12, 1e+06] of mechanism 'gaussian'"),
+    (SUM, '{"weight":5e-324}', "weight is nearer to 0 than 2.3e-308, which some processors take for 0 (take another number)"),
     (SUM, '{"name":"release-7"}', "name must not be like 'release-1', which is kept for unnamed releases"),
     (SUM, 'release-7', "name must not be like 'release-1', which is kept for unnamed releases"),
     (SUM, '{"name":["x"]}', "name must be a text, not an array"),
@@ -207,7 +207,8 @@ CALLS = [
     # bounds
     ("dp_group_count('clinic', x, 1e10) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
     ("dp_group_count('clinic', x, 1e-3) FROM t", "clip must be a number of rows in [0.01, 1e+09]"),
-    ("dp_avg('clinic', x, 0, 5e-324) FROM t", "lo must be below hi"),
+    ("dp_avg('clinic', x, 0, 1e-200) FROM t", "lo must be below hi, by at least 1e-150"),
+    ("dp_avg('clinic', x, 0, 5e-324) FROM t", "hi is nearer to 0 than 2.3e-308, which some processors take for 0 (take another number)"),
     # units
     *[(call + " FROM t", f"argument {place} is neither a name nor options (write {call[:call.index('(')]}(tier, x, {takes}, name): the policy names "
                          "the unit)")

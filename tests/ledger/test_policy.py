@@ -1,6 +1,8 @@
 """Tests the declarations by dp_protect() and dp_public() and the table dp_policy."""
 
 import json
+import random
+import re
 
 import pytest
 
@@ -271,3 +273,30 @@ def test_a_table_that_is_made_again_keeps_its_declaration(linked):
     assert "cannot be loosened or changed" in refused(linked, "SELECT dp_public('visit')")
     one(linked, "SELECT dp_protect('visit', 'who')")
     assert people(linked, "visit", "b") == 1
+
+
+def test_a_unit_of_several_columns_gets_advice_that_works():
+    """Whatever the names and however the two columns are written, the error has the statements that make one column of them."""
+    random_of = random.Random(4)
+    for number in range(40):
+        db, names = connect(), random_of.sample(["first", "last", "born at", "Nr", 'a"b', "größe", "key", "x1"], 3)
+        table, quoted = f"people {number}", [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names]
+        db.execute(f'CREATE TABLE "{table}"({", ".join(quoted)})')
+        db.executemany(f'INSERT INTO "{table}" VALUES (?, ?, ?)', [(i % 3, "a" if i % 2 else "b", i) for i in range(24)])
+        one(db, "SELECT dp_init()")
+        arguments = ([table, names[0], names[1]] if random_of.random() < 0.3 or " " in names[0] + names[1] else
+                     [table, names[0] + random_of.choice([",", ", ", " || ", "||", " + "]) + names[1]])
+        error = refused(db, f"SELECT dp_protect({', '.join('?' * len(arguments))})", *arguments)
+        for statement in re.search(r"make one of them: (.*)\)$", error)[1].split("; "):
+            db.execute(statement)
+        assert one(db, "SELECT dp_protect(?, 'unit')", table) == table
+        assert one(db, f'SELECT count(DISTINCT unit) FROM "{table}"') == 6 and one(db, f'SELECT count(*) FROM "{table}" WHERE unit IS NULL') == 0
+
+
+def test_a_column_without_a_name_gets_advice_that_works():
+    db = connect()
+    db.execute('CREATE TABLE r("" TEXT, x)')
+    one(db, "SELECT dp_init()")
+    error = refused(db, "SELECT dp_protect('r', '')")
+    db.execute(re.search(r"rename it: (.*)\)", error)[1].replace("…", "r"))
+    assert one(db, "SELECT dp_protect('r', 'id')") == "r"
