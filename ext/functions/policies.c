@@ -173,7 +173,8 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
               table_facts_read(&facts, db, asked.table, error);
   if (going) asked.table = facts.name;
   if (going && asked.role == POLICY_PROTECTED)
-    going = check_protection(ledger, &asked, error) && find_names(&asked, db, &facts, &policy, error) &&
+    going = check_protection(ledger, &asked, error) &&
+            find_names(&asked, db, &facts, &policy, error) &&
             check_route(db, &policy, &asked, error);
   if (going) going = foreign_keys_check(db, &policy, &asked, unit, error);
   if (going) going = ledger_policy_declare(ledger, &asked);

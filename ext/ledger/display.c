@@ -121,6 +121,9 @@ static void result_made(sqlite3_context *context, char *text) {
   }
 }
 
+/* The last bin of bounds (sums/layout.h) also has the values beyond its end. */
+#define LAST_BOUND 0x1p128
+
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
@@ -148,7 +151,9 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     if (shown.kind.has_leaves && isfinite(value.value)) {
       result_made(context, display_drawn(&shown));
     } else if (release.kind && strcmp(release.kind, "bounds") == 0) {
-      result_made(context, sqlite3_mprintf("%.15g", sqlite3_value_double(argv[VALUE])));
+      double end = sqlite3_value_double(argv[VALUE]);
+      const char *beyond = end >= LAST_BOUND ? " or more" : end <= -LAST_BOUND ? " or less" : "";
+      result_made(context, sqlite3_mprintf("%.15g%s", end, beyond));
     } else {
       sqlite3_result_value(context, argv[KEY]);
     }

@@ -163,7 +163,7 @@ static const struct words {
     {"quantile", "#", WEIGHT, 0, 1},
     {"median", "median", WEIGHT, 0, 1},
     {"histogram", "rows in each bin", ROWS, "bin", 0},
-    {"bounds", "bounds of nearly all values", ONCE, 0, 0},
+    {"bounds", "bounds of nearly all values, in size from 2.9e-39 to 3.4e+38", ONCE, 0, 0},
     {"vec_sum", "sum of vectors", LENGTH, 0, 0},
     {"vec_avg", "average of vectors", MEAN, 0, 0},
     {"choice", "category that most % have; drawn at random, it may be a rarer one", NO_SHARE, 0, 0},

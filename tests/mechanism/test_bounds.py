@@ -204,6 +204,24 @@ def test_where_there_is_no_number():
         assert "unknown option" in error_of(db, ASK, "t", json.dumps({option: 1}))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ends_that_are_cut_say_so(sign):
+    """The bins end at 2^128 and begin at 2^-128. An end in the last bin says that values may lie beyond it, and no other end does."""
+    db = open_ledger({"t": 1.0})
+    sizes = [2.0 ** 127, 2.0 ** 127 * 1.5, 1e39, 1e60, 1e300, 1.0, 2.0 ** -127 * 1.1, 2.0 ** -129, 1e-60, 1e-300]
+    seen = 0
+    for number, size in enumerate(sizes):
+        fill(db, [Row(None, sign * size, None, unit) for unit in range(300)])
+        one(db, ASK, "t", f"n{number}")
+        found = db.execute("SELECT value, display, figure FROM dp_value WHERE release = ? ORDER BY abs(value)", (f"n{number}",)).fetchall()
+        if [value for value, *_ in found] != sorted(exponent_ends(exponent_bin(sign * size)), key=abs):  # a false end has probability 1e-3
+            continue
+        assert [words.endswith(" or more" if sign > 0 else " or less") for _, words, _ in found] == [False, size > 2.0 ** 127], (size, found)
+        assert all("in size from 2.9e-39 to 3.4e+38" in words for *_, words in found)
+        seen += 1
+    assert seen > 4
+
+
 def test_a_batch_does_not_carry_bounds_outward():
     """A batch that holds published bounds refuses to use them where an outer tier would see their effect."""
     db = open_ledger({"inner": 1.0, "middle": 0.5, "outer": 5e-5})

@@ -152,7 +152,7 @@ WORDS = [
     ("quantile", "SELECT minutes", {"lo": 0, "hi": 60, "q": 0.9}, "quantile 0.9, values outside 0 to 60 count as 0 or 60, each patient counts once"),
     ("histogram", "SELECT minutes", {"lo": 0, "hi": 60, "bins": 4, "clip": 3}, "rows in each bin, values outside 0 to 60 count in the first or last bin, at most 3 of each patient in one bin"
      " (a patient with rows in several bins may count less in each, by the share of rows there)"),
-    ("bounds", "SELECT minutes", {}, "bounds of nearly all values, each patient counts once, rare values by their share of rows"),
+    ("bounds", "SELECT minutes", {}, "bounds of nearly all values, in size from 2.9e-39 to 3.4e+38, each patient counts once, rare values by their share of rows"),
     ("vec_sum", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "sum of vectors, up to length 60 of each patient"),
     ("vec_avg", "SELECT json_array(minutes, 1)", {"dim": 2, "clip": 60}, "average of vectors, each cut to length 60, each patient counts once"),
     ("choice", "SELECT ward", {"candidates": ["a", "b"]}, "category that most patients have; drawn at random, it may be a rarer one"),
