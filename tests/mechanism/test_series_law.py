@@ -150,7 +150,7 @@ def directions(half_angle, signs):
 
 
 def count_spread(periods):
-    """Returns max(1, sqrt(2 - 2 g)), the bound for two counts (ext/mechanism/series.c)."""
+    """Returns max(1, sqrt(2 - 2 g)), the bound for two counts (ext/mechanism/series_matrix.c)."""
     m = multipliers(periods)
     return max(1, 2 - 2 * m(periods - 1, 0) * m(periods - 1, periods - 1) / 2**120)**0.5
 
