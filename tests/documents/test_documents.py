@@ -22,7 +22,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 ELSEWHERE = {"tutorial": "test_tutorial.py", "series": "test_tutorial.py", "backup": "test_moves.py", "papers": "test_papers_reference.py",
-             "errata": "test_papers_errata.py"}
+             "errata": "test_papers_errata.py", "analyst": "test_documents.py"}
 DOCUMENTS = ["README.md", *(f"sql/{page.name}" for page in sorted((ROOT / "sql").glob("*.md"))
                             if page.stem not in ELSEWHERE and "```sql" in page.read_text())]
 
@@ -257,6 +257,37 @@ def test_program_of_guard(tmp_path, monkeypatch):
     refused = answers[len(pairs):-1]
     assert refused.pop() == "" and len(refused) == len(attacks) - 1
     assert all(re.fullmatch("error: .*\n", answer) for answer in refused), refused
+
+
+@pytest.mark.alarm(1e-10)
+def test_page_of_analysts(tmp_path):
+    """Runs sql/analyst.md on the guarded connection of sql/guard.md: its ten questions are answered, and figures with an interval are
+    the truth, which plain SQLite counts, within 12 standard deviations, or 7 of the count inside
+    an average."""
+    db = connect(tmp_path / "hospital.db")
+    for statement, expected in statements(blocks("sql/guard.md", "sql")[0]):
+        run_statement(db, statement, expected)
+    plain = {name: dict(db.execute(f"SELECT {key}, {value} FROM visit JOIN ward ON name = ward {rest}")) for name, key, value, rest in (
+        ("visits", "''", "count(*)", ""), ("patients", "''", "count(DISTINCT patient_id)", "WHERE minutes > 20"),
+        ("by ward", "ward", "count(*)", "GROUP BY 1"), ("stay", "''", "avg(minutes)", ""), ("stay by ward", "ward", "avg(minutes)", "GROUP BY 1"),
+        ("long part", "''", "avg(minutes > 30)", ""), ("lengths", "max(0, min(2, minutes / 20))", "count(*)", "GROUP BY 1"),
+        ("large wards", "''", "sum(minutes)", "WHERE beds > 20"))}
+    plain["often"] = {"": one_number(db, "SELECT count(*) FROM (SELECT 1 FROM visit GROUP BY patient_id HAVING count(*) > 3)")}
+    db.execute("""SELECT dp_guard('public', '{"ask":"visitors"}')""").fetchall()
+    asked = [pair for block in blocks("sql/analyst.md", "sql") for pair in statements(block)]
+    for statement, expected in asked:
+        run_statement(db, statement, expected)
+    assert sum("dp_answer(" in statement for statement, _ in asked) == 10 == one_number(db, "SELECT charges FROM dp_reserve")
+    checked = 0
+    for name, key, component, value, stddev in db.execute("SELECT substr(release, 10), key, component, value, stddev FROM dp_value"
+                                                         " WHERE release LIKE 'visitors/%' AND stddev IS NOT NULL"):
+        assert abs(value - plain[name][component if name == "lengths" else key]) <= 12 * stddev, name
+        checked += 1
+    assert checked == 13
+
+
+def one_number(db, sql):
+    return db.execute(sql).fetchone()[0]
 
 
 def place_build(folder):
