@@ -29,7 +29,13 @@ CREATE TABLE dp_policy(
   parent      TEXT COLLATE NOCASE,   -- the protected table to whose key unit_column refers; NULL: none
   definition  TEXT,                  -- for a public table: its columns, as the text of a CREATE TABLE
   mark        TEXT,                  -- for a public table: the name of the trigger that marks it in the database
-  created_at  TEXT NOT NULL
+  created_at  TEXT NOT NULL,
+  -- The wider unit, such as the household, is declared in the row of one table, which has one row for each
+  -- unit (dp_within). The columns are NULL in all other rows.
+  wider        TEXT,                 -- label of the wider unit ('household')
+  wider_column TEXT,                 -- the column with its id
+  factor       REAL,                 -- it counts no more than this many units; a multiple of 1/64
+  wider_at     TEXT
 );
 
 -- One row per tier (audience), which cannot change later. Inner tiers have larger rates than outer tiers.
@@ -280,7 +286,9 @@ CREATE TABLE dp_budget(
   spent_pure        REAL NOT NULL,   -- total of the charges' epsilons; infinite after Gaussian noise
   period_start      TEXT,            -- first day of the latest period that the tier has reached, which is
                                      -- the period of the totals. NULL: no periods
-  period_end        TEXT             -- first day of the next period; NULL: no periods
+  period_end        TEXT,            -- first day of the next period; NULL: no periods
+  wider_epsilon     REAL             -- the epsilon of the wider unit (dp_within) if the whole budget is spent;
+                                     -- NULL: none is declared
 );
 
 -- One row per grant: a part of a tier's budget that the owner has set aside for questions of others.

@@ -20,6 +20,7 @@
 #include "functions/options.h"
 #include "functions/releases.h"
 #include "ledger/accountant.h"
+#include "ledger/wider.h"
 #include "math/cost.h"
 #include "math/laplace.h"
 #include "mechanism/exponential.h"
@@ -427,6 +428,9 @@ static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since)
     json_append_string(json, tiers[i].name);
     append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
     append_number(json, "epsilon_after", standing.spent_epsilon);
+    double wider;
+    if (wider_spent(ledger, &tiers[i], &wider) && !isnan(wider))
+      append_number(json, "wider_epsilon_after", wider);
     append_number(json, "remaining_epsilon", standing.remaining_epsilon);
     if (!audience) /* releases_left depends on inner budgets, which an audience may not know */
       sqlite3_str_appendf(json, ",\"releases_left\":%lld", (long long)standing.releases_left);

@@ -1,9 +1,10 @@
 /*
 ** policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
-** tables, dp_undeclare(), which takes a declaration back, and dp_policy_plan, which lists the
-** declarations that follow from foreign keys.
+** tables, dp_within(), which declares the wider unit, dp_undeclare(), which takes a declaration
+** back, and dp_policy_plan, which lists the declarations that follow from foreign keys.
 ** Tests: tests/ledger/test_policy.py
 */
+#include <math.h>
 #include <string.h>
 
 #include "base/known_names.h"
@@ -14,6 +15,7 @@
 #include "query/foreign_keys.h"
 #include "query/policy_tables.h"
 #include "query/public_marks.h"
+#include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -289,6 +291,126 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
   end_with_value(context, declare(host_of(context), asked, argc, error), argv[0], error);
 }
 
+/* ---- the wider unit -------------------------------------------------------------------------- */
+
+/* Returns whether a declared table has one row for each unit, and the column if one is named. */
+static int has_one_row(sqlite3 *db, const struct ledger_policy *policy,
+                       const struct ledger_declaration *declared, const char *column) {
+  struct route route = {.count = 0};
+  struct error ignored = {0};
+  int found = declared->role == POLICY_PROTECTED &&
+              route_find(&route, db, policy, declared, &ignored) && route_is_single(&route) &&
+              (!column || table_column_find(&route.tables[0], column) >= 0);
+  route_clear(&route);
+  error_clear(&ignored);
+  return found;
+}
+
+static int several_rows(sqlite3 *db, const struct ledger_policy *policy,
+                        const struct ledger_wider *asked, const char *unit, struct error *error) {
+  const char *better = 0;
+  for (int any = 0; any < 2 && !better; any++)
+    for (int i = 0; i < policy->count && !better; i++)
+      if (has_one_row(db, policy, &policy->list[i], any ? 0 : asked->column))
+        better = policy->list[i].table;
+  return error_set(error,
+                   "'%s' may have several rows of one %s (name the table with one row "
+                   "for each%s%s%s)",
+                   asked->table, unit, better ? ", such as '" : ", with a UNIQUE column for it",
+                   better ? better : "", better ? "'" : "");
+}
+
+/* Checks that the column of the wider unit can be read, and replaces its name by the schema's. */
+static int check_wider_column(const struct route *route, struct ledger_wider *asked,
+                              struct error *error) {
+  const struct table_facts *facts = &route->tables[0];
+  int column = table_column_find(facts, asked->column);
+  if (column < 0) return no_column(facts, asked->column, error);
+  int unit = route->count > 1 ? route->links[0] : route->unit;
+  if (column == unit)
+    return error_set(error, "'%s' is the column of the unit itself", facts->columns[column].name);
+  if (facts->columns[column].is_virtual)
+    return error_set(error,
+                     "column '%s' of table '%s' is generated when it is read (make it STORED)",
+                     facts->columns[column].name, facts->name);
+  sqlite3_free(asked->column);
+  asked->column = sqlite3_mprintf("%s", facts->columns[column].name);
+  return asked->column || error_set_memory(error);
+}
+
+/* Checks and records the wider unit inside a transaction. `asked` owns its texts. */
+static int widen(struct host *host, struct ledger_wider *asked, struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  sqlite3 *db = host->collector.db;
+  struct ledger_policy policy = {0};
+  struct route route = {.count = 0};
+  char *unit = ledger_unit(ledger);
+  const char *word = unit ? unit : "unit";
+  int going = ledger_policy_read(ledger, &policy);
+  if (going &&
+      (ledger_protects(ledger) != LEDGER_UNITS || ledger_adjacency(ledger) == LEDGER_REPLACE))
+    going = error_set(error, "needs a ledger that adds and removes units (dp_init() with a "
+                             "\"unit\", without \"adjacency\")");
+  if (going && sqlite3_stricmp(asked->name, word) == 0)
+    going = error_set(error, "'%s' is the unit of this ledger (name the wider one)", asked->name);
+  if (going) going = check_table(db, asked->table, error);
+  const struct ledger_declaration *declared = going ? ledger_policy_find(&policy, asked->table) : 0;
+  if (going && (!declared || declared->role != POLICY_PROTECTED))
+    going = error_set(error, "table '%s' is not protected (protect it first)", asked->table);
+  if (going) going = route_find(&route, db, &policy, declared, error);
+  if (going && !route_is_single(&route)) going = several_rows(db, &policy, asked, word, error);
+  if (going) going = check_wider_column(&route, asked, error) && ledger_policy_widen(ledger, asked);
+  sqlite3_free(unit);
+  route_clear(&route);
+  ledger_policy_free(&policy);
+  return going;
+}
+
+static const struct domain factor_domain = {"factor", -INFINITY, INFINITY, 0, 0};
+
+/* Reads the factor. Returns 0 after failing the call. */
+static int factor_of(sqlite3_context *context, sqlite3_value *value, double *factor) {
+  if (!argument_number(context, value, &factor_domain, factor)) return 0;
+  double parts = *factor * HOUSEHOLDS_PARTS;
+  if (!(*factor >= 1 && *factor <= HOUSEHOLDS_MOST))
+    return function_error(context,
+                          "factor must be from 1 to %d, not %.15g (how many units a wider unit may "
+                          "count)",
+                          HOUSEHOLDS_MOST, *factor);
+  return parts == floor(parts) ||
+         function_error(context,
+                        "factor must be a multiple of 1/%d, and %.15g is none (the next are %.15g "
+                        "and %.15g)",
+                        HOUSEHOLDS_PARTS, *factor, floor(parts) / HOUSEHOLDS_PARTS,
+                        ceil(parts) / HOUSEHOLDS_PARTS);
+}
+
+/* dp_within(name, table, column, factor) -> the name */
+static void dp_within(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  static const char *const parameters[] = {"name", "table", "column"};
+  struct ledger *ledger = host_of(context)->session.ledger;
+  struct error *error = &host_of(context)->session.error;
+  struct ledger_wider asked = {0};
+  char **texts[] = {&asked.name, &asked.table, &asked.column};
+  int going = 1;
+  (void)argc;
+  for (int i = 0; i < 3 && going; i++) {
+    const char *text = argument_text(context, argv[i], parameters[i]);
+    going = text && ((*texts[i] = sqlite3_mprintf("%s", text)) || error_set_memory(error));
+  }
+  if (going && factor_of(context, argv[3], &asked.factor)) {
+    if (ledger_ready(ledger) && ledger_begin(ledger)) {
+      if (widen(host_of(context), &asked, error)) {
+        ledger_commit(ledger);
+      } else {
+        ledger_rollback(ledger);
+      }
+    }
+    end_with_value(context, !error_is_set(error), argv[0], error);
+  }
+  for (int i = 0; i < 3; i++) sqlite3_free(*texts[i]);
+}
+
 /* dp_undeclare(table) -> the table, as long as the ledger has no charge */
 static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -335,5 +457,6 @@ const struct scalar policy_functions[] = {
     {"dp_protect", 1, 3, PRIVATE_FUNCTION, dp_protect},
     {"dp_public", -1, -1, PRIVATE_FUNCTION, dp_public},
     {"dp_undeclare", 1, 1, PRIVATE_FUNCTION, dp_undeclare},
+    {"dp_within", 4, 4, PRIVATE_FUNCTION, dp_within},
     {0},
 };

@@ -34,6 +34,7 @@
 #include "functions/options.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"
+#include "ledger/wider.h"
 #include "query/question.h"
 #include "query/shard_rows.h"
 #include "release/parameters.h"
@@ -89,6 +90,17 @@ static int open_rows(void *context, struct rows *rows, const struct secret *secr
   return shard_rows_start(&shard->rows, &shard->description, &shard->request, 1, error);
 }
 
+/* Checks that the ledger has no wider unit: a state has no sums of households. */
+static int check_wider(struct ledger *ledger) {
+  int read = ledger_begin_reading(ledger);
+  double factor = read ? ledger_wider_factor(ledger) : 0;
+  ledger_rollback(ledger);
+  if (factor > 0)
+    error_set(ledger_error(ledger), "the ledger protects a wider unit (dp_within), which cannot be "
+                                    "protected with shards (keep all tables in one database)");
+  return !error_is_set(ledger_error(ledger));
+}
+
 /* Runs the question of a shard: evaluates it for each unit and adds its rows to the state (P6). */
 static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind,
                      sqlite3_value *sql, sqlite3_value *options, struct error *error) {
@@ -98,7 +110,9 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
   const char *text = plain_text(sql);
   if (host->collector.collecting)
     return error_set(error, "a state cannot read from a release that is running");
-  if (!ledger_ready(ledger) || !shard_request(shard, host, kind, options, error)) return 0;
+  if (!ledger_ready(ledger) || !check_wider(ledger) ||
+      !shard_request(shard, host, kind, options, error))
+    return 0;
   if (!text)
     return error_set(error, "sql must be the text of one SELECT%s", not_a(sql, SQLITE_TEXT));
   request->sql = query_trimmed(text);

@@ -76,7 +76,8 @@ static const struct {
                  {"dp_plan", TO_ASK},       {"dp_predict", TO_OWNER},  {"dp_protect", TO_OWNER},
                  {"dp_public", TO_OWNER},   {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER},
                  {"dp_append", TO_OWNER},   {"dp_span", TO_ALL},       {"dp_table", TO_ALL},
-                 {"dp_parts", TO_ALL},      {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER}};
+                 {"dp_parts", TO_ALL},      {"dp_tier", TO_OWNER},     {"dp_verify", TO_OWNER},
+                 {"dp_within", TO_OWNER}};
 
 /* Pragmas that show the schema of the tables in main, which are public. */
 static const char *const pragmas[] = {"database_list",  "foreign_key_list", "index_info",

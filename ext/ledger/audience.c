@@ -86,7 +86,7 @@ static const struct audience_table audience_tables[] = {
      "p",
      "dp_policy p",
      "table_name",
-     "table_name role unit_column parent",
+     "table_name role unit_column parent wider factor",
      {{"created_at", DAY("p.created_at")}}},
     {"dp_release",
      "r",
@@ -159,7 +159,7 @@ static const struct audience_table audience_tables[] = {
      "b",
      "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",
      "tier",
-     "tier epsilon delta spent_delta releases period_start period_end",
+     "tier epsilon delta spent_delta releases period_start period_end wider_epsilon",
      {{"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
       {"remaining_epsilon",
        "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
@@ -223,7 +223,8 @@ static const struct statement cut_certificate = {.sql =
     "any_ AND key IN ('spent_rate', 'spent_epsilon')",
     "'name', 'rate', 'epsilon', 'delta', 'delta_keys', 'accountant', 'filter_order', 'rate_limit',"
     "'pure_limit', 'spent_rate', 'spent_delta', 'spent_epsilon', 'releases', 'period',"
-    "'period_start', 'period_end', 'per_period', 'all_periods', 'theorem'") ") AS list"
+    "'period_start', 'period_end', 'per_period', 'all_periods', 'wider_epsilon',"
+    "'theorem'") ") AS list"
   "   FROM inner_models, json_each(?2, '$.tiers') t"
   "   WHERE json_extract(t.value, '$.name') IN (SELECT name FROM tiers)),"
   " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
@@ -248,6 +249,7 @@ static const struct statement cut_certificate = {.sql =
   "   FROM parts ORDER BY day, name, discarded DESC, seen_at))"
   " SELECT json_object('certificate', json_extract(?2, '$.certificate'), 'audience', @tier,"
   "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
+  "   'wider', json_remove(json_extract(?2, '$.wider'), '$.table', '$.column'),"
   "   'tiers', json(audience.list), 'releases', json(list.releases),"
   "   'verify', json_extract(?2, '$.verify')) FROM audience, list"};
 /* clang-format on */

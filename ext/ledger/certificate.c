@@ -30,6 +30,10 @@ SQLITE_EXTENSION_INIT3
   " threshold that one unit" \
   " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
+#define WIDER_THEOREM \
+  "what its units count together is moved into a ball of factor times the radius of one unit, so" \
+  " its rate is at most factor^2 times the charged one, and its pure epsilon at most factor times"
+
 #define TABLES_READ \
   "(SELECT json_group_object(key," \
   " CASE WHEN value = 'public' AND key IN (SELECT table_name FROM dp_policy" \
@@ -49,6 +53,9 @@ static const struct statement certificate = {.sql =
   " 'policy', json((SELECT"
   "   json_group_array(json_object('table_name', table_name, 'role', role, 'unit_column',"
   "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name))),"
+  " 'wider', json((SELECT json_object('unit', wider, 'factor', " EXACTLY("factor") ", 'table',"
+  "   table_name, 'column', wider_column, 'theorem', '" WIDER_THEOREM "')"
+  "   FROM dp_policy WHERE wider IS NOT NULL)),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACTLY("t.rate") ","
   "   'epsilon', " EXACTLY("t.epsilon") ", 'delta', " EXACTLY("t.delta") ","
   "   'delta_keys', " EXACTLY("delta_keys") ", 'accountant', accountant,"
@@ -57,6 +64,7 @@ static const struct statement certificate = {.sql =
   "   'slack_limit', " EXACTLY("slack_limit") ", 'spent_rate', " EXACTLY("spent_rate") ","
   "   'spent_slack', " EXACTLY("spent_slack") ", 'spent_delta', " EXACTLY("spent_delta") ","
   "   'spent_epsilon', " EXACTLY("spent_epsilon") ", 'releases', releases,"
+  "   'wider_epsilon', " EXACTLY("wider_epsilon") ","
   "   'period', t.period, 'period_start', period_start, 'period_end', period_end,"
   "   'per_period', json_extract(p.value, '$.per_period'),"
   "   'all_periods', json_extract(p.value, '$.all_periods'),"

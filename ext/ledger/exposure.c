@@ -10,6 +10,7 @@
 #include "ledger/budget.h"
 #include "ledger/charge.h"
 #include "ledger/statements.h"
+#include "ledger/wider.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
@@ -41,6 +42,7 @@ struct exposure {
   double delta;
   struct curve curve;
   sqlite3_str *json; /* the list of sights */
+  double factor;     /* how many units a wider unit may count; 0: there is none */
 };
 
 static void exposure_add(struct ledger *ledger, struct exposure *exposure,
@@ -108,23 +110,36 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
   exposure_add(ledger, exposure, tiers, &sight);
 }
 
+/* Returns the tier with the parts of its delta that are not available for noise. */
+static struct ledger_tier seen_at(const struct ledger_tier *tier, const struct exposure *exposure) {
+  struct ledger_tier seen = *tier;
+  seen.delta_keys = fmax(tier->delta_keys, exposure->delta); /* spent on the selection of keys */
+  if (tier->accountant->reserve_slack) seen.slack_limit = fmax(tier->slack_limit, exposure->slack);
+  return seen;
+}
+
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {
       .rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0, .pure = INFINITY};
-  struct ledger_tier seen = *tier;
-  /* Delta that was spent on the selection of keys is not available for noise. */
-  seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
-  if (tier->accountant->reserve_slack) seen.slack_limit = fmax(tier->slack_limit, exposure->slack);
+  struct ledger_tier seen = seen_at(tier, exposure);
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
 /*
-** Appends an epsilon, or null if it is infinite. It is infinite if the accountant cannot account
-** for a charge: exact Gaussian accounting does not cover RDP curves, and pure accounting does not
-** cover rates. It is also infinite if key selection has used the whole delta.
+** Appends an epsilon, or null if it is infinite, and that of the wider unit if there is one. It is
+** infinite if the accountant cannot account for a charge: exact Gaussian accounting does not cover
+** RDP curves, and pure accounting does not cover rates. It is also infinite if key selection has
+** used the whole delta.
 */
-static void append_epsilon(sqlite3_str *json, double epsilon) {
+static void append_epsilons(sqlite3_str *json, const struct ledger_tier *tier,
+                            const struct exposure *exposure) {
+  double epsilon = exposure_epsilon(tier, exposure), rate = total_up(exposure->rate);
   sqlite3_str_appendf(json, ",\"epsilon\":%s", NUMBER_TEXT(isfinite(epsilon) ? epsilon : NAN));
+  if (!(exposure->factor > 0)) return;
+  struct ledger_tier seen = seen_at(tier, exposure);
+  double pure = exposure->curve.any ? exposure->curve.values[AT_INFINITY] : 0;
+  double wider = isfinite(epsilon) ? wider_epsilon(&seen, rate, pure, exposure->factor) : INFINITY;
+  sqlite3_str_appendf(json, ",\"wider_epsilon\":%s", NUMBER_TEXT(isfinite(wider) ? wider : NAN));
 }
 
 /*
@@ -141,13 +156,13 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
   sqlite3_str_appendf(json, "{\"rate\":%s,\"slack\":%s,\"delta\":%s,\"delta_keys\":%s",
                       NUMBER_TEXT(total_up(exposure->rate)), NUMBER_TEXT(exposure->slack),
                       NUMBER_TEXT(tiers[worst].delta), NUMBER_TEXT(exposure->delta));
-  append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
+  append_epsilons(json, &tiers[worst], exposure);
   sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
     json_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%s", NUMBER_TEXT(tiers[chosen[i]].delta));
-    append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
+    append_epsilons(json, &tiers[chosen[i]], exposure);
     if (!is_one) period_append(ledger, &tiers[chosen[i]], json);
     sqlite3_str_appendall(json, "}");
   }
@@ -161,7 +176,8 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
 
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int count, const char *release) {
-  struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0)};
+  struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0), 0};
+  exposure.factor = ledger_wider_factor(ledger);
   sqlite3_str *json = sqlite3_str_new(0);
   collect_sights(ledger, tiers, chosen, count, release, &exposure);
   if (sqlite3_str_errcode(exposure.json)) ledger_fail(ledger, "out of memory");

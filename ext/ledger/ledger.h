@@ -151,6 +151,8 @@ struct ledger_figure {
   int is_mixed;     /* a public kernel has changed the numbers (dp_mix) */
   double threshold; /* the noisy count that a private key needs; NaN: none */
   struct ledger_clipping clipping;
+  const char *wider; /* the wider unit, which counts as at most `factor` units; null: none */
+  double factor;
 };
 
 /*

@@ -7,19 +7,22 @@
 */
 #include "ledger/policy.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/known_names.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
+#include "ledger/wider.h"
 
 SQLITE_EXTENSION_INIT3
 
 static const struct statement select_policy = {
-    .sql = "SELECT table_name, role, unit_column, parent, definition, mark FROM dp_policy"
-           " ORDER BY rowid"};
+    .sql = "SELECT table_name, role, unit_column, parent, definition, mark, wider, wider_column,"
+           " factor, wider_at FROM dp_policy ORDER BY rowid"};
 static const struct statement insert_policy = {
-    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, ?, ?, " STATEMENT_NOW ", NULL, NULL, NULL,"
+           " NULL)",
     .changes = CHANGES_TERMS};
 static const struct statement update_policy = {
     .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4, definition = ?5,"
@@ -28,6 +31,15 @@ static const struct statement update_policy = {
 static const struct statement delete_policy = {.sql = "DELETE FROM dp_policy WHERE table_name = ?1",
                                                .changes = CHANGES_TERMS};
 static const struct statement find_charge = {.sql = "SELECT 1 FROM dp_charge LIMIT 1"};
+static const struct statement select_first_charge = {
+    .sql = "SELECT at FROM dp_charge ORDER BY id LIMIT 1"};
+/* There is one wider unit: the statement takes it from every other table. */
+static const struct statement set_wider = {
+    .sql = "UPDATE dp_policy SET wider = iif(table_name = ?1, ?2, NULL),"
+           " wider_column = iif(table_name = ?1, ?3, NULL),"
+           " factor = iif(table_name = ?1, ?4, NULL),"
+           " wider_at = iif(table_name = ?1, ifnull(?5, " STATEMENT_NOW "), NULL)",
+    .changes = CHANGES_TERMS};
 static const struct statement note_tables = {
     .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
     .changes = CHANGES_RELEASE};
@@ -46,6 +58,10 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
         column_copy(ledger, row, 4), column_copy(ledger, row, 5)};
     if (is_public && (!read->definition || !read->mark))
       return ledger_fail_damaged(ledger, "dp_policy");
+    if (sqlite3_column_type(row, 6) == SQLITE_NULL || policy->wider.name) continue;
+    policy->wider = (struct ledger_wider){
+        column_copy(ledger, row, 6), column_copy(ledger, row, 0), column_copy(ledger, row, 7),
+        sqlite3_column_double(row, 8), column_copy(ledger, row, 9)};
   }
   return !error_is_set(ledger->error);
 }
@@ -66,6 +82,10 @@ void ledger_policy_free(struct ledger_policy *policy) {
     sqlite3_free(policy->list[i].mark);
   }
   sqlite3_free(policy->list);
+  sqlite3_free(policy->wider.name);
+  sqlite3_free(policy->wider.table);
+  sqlite3_free(policy->wider.column);
+  sqlite3_free(policy->wider.since);
   *policy = (struct ledger_policy){0};
 }
 
@@ -197,27 +217,93 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
   return done;
 }
 
-int ledger_policy_undeclare(struct ledger *ledger, const char *table) {
+/* ---- the wider unit -------------------------------------------------------------------------- */
+
+static int refuse_wider(struct ledger *ledger, const struct ledger_wider *stored) {
+  return ledger_fail(ledger,
+                     "since %s the ledger protects '%s' (column '%s' of '%s', which "
+                     "counts as %.15g units), and it has one wider unit (before the first charge, "
+                     "dp_undeclare(%Q) takes it back)",
+                     stored->since, stored->name, stored->column, stored->table, stored->factor,
+                     stored->name);
+}
+
+int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider) {
   struct ledger_policy policy;
-  int going = ledger_policy_read(ledger, &policy);
-  const struct ledger_declaration *stored = going ? ledger_policy_find(&policy, table) : 0;
-  if (going && !stored) {
-    struct known_names known = {.asked = table};
-    for (int i = 0; i < policy.count; i++) known_names_add(&known, policy.list[i].table);
-    going =
-        known_names_fail(&known, ledger->error, "no table%s is declared (%sdp_policy lists them)");
+  int going = ledger_policy_read(ledger, &policy) && ledger_check_name(ledger, "name", wider->name);
+  const struct ledger_wider *stored = &policy.wider;
+  if (going && stored->name) {
+    int same = strcmp(stored->name, wider->name) == 0 && stored->factor == wider->factor;
+    int has_table = is_in_main(ledger, stored->table, 0);
+    int is_gone = !is_in_main(ledger, stored->table, stored->column);
+    if (!same || (has_table && !same_name(stored->table, wider->table)) ||
+        (!is_gone && !same_name(stored->column, wider->column)))
+      going = refuse_wider(ledger, stored);
+  } else if (going) {
+    sqlite3_stmt *row = statement_bind(ledger, &select_first_charge, "");
+    if (statement_row(ledger, row))
+      going = ledger_fail(ledger,
+                          "the first release was charged at %s, and a wider unit must "
+                          "be declared before (a new ledger starts without charges; the losses "
+                          "under both add up)",
+                          column_text(ledger, row, 0));
   }
-  if (going && statement_integer(ledger, statement_bind(ledger, &find_charge, "")))
-    going = ledger_fail(ledger,
-                        "table '%s' stays declared, because releases have been charged under this "
-                        "policy (a new ledger starts without one; the losses under both add up)",
-                        stored->table);
-  for (int i = 0; i < policy.count && going; i++)
-    if (same_name(policy.list[i].parent, stored->table))
-      going = ledger_fail(ledger, "table '%s' is the parent of '%s' (first dp_undeclare(%Q))",
-                          stored->table, policy.list[i].table, policy.list[i].table);
   if (going && !error_is_set(ledger->error))
-    statement_run(ledger, &delete_policy, "s", stored->table);
+    going = statement_run(ledger, &set_wider, "sssds", wider->table, wider->name, wider->column,
+                          wider->factor, stored->since) &&
+            wider_budgets_write(ledger);
+  ledger_policy_free(&policy);
+  return going && !error_is_set(ledger->error);
+}
+
+/* ---- taking back ----------------------------------------------------------------------------- */
+
+/* Fails if the ledger has a charge. `what` stays declared then. */
+static int check_uncharged(struct ledger *ledger, const char *what, const char *name) {
+  if (!statement_integer(ledger, statement_bind(ledger, &find_charge, "")))
+    return !error_is_set(ledger->error);
+  return ledger_fail(ledger,
+                     "%s'%s' stays declared, because releases have been charged under this policy "
+                     "(a new ledger starts without one; the losses under both add up)",
+                     what, name);
+}
+
+static int undeclare_wider(struct ledger *ledger, const struct ledger_wider *stored) {
+  return check_uncharged(ledger, "", stored->name) &&
+         statement_run(ledger, &set_wider, "sssds", "", (char *)0, (char *)0, (double)NAN,
+                       (char *)0) &&
+         wider_budgets_write(ledger);
+}
+
+static int undeclare_table(struct ledger *ledger, const struct ledger_policy *policy,
+                           const char *table) {
+  const struct ledger_declaration *stored = ledger_policy_find(policy, table);
+  if (!stored) {
+    struct known_names known = {.asked = table};
+    for (int i = 0; i < policy->count; i++) known_names_add(&known, policy->list[i].table);
+    return known_names_fail(&known, ledger->error,
+                            "no table%s is declared (%sdp_policy lists them)");
+  }
+  if (!check_uncharged(ledger, "table ", stored->table)) return 0;
+  for (int i = 0; i < policy->count; i++)
+    if (same_name(policy->list[i].parent, stored->table))
+      return ledger_fail(ledger, "table '%s' is the parent of '%s' (first dp_undeclare(%Q))",
+                         stored->table, policy->list[i].table, policy->list[i].table);
+  if (same_name(policy->wider.table, stored->table))
+    return ledger_fail(ledger, "table '%s' declares the wider unit '%s' (first dp_undeclare(%Q))",
+                       stored->table, policy->wider.name, policy->wider.name);
+  return statement_run(ledger, &delete_policy, "s", stored->table);
+}
+
+int ledger_policy_undeclare(struct ledger *ledger, const char *name) {
+  struct ledger_policy policy;
+  if (ledger_policy_read(ledger, &policy)) {
+    if (policy.wider.name && strcmp(policy.wider.name, name) == 0) {
+      undeclare_wider(ledger, &policy.wider);
+    } else {
+      undeclare_table(ledger, &policy, name);
+    }
+  }
   ledger_policy_free(&policy);
   return !error_is_set(ledger->error);
 }

@@ -20,9 +20,20 @@ struct ledger_declaration {
   char *definition, *mark;
 };
 
+/*
+** The wider unit, which the table of the units declares (dp_within). `name` is null if there is
+** none.
+*/
+struct ledger_wider {
+  char *name, *table, *column;
+  double factor; /* it counts no more than this many units */
+  char *since;   /* when it was declared */
+};
+
 struct ledger_policy {
   struct ledger_declaration *list; /* in the order in which they were declared */
   int count;
+  struct ledger_wider wider;
   /*
   ** 1: questions may name views. The members of a tier may not: nobody has declared what the text
   ** of a view tells.
@@ -60,10 +71,18 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
-** Removes the declaration of a table. Fails if the ledger has a charge, or if the table is the
-** parent of another one. Call this function inside a transaction.
+** Declares the wider unit of the ledger. Does nothing if the same declaration exists. Replaces the
+** table or the column if it is gone from the schema. Refuses any other change, and a declaration
+** after the first charge. Call this function inside a transaction.
 */
-int ledger_policy_undeclare(struct ledger *ledger, const char *table);
+int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider);
+
+/*
+** Removes the wider unit of this name, or the declaration of a table. Fails if the ledger has a
+** charge, or if the table declares the wider unit or is the parent of another one. Call this
+** function inside a transaction.
+*/
+int ledger_policy_undeclare(struct ledger *ledger, const char *name);
 
 /*
 ** Decides whether rows may be read for a release that was charged in this transaction. If the

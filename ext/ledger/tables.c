@@ -91,8 +91,11 @@ static const struct shown_column charge_columns[] = {
     {"kind", "TEXT", 0},    {0, 0, 0}};
 
 static const struct shown_column policy_columns[] = {
-    {"table_name", "TEXT", 0}, {"role", "TEXT", 0},       {"unit_column", "TEXT", 0},
-    {"parent", "TEXT", 0},     {"created_at", "TEXT", 0}, {0, 0, 0}};
+    {"table_name", "TEXT", 0},   {"role", "TEXT", 0},
+    {"unit_column", "TEXT", 0},  {"parent", "TEXT", 0},
+    {"created_at", "TEXT", 0},   {"wider", "TEXT", 0},
+    {"wider_column", "TEXT", 0}, {"factor", "REAL", 0},
+    {"wider_at", "TEXT", 0},     {0, 0, 0}};
 
 static const struct shown_column rdp_columns[] = {{"tier", "TEXT", 0},
                                                   {"alpha", "REAL", 0},
@@ -100,11 +103,19 @@ static const struct shown_column rdp_columns[] = {{"tier", "TEXT", 0},
                                                   {"allowed", "REAL", 0},
                                                   {0, 0, 0}};
 
-static const struct shown_column budget_columns[] = {
-    {"tier", "TEXT", 0},          {"epsilon", "REAL", 0},           {"delta", "REAL", 0},
-    {"spent_epsilon", "REAL", 0}, {"remaining_epsilon", "REAL", 0}, {"spent_rate", "REAL", 0},
-    {"spent_delta", "REAL", 0},   {"releases", "INTEGER", 0},       {"releases_left", "INTEGER", 0},
-    {"period_start", "TEXT", 0},  {"period_end", "TEXT", 0},        {0, 0, 0}};
+static const struct shown_column budget_columns[] = {{"tier", "TEXT", 0},
+                                                     {"epsilon", "REAL", 0},
+                                                     {"delta", "REAL", 0},
+                                                     {"spent_epsilon", "REAL", 0},
+                                                     {"remaining_epsilon", "REAL", 0},
+                                                     {"spent_rate", "REAL", 0},
+                                                     {"spent_delta", "REAL", 0},
+                                                     {"releases", "INTEGER", 0},
+                                                     {"releases_left", "INTEGER", 0},
+                                                     {"period_start", "TEXT", 0},
+                                                     {"period_end", "TEXT", 0},
+                                                     {"wider_epsilon", "REAL", 0},
+                                                     {0, 0, 0}};
 
 static const struct shown_column grant_columns[] = {{"name", "TEXT", 0},
                                                     {"tier", "TEXT", 0},

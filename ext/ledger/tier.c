@@ -7,6 +7,7 @@
 #include "ledger/charge.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
+#include "ledger/wider.h"
 #include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
@@ -319,10 +320,10 @@ static const struct statement find_reserve_at_tier = {
     .sql = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1"};
 static const struct statement delete_tier = {.sql = "DELETE FROM dp_tier WHERE name = ?",
                                              .changes = CHANGES_TERMS};
-static const struct statement insert_budget = {
-    .sql =
-        "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL)",
-    .changes = CHANGES_TERMS};
+static const struct statement insert_budget = {.sql =
+                                                   "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, "
+                                                   "?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, ?4)",
+                                               .changes = CHANGES_TERMS};
 static const struct statement delete_budget = {.sql = "DELETE FROM dp_budget WHERE tier = ?",
                                                .changes = CHANGES_TERMS};
 static const struct statement insert_order = {
@@ -335,7 +336,8 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
   statement_run(ledger, &insert_tier, "sddddsdddds", tier->name, tier->rate, tier->epsilon,
                 tier->delta, tier->delta_keys, tier->accountant->name, tier->filter_order,
                 tier->rate_limit, tier->pure_limit, tier->slack_limit, tier->period);
-  statement_run(ledger, &insert_budget, "sdd", tier->name, tier->epsilon, tier->delta);
+  statement_run(ledger, &insert_budget, "sddd", tier->name, tier->epsilon, tier->delta,
+                wider_budget(tier, ledger_wider_factor(ledger)));
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
     statement_run(ledger, &insert_order, "sdd", tier->name, alpha,

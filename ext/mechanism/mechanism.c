@@ -28,7 +28,8 @@ struct bounds design_bounds(const struct layout *shape) {
   const struct block *block = &shape->blocks[0];
   /* A spread below 2 means that contributions cannot be negative. */
   int64_t low = block->spread < 2 ? 0 : -block->reach;
-  return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
+  return (struct bounds){shape->scale, (double)low,  (double)block->reach,
+                         low,          block->reach, shape->wide};
 }
 
 /*
@@ -41,9 +42,9 @@ static uint64_t distance_in(const struct layout *shape, const struct noise_law *
 }
 
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise) {
-  int mixes = shape->touched > 1 || shape->periods > 0;
+  int mixes = shape->touched > 1 || shape->periods > 0 || shape->wide > 0;
   uint64_t rounding = mixes ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
-  if (noise->in_sum_norm) rounding = (uint64_t)shape->touched - 1;
+  if (noise->in_sum_norm) rounding = (uint64_t)shape->touched - 1 + (shape->wide > 0);
   return lattice_sensitivity(distance_in(shape, noise), shift) + rounding;
 }
 
@@ -55,7 +56,8 @@ void design_make(struct design *design, const struct layout *shape, double rate,
   frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
   /* The width of the noise is 2^20 to 2^21 steps, or more in the sum norm. */
   design->granularity = exponent - 21;
-  int is_large = shape->ways && !noise->in_sum_norm && shape->touched > MANY_COORDINATES;
+  int is_large =
+      (shape->ways || shape->wide) && !noise->in_sum_norm && shape->touched > MANY_COORDINATES;
   for (int finer = 0; is_large && finer < FINER_TABLES; finer++) {
     if (ldexp(distance, 1 - design->granularity) >= MOST_STEPS) break;
     design->granularity--;

@@ -154,7 +154,8 @@ struct design {
 ** lattice finer, by a factor of up to 2^6, until these steps are below 1/64 of the sensitivity. For
 ** cross tables whose neighbours can differ in more than 4096 coordinates, the lattice is finer by a
 ** factor of up to 2^4: otherwise, at a rate of 1e-5, rounding 124,601 coordinates would add 4% to
-** the noise, and the slack of the accountant 'gdp' would take a large part of a budget.
+** the noise, and the slack of the accountant 'gdp' would take a large part of a budget. The same
+** holds where households are protected, too.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);
@@ -165,6 +166,11 @@ void design_make(struct design *design, const struct layout *shape, double rate,
 ** is in the sum norm. If the family has no vectors for the sum norm, the function computes the
 ** sensitivity from the Euclidean norm, because the sum norm is at most sqrt(touched) times the
 ** Euclidean norm. Rounding adds at most one step for each touched coordinate.
+**
+** If a household may count f units (layout.h), its sensitivity is then at most f times this
+** number: floor(wide / 2^shift) + ceil(sqrt(touched)) <= f (floor(distance / 2^shift) + 1 +
+** ceil(sqrt(touched))), because f >= 1 and wide <= f distance. For this, rounding counts in a
+** single number, too.
 */
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
 

@@ -228,6 +228,7 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
     if (!going || column < 0 || (is_key && facts->key_count != 1)) continue;
     /* Under another collation, the column could have two values for one unit, or one for two. */
     if (collation != (int)facts->columns[column].collation) continue;
+    facts->columns[column].is_unique = 1;
     if (is_key || (candidates == 0 && facts->key_count != 1)) {
       facts->unique = column;
       facts->unique_collation = (enum collation)collation;
@@ -242,6 +243,7 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
   if (candidates > 1) facts->unique = -1; /* the choice would be ambiguous */
   if (facts->key_count == 1 && !has_key_index) {
     facts->rowid_alias = facts->unique = facts->key[0];
+    facts->columns[facts->unique].is_unique = 1;
     facts->unique_collation = COLLATION_BINARY;
   }
   return going;
@@ -381,6 +383,22 @@ int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *pol
 void route_clear(struct route *route) {
   for (int i = 0; i < route->count; i++) table_facts_clear(&route->tables[i]);
   route->count = 0;
+}
+
+/*
+** Two rows have different links if the column is unique. Their links then lead to different rows if
+** links and keys compare alike.
+*/
+int route_is_single(const struct route *route) {
+  const struct table_facts *last = &route->tables[route->count - 1];
+  int single = route->unit >= 0 && last->columns[route->unit].is_unique;
+  for (int i = 0; i + 1 < route->count && single; i++) {
+    const struct table_facts *parent = &route->tables[i + 1];
+    const struct table_column *link = &route->tables[i].columns[route->links[i]];
+    single = link->is_unique && link->affinity == parent->columns[parent->unique].affinity &&
+             link->collation == parent->unique_collation;
+  }
+  return single;
 }
 
 /*

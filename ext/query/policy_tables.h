@@ -19,6 +19,7 @@ struct table_column {
   char *name, *type; /* the type as the schema declares it; '' if it declares none */
   enum affinity affinity;
   enum collation collation;
+  int is_unique;  /* no two rows have the same value, under the collation of the column */
   int is_virtual; /* a generated column whose values SQLite computes whenever the column is read */
 };
 
@@ -89,6 +90,9 @@ struct route {
 int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                const struct ledger_declaration *declaration, struct error *error);
 void route_clear(struct route *route);
+
+/* Returns whether the schema says that no unit has two rows in the first table of a route. */
+int route_is_single(const struct route *route);
 
 /*
 ** Appends the FROM clause that joins the tables of a route under the names t0, t1, and so on. The

@@ -21,6 +21,7 @@
 #include "query/notices.h"
 #include "query/row_loop.h"
 #include "query/unit_loop.h"
+#include "query/wider_units.h"
 #include "release/kinds.h"
 #include "release/procedure.h"
 
@@ -36,8 +37,10 @@ struct question {
   struct ledger_policy policy;
   char *unit; /* the ledger's word for a unit */
   struct evaluator *evaluator;
-  struct evaluator *publics;  /* evaluates the query of the public rows; null: there are none */
-  struct unit_loop loop;      /* the loop on the host's connection */
+  struct evaluator *publics; /* evaluates the query of the public rows; null: there are none */
+  struct unit_loop loop;     /* the loop on the host's connection */
+  const struct table_column *unit_column; /* of one of its tables; null: each row is a unit */
+  struct wider_units wider;               /* the wider units, if the ledger has some */
   struct readers *readers;    /* further connections to the file; null if the host reads alone */
   sqlite3_stmt *begun;        /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;        /* a statement that shows whether the host is interrupted */
@@ -123,6 +126,7 @@ static int check_units(struct question *question, struct error *error) {
     if (route->unit < 0) continue;
     const struct table_column *unit = &last->columns[route->unit];
     if (!first) first = unit;
+    question->unit_column = first;
     if (unit->affinity != first->affinity || unit->collation != first->collation)
       return error_set(error,
                        "columns '%s' and '%s' name units and compare differently (give both the "
@@ -332,6 +336,9 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
+  if (going)
+    going = wider_units_open(&question->wider, collector->db, &question->policy,
+                             question->unit_column, error);
   if (going && !evaluator_counts_steps(question->evaluator) && !reads_rows(question))
     going = cannot_count("", error);
   question->loop.limits = limits;
@@ -351,6 +358,7 @@ void question_close(struct question *question) {
   time_limit_end(&question->time);
   readers_close(question->readers);
   unit_loop_close(&question->loop);
+  wider_units_close(&question->wider);
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
   sqlite3_finalize(question->begun);
   evaluator_close(question->evaluator);
@@ -500,10 +508,17 @@ static int add_publics(struct question *question, struct rows *rows, struct erro
   return going;
 }
 
+/* Opens empty rows, and reads the wider units for them: identities depend on the rows' secret. */
+static int open_rows(struct question *question, const struct rows_opener *opener, struct rows *rows,
+                     struct error *error) {
+  return opener->open(opener->context, rows, 0, error) &&
+         wider_units_read(&question->wider, rows, opener->after, error);
+}
+
 static int run_all(struct question *question, const struct rows_opener *opener, struct rows *rows,
                    struct error *error) {
   int done = 0;
-  if (!opener->open(opener->context, rows, 0, error) ||
+  if (!open_rows(question, opener, rows, error) ||
       !load_publics(question, question->evaluator, error))
     return 0;
   evaluator_watch(question->evaluator, must_stop, question);
@@ -518,7 +533,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
-    if (!opener->open(opener->context, rows, 0, error)) return 0;
+    if (!open_rows(question, opener, rows, error)) return 0;
   }
   if (!counts) return cannot_count(opener->after, error);
   return unit_loop_run(&question->loop, error) &&

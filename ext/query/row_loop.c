@@ -124,6 +124,7 @@ static int has_rtrim(struct evaluator *evaluator) {
 struct running {
   const struct row_loop *loop;
   const struct rows_opener *opener;
+  const struct households *households;
 };
 
 /*
@@ -189,6 +190,7 @@ static int open_beside(void *context, struct rows *rows, const struct secret *se
   if (!running->opener->open(running->opener->context, rows, secret, error) ||
       !unit_map_open(map, 0, &running->loop->table->route, error))
     return 0;
+  rows_use_households(rows, running->households);
   use_map(running->loop, map, rows);
   return 1;
 }
@@ -222,7 +224,7 @@ static enum evaluation end_of(int rc, struct error *error) {
 enum evaluation row_loop_run(struct row_loop *loop, struct readers *readers,
                                 const struct rows_opener *opener, struct rows *rows,
                                 struct error *error) {
-  struct running running = {loop, opener};
+  struct running running = {loop, opener, rows->households};
   struct collection collection = {.rows = rows, .columns = loop->columns + 1};
   struct range_query query = {loop->table->route.tables[0].name,
                               loop->table->route.tables[0].rowid,

@@ -111,8 +111,13 @@ void rows_give_number(struct rows *rows, int64_t number) {
   rows->given = identity_integer(number);
 }
 
+void rows_use_households(struct rows *rows, const struct households *households) {
+  rows->households = rows->numbers.households = households;
+  if (rows->vectors) vector_sum_use_households(rows->vectors, households);
+}
+
 int rows_forget_units(struct rows *rows) {
-  if (rows->for_state || rows->state) return 0;
+  if (rows->for_state || rows->state || rows->households) return 0;
   if (rows->vectors) {
     vector_sum_forget_units(rows->vectors);
   } else {
@@ -484,6 +489,10 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
   struct totals totals = {{0, 1, 1, shape->diagnoses}, 0};
   const char **keys = 0;
   int128 numbers[MOST_NUMBERS] = {0};
+  if (publication->definition.household && !rows->households) {
+    publish_fail(publication);
+    return error_set(error, "no row says which wider unit a unit belongs to (the charge stays)");
+  }
   if (rows->state) {
     totals.grid = publication->grid;
     totals.values = rows->aggregate->rows->totals(rows, publication->session->ledger, error);

@@ -55,9 +55,10 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
-  int takes_any;  /* a value that is not NULL counts as 1; otherwise it must be a number */
-  int by_unit;    /* 0: each row is a unit of its own, or totals of shards are added up */
-  int for_state;  /* for the state of a shard: a unit has the same identity in all databases */
+  const struct households *households; /* the wider units (sums/households.h); null: none */
+  int takes_any; /* a value that is not NULL counts as 1; otherwise it must be a number */
+  int by_unit;   /* 0: each row is a unit of its own, or totals of shards are added up */
+  int for_state; /* for the state of a shard: a unit has the same identity in all databases */
 };
 
 /*
@@ -107,6 +108,12 @@ void rows_give_number(struct rows *rows, int64_t number);
 ** units.
 */
 int rows_forget_units(struct rows *rows);
+
+/*
+** Bounds what the units of a household count together. The table must have been made with the
+** secret of `rows`, and must live as long.
+*/
+void rows_use_households(struct rows *rows, const struct households *households);
 
 /* Adds one row. Returns 1, or 0 when out of memory. */
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {

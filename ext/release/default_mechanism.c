@@ -9,6 +9,7 @@
 
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
+#include "ledger/wider.h"
 #include "math/gaussian.h"
 #include "math/laplace.h"
 #include "mechanism/mechanism.h"
@@ -86,7 +87,9 @@ static int gets_draw(const struct request *request, const struct publication *pu
   const struct position *position = &publication->position;
   struct ledger_release asked = request_release(request);
   double rate = request->weight * position->tiers[position->at].rate;
-  if (!leaf_release_suits(request->aggregate, &asked)) return 0;
+  if (!leaf_release_suits(request->aggregate, &asked) ||
+      ledger_wider_factor(publication->session->ledger) > 0)
+    return 0;
   if (found)
     return strcmp(publication->definition.release.mechanism, leaf_draw_mechanism.name) == 0;
   if (position->at + 1 < position->count || request->refine ||

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/vector_text.h"
+#include "ledger/wider.h"
 #include "release/procedure.h"
 #include "release/publication.h"
+#include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -109,9 +111,48 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      name_of(publication));
+  publication->definition.household = (int)(ledger_wider_factor(ledger) * HOUSEHOLDS_PARTS);
   return describe_programme(publication) && describe_periods(publication, keys) &&
          (definition_layout(publication, keys, ledger_adjacency(ledger) == LEDGER_REPLACE) ||
           error_set_memory(ledger_error(ledger)));
+}
+
+/* Returns whether the release adds up the states of shards. */
+static int is_merged(const struct ledger_release *release) {
+  return release->statement && strcmp(release->statement, "dp_merge") == 0;
+}
+
+/*
+** Releases that cannot protect a wider unit (sums/layout.h), and what to use instead. The first
+** reason that holds is given.
+*/
+static const char *wider_refusal(const struct definition *definition) {
+  const struct ledger_release *release = &definition->release;
+  const struct noise_law *noise = definition->mechanism->noise;
+  if (is_merged(release)) return "shards (keep all tables in one database)";
+  if (release->periods) return "a series (make a release for each period)";
+  if (release->max_groups) return "private keys (list public \"keys\")";
+  if (definition->mechanism == &leaf_draw_mechanism)
+    return "a drawn quantile (ask for \"mechanism\":\"gaussian\")";
+  if (release->diagnose) return "diagnose (leave it out)";
+  if (noise && noise->in_sum_norm)
+    return "Laplace noise on several numbers (ask for \"mechanism\":\"gaussian\", or make a "
+           "release "
+           "for each number)";
+  return "this kind (count the rows of each category with 'group_count' and public \"keys\")";
+}
+
+int definition_check_wider(const struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  int protects = definition->layout.wide && !definition->periods &&
+                 !definition->contribution.diagnose && !is_merged(&definition->release);
+  if (!definition->household || protects) return 1;
+  /* Advice: What such a release moves when a whole household is absent has no useful bound. Ask
+     for what the brackets name, or keep a ledger without a wider unit for it. */
+  return error_set(
+      &publication->session->error,
+      "the ledger protects a wider unit (dp_within), which cannot be protected with %s",
+      wider_refusal(definition));
 }
 
 /*
@@ -146,7 +187,8 @@ int definition_layout(struct publication *publication, int keys, int replace) {
                             release->grid > 0 ? release->grid : 0,
                             release->diagnose,
                             noise && noise->in_sum_norm,
-                            0};
+                            0,
+                            publication->definition.household};
   struct programme *programme = publication->definition.programme;
   if (programme) {
     assert(noise); /* the kinds of cross tables are sums */

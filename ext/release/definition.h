@@ -22,6 +22,12 @@ int definition_describe(struct publication *publication, int keys);
 */
 int definition_layout(struct publication *publication, int keys, int replace);
 
+/*
+** Checks that the release protects the wider unit of the ledger, if it has one (dp_within). Returns
+** 1, or 0 with the error set.
+*/
+int definition_check_wider(const struct publication *publication);
+
 /* Returns what the draw of a quantile by the mechanism 'exponential' depends on. */
 struct leaf_draw definition_leaf_draw(const struct publication *publication);
 

@@ -321,6 +321,22 @@ static void append_places(sqlite3_str *text, const struct figure *figure) {
   sqlite3_str_appendall(text, ")");
 }
 
+/* Says how much a wider unit counts: as much as some units, and more units in different groups. */
+static void append_wider(sqlite3_str *text, const struct figure *figure,
+                         const struct ledger_figure *terms) {
+  double factor = terms->factor;
+  int by_place = figure->place && !figure->release->ways && figure->words->share != WEIGHT;
+  sqlite3_str_appendf(text, ", each %s at most as much as ", terms->wider);
+  append_number(text, factor);
+  sqlite3_str_appendall(text, " ");
+  if (factor == 1) sqlite3_str_appendall(text, figure->unit);
+  if (factor != 1) append_plural(text, figure->unit);
+  if (!by_place || factor == 1) return;
+  sqlite3_str_appendf(text, " in one %s (as ", figure->place);
+  append_number(text, floor(factor * factor));
+  sqlite3_str_appendf(text, " in different %ss)", figure->place);
+}
+
 /*
 ** Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
 ** keep their value if it is within the radius (mechanism/estimate.c).
@@ -459,6 +475,7 @@ char *figure_words(const struct ledger_release *release, const struct ledger_fig
   } else if (place && unit) {
     append_places(text, &figure);
   }
+  if (unit && terms->wider) append_wider(text, &figure, terms);
   int is_private = is_grouped && release->max_groups > 0;
   if (is_private && unit)
     sqlite3_str_appendf(text, ", at most %d groups of each %s", release->max_groups, unit);

@@ -57,6 +57,7 @@ struct definition {
   struct layout layout;             /* the layout of a unit's vector */
   void *details;                    /* what only this kind has (procedure.h); owned */
   int by_unit;                      /* the ledger protects units, not rows */
+  int household; /* how much a wider unit may count, as in struct contribution; 0: none */
 };
 
 /* The tier at which the release is published, and how the release gets there. */

@@ -339,7 +339,9 @@ static void begin_existing(struct publication *publication, struct request *requ
 
 /* Charges a new release. */
 static void begin_new(struct publication *publication, struct request *request) {
-  if (!make_release(publication, request) || !definition_describe(publication, request->key_count))
+  if (!make_release(publication, request) ||
+      !definition_describe(publication, request->key_count) ||
+      !definition_check_wider(publication))
     return;
   const struct ledger_release *release = &publication->definition.release;
   double rate = release->weight * publication_tier(publication)->rate;

@@ -17,7 +17,8 @@ CREATE TABLE place AS
 
 CREATE TABLE budget AS
   WITH spent AS (
-    SELECT t.*, b.spent_epsilon, b.releases_left, b.period_start, b.period_end,
+    SELECT t.*, b.spent_epsilon, b.releases_left, b.period_start, b.period_end, b.wider_epsilon,
+      json_extract(document, '$.wider.unit') AS wider,
       ifnull((SELECT share FROM spending s WHERE s.tier = t.name AND s.period IS b.period_start
               ORDER BY day DESC LIMIT 1), 0.0) AS share,
       iif(t.period IS NOT NULL AND json_extract(c.value, '$.all_periods.periods') > 1,
@@ -34,6 +35,7 @@ CREATE TABLE budget AS
     FROM day WHERE first < last)
   SELECT p.number, p.color, p.tier_name, decimal(epsilon, 4) AS epsilon, one_in(delta) AS delta, guess(epsilon, delta) AS guess,
     period, json_extract(past, '$.periods') AS past_periods,
+    wider, decimal(wider_epsilon, 4) AS wider_epsilon,
     decimal(json_extract(past, '$.epsilon'), 4) AS past_epsilon, one_in(json_extract(past, '$.delta')) AS past_delta,
     guess(json_extract(past, '$.epsilon'), json_extract(past, '$.delta')) AS past_guess,
     decimal(100 * share, 3) AS spent, decimal(100 * (1 - share), 3) AS left, printf('%.1f', 300 * share) AS width,
@@ -377,6 +379,9 @@ CREATE TABLE fact_text AS
   UNION ALL SELECT 'What is protected', iif(json_extract(document, '$.ledger.protects') = 'row', 'each row',
     'all rows of each ' || ifnull(json_extract(document, '$.ledger.unit'), 'unit')) || ', ' ||
     iif(json_extract(document, '$.ledger.adjacency') = 'replace', 'replaced by others', 'added or removed') FROM certificate
+  UNION ALL SELECT 'Also protected', 'all rows of each ' || json_extract(document, '$.wider.unit') || ', which counts as at most '
+    || printf('%.15g', json_extract(document, '$.wider.factor')) || ' of them: ' || json_extract(document, '$.wider.theorem')
+    FROM certificate WHERE json_extract(document, '$.wider.unit') IS NOT NULL
   UNION ALL SELECT 'Policy', json_extract(document, '$.policy') FROM certificate WHERE json_type(document, '$.policy') <> 'array'
   UNION ALL SELECT 'Tables of the policy', json_extract(p.value, '$.table_name') ||
     CASE WHEN json_extract(p.value, '$.role') = 'public' THEN ': public, anybody may know it'

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sums/households.h"
+
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
 #define MOST_SUM        ((int128)1 << 110)
 #define MOST_ROUNDS     8 /* of scaling; three are normally enough */
@@ -323,18 +325,63 @@ static int shrink(struct cross_sums *tables, int end, int64_t reach) {
   return round > 0;
 }
 
-int cross_sums_clip(struct cross_sums *tables, const int64_t *cells, int128 *values, size_t count,
-                    int *clipped) {
-  const struct layout *shape = tables->shape;
-  const struct block *block = &shape->blocks[0];
+/* Makes the caller's cells those of the unit that is clipped. Returns 0 when out of memory. */
+static int begin(struct cross_sums *tables, const int64_t *cells, int128 *values, size_t count) {
   if (!reserve(tables, count)) return 0;
   tables->count = count;
   tables->cells = cells;
   tables->values = values;
   tables->has_keys = tables->has_pairs = tables->has_order = 0;
+  return 1;
+}
+
+int cross_sums_clip(struct cross_sums *tables, const int64_t *cells, int128 *values, size_t count,
+                    int *clipped) {
+  const struct layout *shape = tables->shape;
+  const struct block *block = &shape->blocks[0];
+  if (!begin(tables, cells, values, count)) return 0;
   if (shrink(tables, block->lead_end, block->lead_reach)) *clipped = 1;
   if (block->lead_end < block->end && shrink(tables, block->end, block->reach)) *clipped = 1;
   return 1;
+}
+
+/* ---- households ------------------------------------------------------------------------------ */
+
+/*
+** Lists the coordinates of the measured tables of the unit: their places, and their values. Returns
+** how many these are.
+*/
+static size_t list_coordinates(struct cross_sums *tables, size_t *places, int128 *list) {
+  const struct ways *ways = tables->shape->ways;
+  size_t components = (size_t)tables->shape->components, used = 0;
+  for (int a = 0; a < ways->count; a++) {
+    const struct cross_table *table = &ways->tables[a];
+    size_t cells = table->multiplier ? project(tables, table) : 0;
+    for (size_t i = 0; i < cells * components; i++) {
+      size_t cell = (size_t)(table->first_coordinate + tables->places[i / components].cell);
+      places[used] = cell * components + i % components;
+      list[used++] = lattice_clamp(tables->sums[i], -MOST_SUM, MOST_SUM) * table->multiplier;
+    }
+  }
+  return used;
+}
+
+int cross_sums_project(struct cross_sums *tables, const int64_t *cells, int128 *values,
+                       size_t count, int64_t reach, int128 *coordinates, int *is_short) {
+  double norm;
+  if (!begin(tables, cells, values, count)) return 0;
+  *is_short = fits(tables, tables->shape->components, reach, &norm);
+  if (*is_short) return 1;
+  size_t room = count * (size_t)(tables->shape->ways->count * tables->shape->components);
+  size_t *places = malloc(sizeof *places * room);
+  int128 *list = malloc(sizeof *list * room);
+  int made = places && list;
+  size_t used = made ? list_coordinates(tables, places, list) : 0;
+  household_project(list, used, reach, 1);
+  for (size_t i = 0; i < used; i++) coordinates[places[i]] += list[i];
+  free(places);
+  free(list);
+  return made;
 }
 
 /* ---- all units ------------------------------------------------------------------------------- */

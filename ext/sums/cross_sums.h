@@ -33,6 +33,15 @@ int cross_sums_clip(struct cross_sums *tables, const int64_t *cells, int128 *val
                     int *clipped);
 
 /*
+** Bounds what the units of a household count together (households.h). `values` holds the sums of
+** the household in `count` >= 1 different cells of the full table. If the measured tables of these
+** sums are at most `reach` < 2^54 long, sets *is_short to 1. Otherwise sets it to 0, scales these
+** tables down, and adds them to `coordinates`. Returns 1, or 0 if memory runs out.
+*/
+int cross_sums_project(struct cross_sums *tables, const int64_t *cells, int128 *values,
+                       size_t count, int64_t reach, int128 *coordinates, int *is_short);
+
+/*
 ** Add up the coordinates of all measured tables. cross_sums_add() takes the values of the cell of
 ** the full table with these keys, each within +-2^110. Cells whose keys follow each other are
 ** fastest, because tables without the last attributes wait for the sum of many cells.

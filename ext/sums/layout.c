@@ -11,6 +11,7 @@
 
 #include "noise/lattice.h"
 #include "os/locale.h"
+#include "sums/households.h"
 
 #define RADIUS_BITS 53 /* of families that do not say it */
 
@@ -89,6 +90,11 @@ static int touched_of(const struct layout *shape, int by_unit, int replace) {
   }
   if (replace) one *= 2;
   return shape->coordinates && one > shape->coordinates ? shape->coordinates : (int)one;
+}
+
+/* Returns how many units a household may count, or 1 if none is protected. */
+static double household_size(const struct contribution *question) {
+  return question->household ? (double)question->household / HOUSEHOLDS_PARTS : 1;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -247,6 +253,7 @@ static void make_tables(struct layout *shape, const struct contribution *questio
   const struct family *family = shape->family;
   const struct ways *ways = shape->ways = question->ways;
   double size = shape->is_l1 ? (double)ways_sum(ways) : sqrt((double)ways_square(ways));
+  size *= household_size(question);
   int exponent, measured = 0;
   shape->cells = shape->bins = 1;
   shape->components = family->components;
@@ -277,6 +284,22 @@ static void make_tables(struct layout *shape, const struct contribution *questio
   shape->distance = replace ? tables_spread(shape, block.reach) : (uint64_t)block.reach;
 }
 
+/* ---- households ------------------------------------------------------------------------------ */
+
+/* Adds the bound on households to a complete layout (layout.h). */
+static void add_households(struct layout *shape, const struct contribution *question, int by_unit,
+                           int replace) {
+  enum statistic statistic = shape->family->statistic;
+  int is_number = statistic == STATISTIC_NUMBER;
+  int is_short = is_number || (statistic == STATISTIC_VECTOR && shape->coordinates > 0);
+  if (!by_unit || replace || shape->is_l1 || (question->in_sum_norm && !is_number) || !is_short ||
+      shape->block_count != 1)
+    return;
+  uint64_t reach = (uint64_t)shape->blocks[0].reach;
+  shape->wide = (int64_t)((uint128)reach * (unsigned)question->household / HOUSEHOLDS_PARTS);
+  shape->distance = reach + 2 * (1 + (uint64_t)root_up((uint128)shape->touched));
+}
+
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
@@ -286,6 +309,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   *shape = (struct layout){.family = family, .is_l1 = is_l1};
   if (question->ways) {
     make_tables(shape, question, by_unit, replace);
+    if (question->household) add_households(shape, question, by_unit, replace);
     if (question->diagnose) add_diagnoses(shape, replace);
     return;
   }
@@ -305,7 +329,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   if (shape->selects)
     radius = family->is_l1 ? radius + shape->count_factor : hypot(radius, shape->count_factor);
   int exponent;
-  frexp(radius, &exponent);
+  frexp(radius * household_size(question), &exponent);
   shape->fine_exponent = exponent - (family->radius_bits ? family->radius_bits : RADIUS_BITS);
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
@@ -317,6 +341,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
     shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
   if (family->statistic == STATISTIC_NUMBER && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
+  if (question->household) add_households(shape, question, by_unit, replace);
   if (question->diagnose) add_diagnoses(shape, replace);
 }
 

@@ -175,6 +175,8 @@ struct contribution {
   int diagnose;     /* count the units that are clipped, and those that are not */
   int in_sum_norm;  /* the noise is charged for the sum norm; matters for `diagnose` only */
   const struct ways *ways; /* cross tables instead of keys; null: none. Measured (ways.h) */
+  /* The parts (1/HOUSEHOLDS_PARTS) of a unit that a household may count; 0: none is protected. */
+  int household;
 };
 #define KEYS_PRIVATE (-1)
 
@@ -246,6 +248,7 @@ struct layout {
   int diagnoses;
   int64_t diagnose_steps;
   const struct ways *ways; /* cross tables; null: none */
+  int64_t wide; /* the norm of what a household may count; 0: no household is protected */
 };
 #define DIAGNOSES 2
 
@@ -287,6 +290,13 @@ struct layout {
 ** Clipping scales a unit's rows, not its coordinates, so that what is added stays a table with its
 ** margins, and no margin for truncation is needed. Under 'replace', the squared distance of counts
 ** is the larger of R^2 and 2 R^2 (1 - m^2/S^2), for the multiplier m of the total (math/README.md).
+**
+** If households are protected, too (households.h), a unit's vector moves its household's point by
+** at most B + 2 (1 + sqrt(d)), where B is the norm of the unit's vector and d the number of
+** coordinates. This is the distance. `wide` is the norm of a household's point, floor(B f) for f
+** units, and `scale` leaves 53 bits for it. Only vectors of one block in the Euclidean norm, with
+** public keys, or single numbers, can be bounded in this way. For all others `wide` is 0 although
+** question->household is not, and the caller must refuse the release.
 **
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
 ** unit. For a mean of vectors of norm R with a count w, the distance for 'replace' is the larger of

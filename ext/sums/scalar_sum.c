@@ -105,22 +105,45 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
          partitioned_sums_each(units->carried, take, context);
 }
 
-/* Bounds the total of a unit and adds it to the sum of all units (U1). */
+/* The sum of all units, and with households the sum of each of them. */
+struct totals_of {
+  struct scalar_sum sum;
+  int128 *shared;
+};
+
+/* Bounds the total of a unit (U1), and adds it to the sum of its household or of all units. */
 static int take_total(void *context, struct identity unit, uint32_t cell, const int128 *steps) {
-  struct scalar_sum *sum = context;
-  (void)unit;
+  struct totals_of *totals = context;
+  struct scalar_sum *sum = &totals->sum;
   (void)cell;
   int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
-  sum->total += bounded;
+  int64_t household = totals->shared ? households_find(sum->households, unit) : HOUSEHOLD_NONE;
+  *(household == HOUSEHOLD_NONE ? &sum->total : &totals->shared[household]) += bounded;
   *(bounded == *steps ? &sum->tally.whole : &sum->tally.clipped) += 1;
   return 1;
 }
 
+/* Bounds the sums of the households and adds them to the sum of all units (U4). */
+static void add_households(struct totals_of *totals) {
+  size_t count = totals->shared ? households_count(totals->sum.households) : 0;
+  int64_t most = totals->sum.bounds.wide;
+  for (size_t i = 0; i < count; i++) {
+    household_project(&totals->shared[i], 1, most, 0);
+    totals->sum.total += totals->shared[i];
+  }
+}
+
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
-  struct scalar_sum sum = *accumulator;
-  if (sum.units) sum.tally = (struct tally){0, 0};
-  int is_whole = !accumulator->units || scalar_sum_records(accumulator, take_total, &sum);
-  *total = sum.total;
-  accumulator->tally = sum.tally;
+  struct totals_of totals = {*accumulator, 0};
+  int has_shared = accumulator->units && accumulator->households;
+  if (accumulator->units) totals.sum.tally = (struct tally){0, 0};
+  if (has_shared)
+    totals.shared = calloc(households_count(accumulator->households) + 1, sizeof *totals.shared);
+  int is_whole = (totals.shared || !has_shared) &&
+                 (!accumulator->units || scalar_sum_records(accumulator, take_total, &totals));
+  add_households(&totals);
+  free(totals.shared);
+  *total = totals.sum.total;
+  accumulator->tally = totals.sum.tally;
   return is_whole;
 }

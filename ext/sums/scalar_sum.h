@@ -8,6 +8,7 @@
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
 **   U2  Without units each row is clamped on its own.
 **   U3  No value of a row is an error: infinities and huge values saturate.
+**   U4  With households, what the units of one of them count together is clamped, too.
 ** identity.h decides which rows belong to one unit.
 */
 #ifndef DIFFUSE_SUMS_SCALAR_SUM_H
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "noise/lattice.h"
+#include "sums/households.h"
 #include "sums/partitioned_sums.h"
 #include "sums/unit_table.h"
 
@@ -26,6 +28,7 @@ struct bounds {
   /* The range of one unit's total. Both numbers are integers of at most 2^53 in absolute value. */
   double low, high;
   int64_t low_steps, high_steps; /* low and high as integers */
+  int64_t wide;                  /* the most that a household may count; 0: there are none */
 };
 
 /*
@@ -51,7 +54,8 @@ struct scalar_sum {
   struct bounds bounds;
   int128 total; /* total of the rows without a unit, and of scalar_sum_add_total() */
   struct units *units;
-  struct tally tally; /* with units: complete after scalar_sum_total() */
+  struct tally tally;                  /* with units: complete after scalar_sum_total() */
+  const struct households *households; /* the wider units (households.h); null: none */
 };
 
 /*

@@ -385,6 +385,7 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
   if (!vectors) return 0;
   if (secret) vectors->secret = *secret;
   vectors->question = *question;
+  vectors->household = HOUSEHOLD_NONE;
   vectors->shape = shape;
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
@@ -410,6 +411,10 @@ void vector_sum_forget_units(struct vector_sum *vectors) {
   vectors->by_unit = 0;
 }
 
+void vector_sum_use_households(struct vector_sum *vectors, const struct households *households) {
+  vectors->households = households;
+}
+
 void vector_sum_close(struct vector_sum *vectors) {
   if (!vectors) return;
   vector_sum_forget_units(vectors);
@@ -418,11 +423,12 @@ void vector_sum_close(struct vector_sum *vectors) {
     full_cells_close(vectors->full);
   }
   cross_sums_close(vectors->tables);
+  partitioned_sums_close(vectors->shared);
   const struct scratch *scratch = &vectors->scratch;
   void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
                     scratch->slots,  scratch->places, scratch->values, vectors->steps,
                     vectors->shorts, vectors->edges,  vectors->joined, vectors->full_list,
-                    vectors->late};
+                    vectors->late,   vectors->cut};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -483,6 +489,7 @@ static int sort_cells(const struct vector_sum *vectors, int128 *totals, const ch
 static void measure(const struct vector_sum *vectors, int128 *totals) {
   const struct layout *shape = vectors->shape;
   memcpy(totals, vectors->joined, sizeof *totals * (size_t)shape->coordinates);
+  for (int i = 0; vectors->cut && i < shape->coordinates; i++) totals[i] += vectors->cut[i];
   size_t components = (size_t)shape->components, room = vectors->totals_room / components;
   int keys[WAYS_MAX_ATTRIBUTES] = {0};
   int64_t at = 0; /* the cell with these keys */
@@ -501,7 +508,8 @@ static void measure(const struct vector_sum *vectors, int128 *totals) {
 /* Adds all units to the totals. Returns 0 when out of memory. */
 static int add_units(struct vector_sum *vectors) {
   return vector_totals_begin(vectors) &&
-         partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors);
+         partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors) &&
+         vector_households_add(vectors);
 }
 
 int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys) {
@@ -647,6 +655,8 @@ int vector_parts_end(struct vector_parts *parts) {
       first->totals[j] += vectors->totals[j];
     first->tally.clipped += vectors->tally.clipped;
     first->tally.whole += vectors->tally.whole;
+    if (first->households && !vector_households_join(first, vectors)) return 0;
   }
+  if (!vector_households_add(first)) return 0;
   return first->is_added = 1;
 }

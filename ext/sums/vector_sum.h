@@ -11,6 +11,9 @@
 **       the order of a keyed hash of unit and key, whatever the order of rows.
 **   V4  Cross tables (ways.h): a row's cell is one of the full table. The clipped units are added
 **       up in the full table, and the totals are those of the measured tables.
+**   V5  With households, the clipped vectors of the units of one of them are added up first, and
+**       this sum is bounded as households.h says. In cross tables, the sum is that of the measured
+**       tables, and one factor scales all its coordinates.
 */
 #ifndef DIFFUSE_SUMS_VECTOR_SUM_H
 #define DIFFUSE_SUMS_VECTOR_SUM_H
@@ -18,6 +21,7 @@
 #include "noise/lattice.h"
 #include "sums/cross_sums.h"
 #include "sums/group_keys.h"
+#include "sums/households.h"
 #include "sums/identity.h"
 #include "sums/layout.h"
 #include "sums/partitioned_sums.h"
@@ -36,6 +40,12 @@ void vector_sum_close(struct vector_sum *vectors);
 
 /* Treats each row that is added from now on as a unit of its own (V2). No row may be there yet. */
 void vector_sum_forget_units(struct vector_sum *vectors);
+
+/*
+** Bounds what the units of a household count together (V5). The table must have the secret of
+** `vectors`.
+*/
+void vector_sum_use_households(struct vector_sum *vectors, const struct households *households);
 
 const struct secret *vector_sum_secret(const struct vector_sum *vectors);
 struct group_keys *vector_sum_cells(struct vector_sum *vectors);

@@ -64,11 +64,24 @@ int vector_totals_grow(struct vector_sum *vectors, size_t coordinates) {
   return 1;
 }
 
+/* Makes empty sums for the households. Returns 0 when out of memory. */
+static int open_households(struct vector_sum *vectors) {
+  const struct layout *shape = vectors->shape;
+  partitioned_sums_close(vectors->shared);
+  vectors->shared = partitioned_sums_open(&vectors->secret, vectors->components, 0);
+  if (shape->ways && vectors->cut)
+    memset(vectors->cut, 0, sizeof *vectors->cut * (size_t)shape->coordinates);
+  if (shape->ways && !vectors->cut)
+    vectors->cut = calloc((size_t)shape->coordinates, sizeof *vectors->cut);
+  return vectors->shared && (vectors->cut || !shape->ways);
+}
+
 int vector_totals_begin(struct vector_sum *vectors) {
   if (vectors->cells && !vectors->first) group_keys_forget(vectors->cells);
   vectors->tally = (struct tally){0, 0};
   vectors->late_count = 0; /* values of totals that were begun before */
   memset(vectors->totals, 0, sizeof *vectors->totals * vectors->totals_room);
+  if (vectors->households && !open_households(vectors)) return 0;
   return !vectors->outsides.chunks || unit_table_flush(&vectors->outsides, 0, 0);
 }
 
@@ -187,11 +200,25 @@ static void clip_counts(struct vector_sum *vectors, size_t count) {
 }
 
 /*
+** Adds the values at `count` places in the scratch to the household of the unit. Returns 0 when out
+** of memory.
+*/
+static int add_to_household(struct vector_sum *vectors, const size_t *places, size_t count) {
+  struct identity household = identity_integer(vectors->household);
+  const int128 *values = vectors->scratch.values;
+  int added = 1;
+  for (size_t i = 0; i < count && added; i++)
+    added = partitioned_sums_add(vectors->shared, household, (uint32_t)places[i],
+                                 &values[i * (size_t)vectors->components]);
+  return added;
+}
+
+/*
 ** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
 ** counts as clipped if `clipped` is true or if clipping changes its matrix. The counts that only
-** select private keys do not matter for this.
+** select private keys do not matter for this. Returns 0 when out of memory.
 */
-static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
+static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components, end = count, counts = 0;
@@ -215,10 +242,34 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
     clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
   }
   *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
+  if (vectors->household != HOUSEHOLD_NONE) return add_to_household(vectors, scratch->places, end);
   for (size_t i = 0; i < end + counts; i++) {
     int128 *total = &vectors->totals[scratch->places[i]];
     for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
   }
+  return 1;
+}
+
+/*
+** Adds the values of `count` cells of the full table in the scratch to the totals. They wait until
+** the processor has fetched the totals.
+*/
+static void add_late(struct vector_sum *vectors, size_t count) {
+  const struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components;
+  for (size_t i = 0; i < count; i++) {
+    if (vectors->late_count == LATE) vector_late_add(vectors);
+    struct late *late = &vectors->late[vectors->late_count++];
+    late->total = &vectors->totals[scratch->slots[i] * components];
+    __builtin_prefetch(late->total, 1);
+    for (size_t j = 0; j < components; j++) late->values[j] = scratch->values[i * components + j];
+  }
+}
+
+/* Finds the cells of the full table that the slots in the scratch stand for. */
+static void find_full(struct vector_sum *vectors, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    vectors->full_list[i] = full_cells_cell(vectors->full, (int)vectors->scratch.slots[i]);
 }
 
 /*
@@ -227,26 +278,62 @@ static void add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
 */
 static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
   struct scratch *scratch = &vectors->scratch;
-  size_t components = (size_t)vectors->components;
-  for (size_t i = 0; i < count; i++)
-    vectors->full_list[i] = full_cells_cell(vectors->full, (int)scratch->slots[i]);
+  find_full(vectors, count);
   if (!cross_sums_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
     return 0;
   *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
-  for (size_t i = 0; i < count; i++) {
-    if (vectors->late_count == LATE) vector_late_add(vectors);
-    struct late *late = &vectors->late[vectors->late_count++];
-    late->total = &vectors->totals[scratch->slots[i] * components];
-    __builtin_prefetch(late->total, 1);
-    for (size_t j = 0; j < components; j++) late->values[j] = scratch->values[i * components + j];
+  if (vectors->household != HOUSEHOLD_NONE) {
+    for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i];
+    return add_to_household(vectors, scratch->places, count);
   }
+  add_late(vectors, count);
   return 1;
 }
 
 int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped) {
-  if (vectors->full) return add_to_full(vectors, count, clipped);
-  add_matrix(vectors, count, clipped);
+  return vectors->full ? add_to_full(vectors, count, clipped) : add_matrix(vectors, count, clipped);
+}
+
+/* ---- households (V5) ------------------------------------------------------------------------- */
+
+static int join_household(void *context, struct identity household, uint32_t place,
+                          const int128 *values) {
+  struct vector_sum *vectors = context;
+  return partitioned_sums_add(vectors->shared, household, place, values);
+}
+
+int vector_households_join(struct vector_sum *vectors, struct vector_sum *others) {
+  return partitioned_sums_each(others->shared, join_household, vectors);
+}
+
+/* Bounds the sum of a household and adds it to the totals. */
+static int take_household(void *context, const record_word *const *list, size_t count) {
+  struct vector_sum *vectors = context;
+  const struct layout *shape = vectors->shape;
+  size_t components = (size_t)vectors->components;
+  if (!vector_scratch_reserve(vectors, count)) return 0;
+  struct scratch *scratch = &vectors->scratch;
+  for (size_t i = 0; i < count; i++) scratch->slots[i] = record_cell(list[i]);
+  record_values(vectors->shared, list, count, scratch->values);
+  if (vectors->full) {
+    int fits;
+    find_full(vectors, count);
+    if (!cross_sums_project(vectors->tables, vectors->full_list, scratch->values, count,
+                            shape->wide, vectors->cut, &fits))
+      return 0;
+    if (fits) add_late(vectors, count);
+    return 1;
+  }
+  household_project(scratch->values, count * components, shape->wide, !shape->family->is_linear);
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < components; j++)
+      vectors->totals[scratch->slots[i] + j] += scratch->values[i * components + j];
   return 1;
+}
+
+int vector_households_add(struct vector_sum *vectors) {
+  return !vectors->households ||
+         partitioned_sums_each_unit(vectors->shared, take_household, vectors);
 }
 
 /* ---- the keys that a unit keeps (V3) --------------------------------------------------------- */
@@ -329,8 +416,8 @@ static size_t keep_bins(struct item *items, size_t count, const struct layout *s
 ** all records. If cells have bins, the function also sorts the kept records by slot.
 */
 static size_t first_keys(struct item *items, size_t count, const struct layout *shape,
-                  const struct group_keys *cells, const struct secret *secret,
-                  struct identity unit) {
+                         const struct group_keys *cells, const struct secret *secret,
+                         struct identity unit) {
   size_t most = (size_t)shape->max_groups;
   int is_limited = most > 0 && count > most;
   if (shape->bins == 1) {
@@ -379,6 +466,7 @@ int vector_totals_unit(void *context, const record_word *const *list, size_t cou
   record_values(vectors->records, list, kept, scratch->values);
   int64_t number;
   const struct vector_sum *first = vectors->first ? vectors->first : vectors;
+  if (vectors->households) vectors->household = households_find(vectors->households, unit);
   int outside = shape->diagnoses && unit_table_get(&first->outsides, unit, &number);
   return vector_totals_add(vectors, kept, kept < count || outside);
 }

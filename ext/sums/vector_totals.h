@@ -8,6 +8,7 @@
 
 #include "sums/cross_sums.h"
 #include "sums/group_keys.h"
+#include "sums/households.h"
 #include "sums/layout.h"
 #include "sums/partitioned_sums.h"
 #include "sums/scalar_sum.h"
@@ -39,10 +40,10 @@ struct vector_sum {
   int64_t each_count; /* if the first component is a count: what a row adds to it; otherwise 0 */
   int failed;         /* memory ran out and rows were lost; stays set */
   struct secret secret;
-  struct group_keys *cells;   /* null without keys */
-  struct full_cells *full;    /* cross tables: the cells of the full table; otherwise null */
+  struct group_keys *cells;  /* null without keys */
+  struct full_cells *full;   /* cross tables: the cells of the full table; otherwise null */
   struct cross_sums *tables; /* cross tables */
-  int128 *joined;             /* cross tables: coordinates that other vectors have added */
+  int128 *joined;            /* cross tables: coordinates that other vectors have added */
   struct late *late;  /* cross tables: values whose totals the processor fetches into its cache */
   int late_count;     /* the number of these values */
   int64_t *full_list; /* cross tables: the cells of the unit that is being added */
@@ -57,9 +58,13 @@ struct vector_sum {
   struct scratch scratch;
   int64_t ones[ONES]; /* ones[n]: the component to which clip_counts() clips n counts of 1, or 0 */
   struct tally tally;
-  int is_added;               /* the totals have all units already (vector_sum.h) */
-  struct vector_sum *first;   /* the vector whose cells this one uses (vector_sum.h), or null */
-  int outside;                /* the row that is being added is outside the range of x */
+  const struct households *households; /* the wider units; null: none */
+  int64_t household;                   /* of the unit that is being added, or HOUSEHOLD_NONE */
+  struct partitioned_sums *shared;     /* the sums of the households; their cells are coordinates */
+  int128 *cut;              /* cross tables: coordinates of the households that were scaled down */
+  int is_added;             /* the totals have all units already (vector_sum.h) */
+  struct vector_sum *first; /* the vector whose cells this one uses (vector_sum.h), or null */
+  int outside;              /* the row that is being added is outside the range of x */
   struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };
 
@@ -92,6 +97,12 @@ int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped);
 ** records and their order does not matter, there is nothing to choose.
 */
 take_unit vector_totals_unit;
+
+/* Adds the households of `others` to those of `vectors`. Returns 0 when out of memory. */
+int vector_households_join(struct vector_sum *vectors, struct vector_sum *others);
+
+/* Bounds the sums of all households and adds them to the totals. Returns 0 when out of memory. */
+int vector_households_add(struct vector_sum *vectors);
 
 /* Adds the waiting values of cross tables to the totals. */
 void vector_late_add(struct vector_sum *vectors);

@@ -349,7 +349,23 @@ def effective(kind, parameters, by_unit):
     return p
 
 
-def totals(kind, parameters, rows, by_unit):
+def within(kind, p, vectors, wider):
+    """Returns the vectors of the households: {unit: vector} is added up by wider.home (a unit without one is its own), and moved into
+    the ball of wider.factor units. Numbers that are published by themselves are clamped first."""
+    most = reach(kind, p, True, "add-remove") * wider.factor
+    homes = {}
+    for unit, vector in vectors.items():
+        if kind.endswith("group_sum"):  # the count of the key only selects private keys
+            vector = {c: value for c, value in vector.items() if c[1] == 1}
+        homes.setdefault(wider.home.get(unit, ("alone", unit)), []).append(vector)
+    for vectors in homes.values():
+        vector = added(pair for mine in vectors for pair in mine.items())
+        if kind in LINEAR:
+            vector = {c: clamp(value, -most, most) for c, value in vector.items()}
+        yield into_ball(vector, most, p)
+
+
+def totals(kind, parameters, rows, by_unit, wider=None):
     """Returns the exact vector of a table."""
     p = effective(kind, parameters, by_unit)
     keys = {key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k)
@@ -361,7 +377,8 @@ def totals(kind, parameters, rows, by_unit):
         if (keys is not None and key_text(row.k) not in keys) or (by_unit and row.unit is None):  # NULL is nobody
             continue
         units.setdefault(identity(row.unit) if by_unit else i, []).append(row)
-    return added(pair for mine in units.values() for pair in contribution(kind, p, mine).items())
+    vectors = {unit: contribution(kind, p, mine) for unit, mine in units.items()}
+    return added(pair for mine in (within(kind, p, vectors, wider) if wider else vectors.values()) for pair in mine.items())
 
 
 def reach(kind, parameters, by_unit, adjacency):
@@ -477,13 +494,14 @@ def moved(kind, p, intervals):
     return {place: corners(lambda x, a: centre + a * (x - centre), interval, factors) for place, interval in intervals.items()}
 
 
-def answer(kind, parameters, rows, by_unit, adjacency, rate):
-    """Returns {(key, component): (low, high)} for a release with public keys. test_groups.py covers private keys."""
+def answer(kind, parameters, rows, by_unit, adjacency, rate, wider=None):
+    """Returns {(key, component): (low, high)} for a release with public keys. test_groups.py covers private keys. `wider` has the
+    households of the units (`home`) and how many units one of them may count (`factor`)."""
     p = effective(kind, parameters, by_unit)
     if kind.startswith("ou_") and kind not in LINEAR:
         without = {name: value for name, value in p.items() if name not in ("radius", "centre")}
-        return moved(kind, p, answer(kind.removeprefix("ou_"), without, rows, by_unit, adjacency, rate))
-    vector = totals(kind, parameters, rows, by_unit)
+        return moved(kind, p, answer(kind.removeprefix("ou_"), without, rows, by_unit, adjacency, rate, wider))
+    vector = totals(kind, parameters, rows, by_unit, wider)
     sigma = reach(kind, parameters, by_unit, adjacency) / math.sqrt(2 * rate)
     width = MARGIN * sigma + 1e-9 * p["clip"]
     if kind.endswith("vec_avg"):

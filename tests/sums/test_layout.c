@@ -15,7 +15,7 @@
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 #define SIZES(family, size, keys, groups, by_unit, replace)                                        \
-  {family, 0, 1, -1, 1, size, keys, groups, 0, 0, 0, 0}, by_unit, replace
+  {family, 0, 1, -1, 1, size, keys, groups, 0, 0, 0, 0, 0}, by_unit, replace
 
 /*
 ** Checks the number of coordinates in which neighbours can differ. These are the coordinates that
