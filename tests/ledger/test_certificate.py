@@ -72,7 +72,7 @@ def named(*names):
 
 def test_every_figure_is_the_ledgers(book, path):
     got = certificate(book)
-    assert set(got) == {"certificate", "ledger", "policy", "tiers", "releases", "charges", "last_hash", "last_seal", "verify"}
+    assert set(got) == {"certificate", "ledger", "policy", "wider", "tiers", "releases", "charges", "last_hash", "last_seal", "verify"}
     assert got["certificate"] == 1 and got["verify"] == "ok"
     (terms,) = rows(path, "SELECT * FROM dp_ledger")
     assert got["ledger"].pop("format") == rows(path, "PRAGMA user_version")[0]["user_version"]
@@ -85,7 +85,7 @@ def test_every_figure_is_the_ledgers(book, path):
         names = named("name", "rate", "epsilon", "delta", "delta_keys", "accountant", "filter_order", "rate_limit",
                       "pure_limit", "slack_limit", "spent_rate", "spent_slack", "spent_delta", "spent_epsilon", "releases")
         compare(t, row, names)
-        assert set(t) == set(names) | {"theorem", "period", "period_start", "period_end", "per_period", "all_periods"}
+        assert set(t) == set(names) | {"theorem", "period", "period_start", "period_end", "per_period", "all_periods", "wider_epsilon"}
         assert ("Feldman" in t["theorem"]) == (row["accountant"] == "rdp")
         assert ("Koskela" in t["theorem"]) == (row["accountant"] == "gdp")
 

@@ -84,7 +84,7 @@ def test_values_are_all_there_exactly(handed, path, tier):
     assert [t for (t,) in file.execute("SELECT name FROM tier ORDER BY rate DESC")] == seen
     budgets = {row[0]: row[1:] for row in ledger_of(path).execute(
         "SELECT name, t.rate, t.epsilon, t.delta, accountant, spent_rate, spent_epsilon, releases, period, period_start,"
-        " period_end FROM dp_tier t JOIN dp_budget b ON b.tier = t.name")}
+        " period_end, wider_epsilon FROM dp_tier t JOIN dp_budget b ON b.tier = t.name")}
     for name, *rest in file.execute("SELECT * FROM tier"):
         assert tuple(rest) == budgets[name]
     names = [n for (n,) in file.execute("SELECT release FROM value WHERE tier = 'public' ORDER BY published_at")]
@@ -199,7 +199,7 @@ def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
     got = strict_json(text)
     full = json.loads(one(book, "SELECT dp_certificate()"))
     seen = NESTED[tier] + ["web"]
-    assert set(got) == {"certificate", "audience", "ledger", "policy", "tiers", "releases", "verify"}
+    assert set(got) == {"certificate", "audience", "ledger", "policy", "wider", "tiers", "releases", "verify"}
     assert (got["audience"], got["verify"], got["certificate"]) == (tier, "ok", 1)
     assert got["ledger"] == full["ledger"] and got["policy"] == full["policy"]
     terms = {t["name"]: t for t in full["tiers"]}
