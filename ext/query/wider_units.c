@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "query/safe_columns.h"
+#include "query/host_checks.h"
 #include "query/unit_loop.h"
 
 SQLITE_EXTENSION_INIT3
