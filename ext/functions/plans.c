@@ -125,6 +125,11 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
   struct ledger_tier *tiers;
   struct ledger_repeats repeats;
   int count;
+  if (ledger_overdrawn(ledger)) {
+    sqlite3_str_appendf(text, "0 such %s fit into the grant: too little of it is left",
+                        request ? "releases" : "batches");
+    return;
+  }
   if (ledger_tiers(ledger, &tiers, &count) &&
       ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
     const char *tier = tiers[repeats.tier].name;

@@ -449,7 +449,10 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                        "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
                        "nothing was charged or read)",
                        ledger->grant);
-  if (!budget_within(&own, &spent)) return fail_used_up(ledger);
+  if (!budget_within(&own, &spent)) {
+    if (!ledger->file) return fail_used_up(ledger);
+    ledger->overdrawn = 1; /* a plan says what the release would be, and that it does not fit */
+  }
   struct total total = tier->accountant->total(tier, &spent);
   return statement_run(ledger, &update_reserve, "ssddddddi", ledger->grant, tier->name,
                        total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,

@@ -266,7 +266,8 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
   if (!ledger->grant) return owner_admits(ledger, tier, bill, first);
   if (!reserve_pay(ledger, tier, &bill->payment)) return 0;
   bill->budget = budget_after(&bill->budget, &bill->payment, first);
-  return budget_within(tier, &bill->budget) || ledger_fail_damaged(ledger, "dp_reserve");
+  return ledger->overdrawn || budget_within(tier, &bill->budget) ||
+         ledger_fail_damaged(ledger, "dp_reserve");
 }
 
 static struct payment paid_in(struct ledger *ledger, sqlite3_stmt *row) {

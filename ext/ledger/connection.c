@@ -535,8 +535,13 @@ int ledger_begin_copy(struct ledger *ledger) {
     return 0;
   }
   use_copy(ledger, copy);
+  ledger->overdrawn = 0;
   ledger_watch(ledger, copy);
   return ledger_begin_trial(ledger);
+}
+
+int ledger_overdrawn(const struct ledger *ledger) {
+  return ledger->overdrawn;
 }
 
 /* ---- computing ------------------------------------------------------------------------------- */
@@ -560,6 +565,7 @@ void ledger_rollback(struct ledger *ledger) {
   if (ledger->rounding >= 0) fesetround(ledger->rounding);
   ledger->rounding = -1;
   end_copy(ledger);
+  ledger->overdrawn = 0;
   statements_end(ledger);
   lock_drop(ledger);
   ledger_caller_end(ledger);

@@ -67,6 +67,7 @@ struct ledger {
   int64_t looked;      /* time of the last run of the probe; milliseconds */
   int64_t deadline;    /* time at which waiting ends; milliseconds */
   sqlite3 *file;       /* the connection to the file while db is a copy, or null */
+  int overdrawn;       /* 1: a grant has paid more than it has, which only a copy allows */
   struct prepared file_statements[STATEMENT_SLOTS]; /* the statements on `file` */
 };
 

@@ -244,6 +244,12 @@ int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the call
 int ledger_begin_trial(struct ledger *ledger);   /* for few writes; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
+
+/*
+** Returns whether charges in a copy of the ledger were more than the connection's grant has left.
+** In the ledger itself such a charge fails.
+*/
+int ledger_overdrawn(const struct ledger *ledger);
 /*
 ** Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
 ** mode is that of a transaction. The caller calls ledger_goes_on() from time to time, and rolls

@@ -431,7 +431,7 @@ def test_questions_under_a_grant(copy):
     assert "neither protected nor public" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM secret', '{\"name\":\"x\",\"clip\":1}')")
     assert "dp_diffuse: this connection is guarded" in refused(visitor, "SELECT dp_diffuse('visitors/by ward', 'public')")
     assert "planning, and dp_release, dp_answer and dp_plan at this tier" in refused(visitor, "SELECT dp_discard('visitors/by ward')")
-    assert refused(visitor, "SELECT minutes FROM visit") == "no such table: visit"
+    assert refused(visitor, "SELECT minutes FROM visit") .startswith("the rows of table 'visit' are protected (ask about them: SELECT display FROM dp_answer(")
 
 
 def test_a_plan_shows_nothing_of_inner_tiers(copy):
@@ -660,3 +660,43 @@ def test_what_a_grant_shows_does_not_depend_on_one_person_or_inner_tiers(publish
     for path in (person, inner):
         found = [(s, a, b) for (s, a), (_, b) in zip(expected, asked(path)) if a != b]
         assert mend(found, left, path) == []
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "gdp", "pure"])
+def test_a_plan_says_whether_a_question_fits(path, accountant):
+    """Under a grant with something left, with too little and with nothing, also where the owner has spent the rest of the budget: dp_plan
+    answers, and says that 0 such releases fit exactly if the release is refused. The plan changes nothing."""
+    random_of, seen = random.Random(accountant), {True: 0, False: 0}
+    db = connect(path)
+    db.executescript("CREATE TABLE visit(patient INT, x REAL); INSERT INTO visit VALUES (1, 2), (2, 3)")
+    for call in ("init()", f"tier('inner', 0.1, 14, {0 if accountant == 'pure' else 1e-6}, '{accountant}')",
+                 f"tier('public', 0.02, 6, {0 if accountant == 'pure' else 1e-6}, '{accountant}')", "protect('visit', 'patient')"):
+        one(db, "SELECT dp_" + call)
+    noise = "laplace" if accountant == "pure" else "gaussian"
+    for number in range(6):
+        one(db, "SELECT dp_grant(?, 'public', ?, '{\"pad_ms\":1}')", f"g{number}", random_of.choice([1, 0.1, 0.05]))
+    for number in range(6):
+        guest, questions = guarded(path, options={"ask": f"g{number}"}), 0
+        while seen[False] < 4 * (number + 1) and questions < 60:
+            kind, weight = random_of.choice(["count", "sum", "avg"]), random_of.choice([0.1, 0.3, 0.5, 1])
+            options = {"mechanism": noise, "weight": weight, **({"lo": 0, "hi": 5} if kind == "avg" else {"clip": 2}), "name": f"q{questions}"}
+            query, questions = "SELECT 1 FROM visit" if kind == "count" else "SELECT x FROM visit", questions + 1
+            reserved = db.execute("SELECT * FROM dp_reserve").fetchall()
+            plan = json.loads(one(guest, "SELECT dp_plan('public', ?, NULL, ?)", kind, json.dumps({**options, "sql": query})))
+            assert plan["half_width"] is None or plan["half_width"] > 0
+            assert db.execute("SELECT * FROM dp_reserve").fetchall() == reserved
+            fits = "0 such releases fit into the grant: too little of it is left" not in plan["summary"]
+            assert fits == ("no more such release fits" in plan["summary"] or "more such release" in plan["summary"]), plan
+            try:
+                one(guest, "SELECT dp_release('public', ?, ?, ?)", kind, query, json.dumps(options))
+                asked = True
+            except sqlite3.Error as error:
+                assert "too little left" in str(error)
+                asked = False
+            assert asked == fits, (plan["summary"], options)
+            seen[fits] += 1
+        guest.close()
+        with contextlib.suppress(sqlite3.Error):  # the owner spends from the rest
+            for i in range(random_of.choice([0, 3, 100])):
+                one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", json.dumps({"clip": 1, "mechanism": noise, "name": f"own {number} {i}"}))
+    assert min(seen.values()) > 6 and one(db, "SELECT dp_verify()") == "ok"
