@@ -366,23 +366,15 @@ static int widen(struct host *host, struct ledger_wider *asked, struct error *er
   return going;
 }
 
-static const struct domain factor_domain = {"factor", -INFINITY, INFINITY, 0, 0};
+static const struct domain factor_domain = {"factor", 1, HOUSEHOLDS_MOST, 0, 0};
 
 /* Reads the factor. Returns 0 after failing the call. */
 static int factor_of(sqlite3_context *context, sqlite3_value *value, double *factor) {
   if (!argument_number(context, value, &factor_domain, factor)) return 0;
   double parts = *factor * HOUSEHOLDS_PARTS;
-  if (!(*factor >= 1 && *factor <= HOUSEHOLDS_MOST))
-    return function_error(context,
-                          "factor must be from 1 to %d, not %.15g (how many units a wider unit may "
-                          "count)",
-                          HOUSEHOLDS_MOST, *factor);
   return parts == floor(parts) ||
-         function_error(context,
-                        "factor must be a multiple of 1/%d, and %.15g is none (the next are %.15g "
-                        "and %.15g)",
-                        HOUSEHOLDS_PARTS, *factor, floor(parts) / HOUSEHOLDS_PARTS,
-                        ceil(parts) / HOUSEHOLDS_PARTS);
+         function_error(context, "factor must be a multiple of 1/%d (such as 1.5 or 5.625)",
+                        HOUSEHOLDS_PARTS);
 }
 
 /* dp_within(name, table, column, factor) -> the name */

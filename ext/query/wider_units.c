@@ -92,10 +92,8 @@ static int note(const struct wider_units *wider, struct rows *rows) {
   struct identity found[2];
   for (int i = 0; i < 2; i++) {
     if (sqlite3_column_type(wider->row, i) == SQLITE_NULL) return 1;
-    sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(wider->row, i));
-    int given = value && rows_give_unit(rows, value, collations[i]);
-    sqlite3_value_free(value);
-    if (!given) return 0;
+    /* The value is protected, as in unit_loop.c: the function that asks holds the mutex. */
+    if (!rows_give_unit(rows, sqlite3_column_value(wider->row, i), collations[i])) return 0;
     found[i] = rows->given;
   }
   return households_put(wider->households, found[0], found[1]);

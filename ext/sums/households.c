@@ -24,6 +24,7 @@ struct households {
   struct table persons, numbers;
   struct identity *identities; /* of the households, by number */
   size_t room;
+  int64_t last; /* the number that was asked for last */
 };
 
 #define FIRST_ROOM 256
@@ -69,9 +70,11 @@ void households_close(struct households *households) {
 /* Returns the number of a household, which may be new, or -1 when out of memory. */
 static int64_t number_of(struct households *households, struct identity identity) {
   struct table *numbers = &households->numbers;
+  if (numbers->count && identity_same(identity, households->identities[households->last]))
+    return households->last; /* people are often sorted by household */
   if (!reserve(numbers, households->secret)) return -1;
   struct person *entry = find(numbers, households->secret, identity);
-  if (entry->identity.kind) return entry->household;
+  if (entry->identity.kind) return households->last = entry->household;
   if (numbers->count == households->room) {
     size_t room = households->room ? 2 * households->room : FIRST_ROOM;
     struct identity *grown = realloc(households->identities, sizeof *grown * room);
@@ -81,7 +84,7 @@ static int64_t number_of(struct households *households, struct identity identity
   }
   households->identities[numbers->count] = identity;
   *entry = (struct person){identity, (int64_t)numbers->count++};
-  return entry->household;
+  return households->last = entry->household;
 }
 
 static int is_less(struct identity a, struct identity b) {
