@@ -256,8 +256,9 @@ int text_order(const void *a, const void *b) {
 
 char *json_texts(char *const *texts, int count) {
   sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "[");
   for (int i = 0; i < count; i++) {
-    sqlite3_str_appendall(json, i ? "," : "[");
+    sqlite3_str_appendall(json, i ? "," : "");
     json_append_string(json, texts[i]);
   }
   sqlite3_str_appendall(json, "]");

@@ -11,7 +11,7 @@
 **
 ** The rows of a table come in the order in which they were inserted. Anything else that a template
 ** names is an error.
-** Tests: tests/report/test_report.py
+** Tests: tests/report/test_template.py
 */
 #include <string.h>
 
@@ -138,9 +138,10 @@ static sqlite3_stmt *section_rows(struct filling *filling, const struct tag *tag
   sqlite3_str *sql = sqlite3_str_new(0);
   const char *end = tag->rest.start + tag->rest.size;
   struct word key = word_next(tag->rest.start, end);
-  sqlite3_str_appendf(sql, "SELECT * FROM \"%.*w\" WHERE 1", tag->name.size, tag->name.start);
+  sqlite3_str_appendf(sql, "SELECT * FROM \"%.*w\" AS named WHERE 1", tag->name.size,
+                      tag->name.start);
   for (; key.size; key = word_next(key.start + key.size, end))
-    sqlite3_str_appendf(sql, " AND \"%.*w\" IS ?", key.size, key.start);
+    sqlite3_str_appendf(sql, " AND named.\"%.*w\" IS ?", key.size, key.start);
   sqlite3_str_appendall(sql, " ORDER BY rowid");
   char *text = sqlite3_str_finish(sql);
   sqlite3_stmt *rows = text ? facts_prepare(filling->facts, text, filling->error) : 0;

@@ -79,7 +79,8 @@ CALLS |= {
     "dp_clipping": "~SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"name\":\"d\",\"clip\":9,\"diagnose\":true}'); SELECT dp_clipping('d', 'a')",
     "dp_table": "~SELECT dp_release('a', 'group_count', 'SELECT k, x AS y FROM t', '{\"name\":\"ct\",\"clip\":2,\"ways\":2,"
                 "\"keys\":{\"k\":[\"p\",\"q\"],\"y\":[1,2,3,4]}}'); SELECT key, value FROM dp_table('ct', 'a', 'y')",
-    "dp_reserve": "SELECT dp_grant('g', 'a', 2); SELECT tier FROM dp_reserve", "dp_rdp": "SELECT * FROM dp_rdp", "dp_column": "SELECT * FROM dp_column",
+    "dp_reserve": "SELECT dp_grant('g', 'a', 2); SELECT tier FROM dp_reserve", "dp_rdp": "SELECT * FROM dp_rdp",
+    "dp_page": """SELECT length(dp_report('b', '{"title":"T","note":"N","order":[]}')) > 1000; SELECT options FROM dp_page""", "dp_column": "SELECT * FROM dp_column",
 }
 SERIES = ("~SELECT dp_release('a', 'sum', 'SELECT ''p1'', x FROM t', '{\"name\":\"series\",\"clip\":9,"
           "\"periods\":[\"p1\",\"p2\"]}'); SELECT dp_append('series', 'p1')")

@@ -341,6 +341,8 @@ def test_what_the_owner_chooses_for_a_page(tmp_path):
         assert said in refused(db, "SELECT dp_report('public', ?)", options)
     assert report(db, "public") == page
     assert one(db, "SELECT dp_report('public', '{}')") == report(db, "public") == before
+    assert one(db, "SELECT dp_report('public', ?)", '{"order":[],"note":"N"}') != before and one(db, "SELECT options FROM dp_page") == '{"note":"N","order":[]}'
+    assert one(db, "SELECT dp_report('public', '{}')") == before
     # A dropped tier leaves nothing for a new one of its name.
     one(db, "SELECT dp_tier('new', 0.0001, 0.5, 1e-6)")
     one(db, "SELECT dp_report('new', '{\"title\":\"old\"}')")
