@@ -24,6 +24,15 @@ static const char *const listed[] = {
     "END",   "FROM", "IN",     "INNER",   "IS",   "ISNULL",  "JOIN",    "NOT",   "NOTNULL",
     "NULL",  "ON",   "OR",     "SELECT",  "THEN", "USING",   "WHEN",    "WHERE"};
 
+/*
+** Keywords that are names here, sorted: in a SELECT they mean something only beside a keyword that
+** is not on the list above, such as OVER. Many tables have a column of such a name.
+*/
+static const char *const names[] = {"ACTION", "CONFLICT", "CURRENT", "DATABASE", "FAIL",
+                                    "FIRST",  "GROUPS",   "KEY",     "LAST",     "OTHERS",
+                                    "PLAN",   "QUERY",    "RANGE",   "RELEASE",  "ROW",
+                                    "ROWS",   "TEMP",     "TRIGGER", "VIEW"};
+
 enum token { TOKEN_END, TOKEN_WORD, TOKEN_NAME, TOKEN_VALUE, TOKEN_SIGN, TOKEN_UNKNOWN };
 
 /* A text that is read token by token. */
@@ -37,12 +46,14 @@ static int by_name(const void *word, const void *name) {
   return strcmp(word, *(const char *const *)name);
 }
 
-static int is_listed(const char *at, size_t size) {
+#define IS_ONE_OF(list, at, size) is_one_of(list, sizeof(list) / sizeof *(list), at, size)
+
+static int is_one_of(const char *const *list, size_t count, const char *at, size_t size) {
   char word[16];
   if (size >= sizeof word) return 0;
   for (size_t i = 0; i < size; i++) word[i] = (char)(at[i] >= 'a' ? at[i] - 32 : at[i]);
   word[size] = 0;
-  return bsearch(word, listed, sizeof listed / sizeof *listed, sizeof *listed, by_name) != 0;
+  return bsearch(word, list, count, sizeof *list, by_name) != 0;
 }
 
 /*
@@ -53,7 +64,8 @@ static enum token kind_of_word(const char *at, const char *after) {
   for (const char *c = at; c < after; c++)
     if (*c == '$' || (unsigned char)*c > 127) return TOKEN_UNKNOWN;
   if (*at >= '0' && *at <= '9') return TOKEN_VALUE;
-  if (is_listed(at, (size_t)(after - at))) return TOKEN_WORD;
+  if (IS_ONE_OF(listed, at, (size_t)(after - at))) return TOKEN_WORD;
+  if (IS_ONE_OF(names, at, (size_t)(after - at))) return TOKEN_NAME;
   return sqlite3_keyword_check(at, (int)(after - at)) ? TOKEN_UNKNOWN : TOKEN_NAME;
 }
 

@@ -25,14 +25,14 @@ class Hospital:
         self.unit = (affinity, unit.partition("COLLATE ")[2] or "BINARY")
         a, b, c, d, e, f, g = (pick.choice(TYPES) for _ in range(7))
         made = pick.choice(GENERATED)
-        self.plain = {"visit": ["id", "who", "a", "b", "c"], "exam": ["n", "visit", "x"], "lab": ["who", "k", "v"], "ward": ["name", "beds", "site"],
+        self.plain = {"visit": ["id", "who", "a", "b", "key"], "exam": ["n", "visit", "x"], "lab": ["who", "k", "v"], "ward": ["name", "beds", "site"],
                       "day": ["d", "label"]}
         self.columns = {name: list(columns) for name, columns in self.plain.items()}
         self.columns["visit"].append("made")
         keys = pick.choice([("id INTEGER PRIMARY KEY", ""), ("id INT", ""), ("id INTEGER", ", PRIMARY KEY(id)"), ("id INT", ", PRIMARY KEY(id DESC)")])
         self.rowid = {"visit": 1, "exam": 1, "lab": 0, "ward": pick.choice([0, 1]), "day": 1}
         self.schema = [
-            f"CREATE TABLE visit({keys[0]}, who {unit}, a {a}, b {b}, c {c}, {made.format('made')}{keys[1] or ', UNIQUE(id)'})",
+            f"CREATE TABLE visit({keys[0]}, who {unit}, a {a}, b {b}, key {c}, {made.format('made')}{keys[1] or ', UNIQUE(id)'})",
             f"CREATE TABLE exam(n INT, visit INT, x {d})",
             f"CREATE TABLE lab(who {unit}, k {e.replace(' NOT NULL DEFAULT 3', '')}, v {f}, PRIMARY KEY(k, who, v)) WITHOUT ROWID",
             f"CREATE TABLE ward(name {g}{' PRIMARY KEY' * (not self.rowid['ward'])}, beds INT, site TEXT COLLATE NOCASE){' WITHOUT ROWID' * (not self.rowid['ward'])}",

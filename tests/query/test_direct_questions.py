@@ -5,7 +5,9 @@ import collections
 import contextlib
 import json
 import os
+import pathlib
 import random
+import re
 import shutil
 import sqlite3
 
@@ -89,7 +91,8 @@ WAYS = [
     ("SELECT minutes FROM visit WHERE (SELECT 1)", [V], "apart"),
     ("SELECT minutes AS limit_ FROM visit WHERE \"minutes\" > 3 AND ward <> 'LIMIT 1' /* LIMIT 1 */", [V], "direct"),
     ("SELECT minutes AS \"limit\" FROM visit", [V], "direct"),
-    ("SELECT minutes AS key FROM visit", [V], "apart"),
+    ("SELECT minutes AS key FROM visit", [V], "direct"),
+    ("SELECT minutes AS offset FROM visit", [V], "apart"),
     ("SELECT count(*) FROM visit", [V], "apart"),
     ("SELECT max(minutes, 3) FROM visit", [V], "apart"),
     ("SELECT abs(minutes) FROM visit", [V], "apart"),
@@ -118,6 +121,26 @@ def test_which_questions_run_directly(sql, tables, way):
         assert taken == way
         assert abs(answer - want) < 0.45  # eleven standard deviations of the noise
         db.close()
+
+
+NAMES = re.findall(r'"(\w+)"', re.search(r"\bnames\[\] = \{(.*?)\}", pathlib.Path("ext/query/row_text.c").read_text(), re.S)[1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_keyword_that_is_a_name_in_a_select_may_name_a_column(name):
+    """It is nothing but a name there, on this SQLite: a SELECT may have it wherever a column may stand, and nowhere else."""
+    db = hospital()
+    places = ["{0} FROM visit", "visit.{0} FROM visit WHERE {0} > 3", "coalesce({0}, 1) + {0} FROM visit"]
+    want = [reference.clipped_sum(reference.contributions(db, "SELECT " + place.format("minutes"), [V]), CLIP) for place in places]
+    db.execute(f"ALTER TABLE visit ADD COLUMN {name.lower()} INT")
+    db.execute(f"UPDATE visit SET {name} = minutes")
+    for place, sum_ in zip(places, want):
+        answer, taken = ask(db, "SELECT " + place.format(name))
+        assert taken == "direct" and abs(answer - sum_) < 0.45
+    db.close()
+    for place in (f"1 {name} 2", f"1 {name}(2)", f"{name} (1, 2)", f"{name} 1", f"1 WHERE 1 {name} 2"):
+        with pytest.raises(sqlite3.Error):
+            sqlite3.connect(":memory:").execute(f"SELECT {place}")
 
 
 @pytest.mark.parametrize("shadow", ["TABLE visit(patient INT, minutes INT)", "VIEW visit AS SELECT * FROM main.visit WHERE day > 9",
