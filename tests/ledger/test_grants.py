@@ -431,7 +431,7 @@ def test_questions_under_a_grant(copy):
     assert "neither protected nor public" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM secret', '{\"name\":\"x\",\"clip\":1}')")
     assert "dp_diffuse: this connection is guarded" in refused(visitor, "SELECT dp_diffuse('visitors/by ward', 'public')")
     assert "planning, and dp_release, dp_answer and dp_plan at this tier" in refused(visitor, "SELECT dp_discard('visitors/by ward')")
-    assert refused(visitor, "SELECT minutes FROM visit") .startswith("the rows of table 'visit' are protected (ask about them: SELECT display FROM dp_answer(")
+    assert refused(visitor, "SELECT minutes FROM visit").startswith("the rows of table 'visit' are protected (ask about them: SELECT display FROM dp_answer(")
 
 
 def test_a_plan_shows_nothing_of_inner_tiers(copy):
