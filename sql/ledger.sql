@@ -63,7 +63,7 @@ CREATE TABLE dp_release(
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   name        TEXT NOT NULL,         -- unique among the releases that are not discarded
   kind        TEXT NOT NULL,         -- 'count', 'sum', 'avg', 'group_sum', 'ou_sum', ...
-  mechanism   TEXT NOT NULL,         -- 'gaussian', 'ou', 'laplace', 'exponential', 'response', 'local', 'iteration' or 'laplace_iteration'
+  mechanism   TEXT NOT NULL,         -- 'gaussian', 'ou', 'laplace', 'exponential', 'permute-and-flip', 'response', 'local', 'iteration' or 'laplace_iteration'
   clip        REAL,                  -- clipping norm of one privacy unit
   lo          REAL,                  -- range of x, for averages, spreads, quantiles and histograms
   hi          REAL,

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ledger/accountant.h"
 #include "math/bounded_loss.h"
 #include "math/cost.h"
 #include "math/mixing.h"
@@ -24,15 +25,20 @@ SQLITE_EXTENSION_INIT3
 /* A mechanism that draws one of the public categories. */
 struct category_mechanism {
   struct mechanism mechanism;
-  /*
-  ** Returns the tilt of a draw whose cost is at most `rate`. If `replace` is true, neighbours
-  ** differ by the replacement of a unit. Otherwise they differ by adding or removing a unit.
-  */
-  struct tilt (*tilt)(double rate, int replace);
+  /* Returns the largest epsilon whose cost at each order alpha is at most alpha * rate. */
+  double (*epsilon)(double rate);
   /* Returns the Renyi divergence of order alpha of a draw with this epsilon. */
   double (*rdp)(double alpha, double epsilon);
+  /*
+  ** The length of the interval of the changes that one unit makes to the utilities (struct tilt),
+  ** if neighbours differ by adding or removing a unit, and if they differ by replacing one.
+  */
+  uint64_t range, range_replaced;
   /* Computes the utility of each category from the number of units that have the category. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
+  /* Draws a category (noise/noise.h). `order` has room for `count` numbers. */
+  int (*draw)(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
+              size_t *chosen);
 };
 
 /* ---- the exponential mechanism (McSherry and Talwar 2007) ------------------------------------ */
@@ -43,12 +49,18 @@ struct category_mechanism {
 ** therefore in an interval of length `step` (struct tilt). Replacing a unit can raise some
 ** utilities and lower others by 1, so the length of the interval is 2 step.
 */
-static struct tilt exponential_tilt(double rate, int replace) {
-  return tilt_make(sqrt(8 * rate), replace ? 2 : 1);
+static double exponential_epsilon(double rate) {
+  return sqrt(8 * rate);
 }
 
-static void exponential_utility(int64_t *utility, const int64_t *counts, size_t count) {
+static void count_utility(int64_t *utility, const int64_t *counts, size_t count) {
   memcpy(utility, counts, sizeof *utility * count);
+}
+
+static int exponential_draw(const int64_t *utility, uint32_t *order, size_t count,
+                            uint64_t exponent, size_t *chosen) {
+  (void)order;
+  return categorical_exponential(utility, count, exponent, chosen);
 }
 
 static const struct category_mechanism exponential = {
@@ -56,26 +68,67 @@ static const struct category_mechanism exponential = {
                   .theorem = EXPONENTIAL_THEOREM,
                   .statistics = STATISTIC_CATEGORY,
                   .most = TILT_MOST_RATE},
-    .tilt = exponential_tilt,
+    .epsilon = exponential_epsilon,
     .rdp = bounded_range_rdp,
-    .utility = exponential_utility};
+    .range = 1,
+    .range_replaced = 2,
+    .utility = count_utility,
+    .draw = exponential_draw};
+
+/* ---- permute-and-flip (McKenna and Sheldon 2020) --------------------------------------------- */
+
+/*
+** The categories are tried in a random order, and category i is accepted with probability
+** q_i = exp(-step (m - u_i)), where u_i is its utility, that of the exponential mechanism, and m is
+** the highest utility. The first category that is accepted is drawn.
+**
+** Law: give each category an independent uniform time in [0, 1]. The order of the times is a random
+** order. At the time t, another category j has come and was accepted with probability t q_j. So
+**
+**     P(i) = q_i integral_0^1 prod_(j != i) (1 - t q_j) dt.
+**
+** The same holds for the index with the largest u_i + E_i, with independent E_i of the density
+** step e^(-step x), x >= 0 (Ding et al. 2021): its largest value x is at least m, has the density
+** step e^(-step (x - u_i)), and exceeds u_j + E_j with probability 1 - e^(-step (x - u_j)), so
+** t = e^(-step (x - m)) gives the integral.
+**
+** Epsilon: fix all E_j but E_i. Category i is drawn if E_i exceeds a threshold, the largest
+** u_j + E_j minus u_i, with probability min(1, e^(-step threshold)). If a unit is added, all
+** utilities rise by 0 or 1; if it is removed, they fall by 0 or 1: the threshold moves by at most
+** 1. If a unit is replaced, one utility can rise and another fall, and it moves by at most 2. The
+** probability changes by a factor of at most e^step or e^(2 step), before and after averaging over
+** the E_j. So the step is that of the exponential mechanism with this epsilon, and the expected
+** distance from the best category is never larger than there (McKenna and Sheldon 2020). A category
+** that is t units behind is drawn with probability at most e^(-step t)/2: the best one has q = 1.
+**
+** The loss is not of bounded range epsilon: it takes both signs. So the curve is that of any
+** epsilon-DP mechanism, and where tiers pay for finite orders, the exponential mechanism has twice
+** the step at the same cost and stays the default.
+*/
+static const struct category_mechanism permute_and_flip = {
+    .mechanism = {.name = "permute-and-flip",
+                  .theorem = "permute-and-flip (McKenna and Sheldon 2020), of pure epsilon; at "
+                             "finite orders randomized response, the worst case",
+                  .statistics = STATISTIC_CATEGORY,
+                  .most = TILT_MOST_RATE,
+                  .for_epsilons = 1},
+    .epsilon = response_epsilon,
+    .rdp = response_rdp,
+    .range = 1,
+    .range_replaced = 2,
+    .utility = count_utility,
+    .draw = categorical_flip};
 
 /* ---- randomized response (Warner 1965) ------------------------------------------------------- */
 
 /*
 ** The mechanism draws the most common category with the largest probability. All other categories
 ** have one common, smaller probability.
-*/
-
-/*
+**
 ** On all data, one utility is 1 and the others are 0. The weights exp(step utility) therefore have
 ** the same sum on all data, and the absolute value of the privacy loss is at most `step`
 ** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval.
 */
-static struct tilt response_tilt(double rate, int replace) {
-  (void)replace;
-  return tilt_make(published_down(response_epsilon(rate)), 1);
-}
 
 /*
 ** Sets the utility of the most common category to 1 and all other utilities to 0. If several
@@ -93,9 +146,12 @@ static const struct category_mechanism randomized_response = {
                              "behind a kernel the worst pair of states",
                   .statistics = STATISTIC_CATEGORY,
                   .most = TILT_MOST_RATE},
-    .tilt = response_tilt,
+    .epsilon = response_epsilon,
     .rdp = response_rdp,
-    .utility = response_utility};
+    .range = 1,
+    .range_replaced = 1,
+    .utility = response_utility,
+    .draw = exponential_draw};
 
 /* ---- local randomisation --------------------------------------------------------------------- */
 
@@ -111,7 +167,8 @@ static const struct mechanism local_randomisation = {
     .most = TILT_MOST_RATE};
 
 const struct mechanism *const category_mechanisms[] = {
-    &exponential.mechanism, &randomized_response.mechanism, &local_randomisation, 0};
+    &exponential.mechanism, &permute_and_flip.mechanism, &randomized_response.mechanism,
+    &local_randomisation, 0};
 
 /* Returns the mechanism that draws a category, for a mechanism of STATISTIC_CATEGORY. */
 static const struct category_mechanism *category_mechanism_of(const struct mechanism *mechanism) {
@@ -255,11 +312,18 @@ static int divergences_find(struct session *session, const struct chain *chain, 
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Returns the tilt (mechanism.h) of a draw at a tier. */
-static struct tilt tilt_of(const struct publication *publication, int tier) {
+/*
+** Returns the tilt of a draw at a tier. A tier of pure differential privacy allows a draw the
+** epsilon of Laplace noise.
+*/
+static struct tilt tilt_of(const struct publication *publication, int at) {
+  const struct category_mechanism *draw = category_mechanism_of(publication->definition.mechanism);
+  const struct ledger_tier *tier = &publication->position.tiers[at];
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
-  double rate = publication->definition.release.weight * publication->position.tiers[tier].rate;
-  return category_mechanism_of(publication->definition.mechanism)->tilt(rate, replace);
+  double rate = publication->definition.release.weight * tier->rate;
+  double epsilon =
+      tier->accountant->covers_rates ? draw->epsilon(rate) : tier->accountant->cost_of_rate(rate);
+  return tilt_make(published_down(epsilon), replace ? draw->range_replaced : draw->range);
 }
 
 int symbols_order_count(const struct publication *publication) {
@@ -379,12 +443,13 @@ int categories_charge(struct publication *publication) {
 
 int categories_draw(struct publication *publication, const int64_t *counts) {
   struct ledger *ledger = publication->session->ledger;
+  const struct category_mechanism *draw = category_mechanism_of(publication->definition.mechanism);
   struct tilt tilt = tilt_of(publication, publication->position.at);
   size_t count = (size_t)publication->grid.cells, chosen = 0;
-  int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
+  int64_t *utility = sqlite3_malloc64((sizeof *utility + sizeof(uint32_t)) * count);
   if (!utility) return error_set_memory(ledger_error(ledger));
-  category_mechanism_of(publication->definition.mechanism)->utility(utility, counts, count);
-  int drawn = categorical_exponential(utility, count, tilt.exponent, &chosen);
+  draw->utility(utility, counts, count);
+  int drawn = draw->draw(utility, (uint32_t *)(utility + count), count, tilt.exponent, &chosen);
   sqlite3_free(utility);
   if (!drawn) return error_set(ledger_error(ledger), "the system gave no random bytes");
   publication->chosen = chosen;

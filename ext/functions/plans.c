@@ -468,7 +468,9 @@ static double epsilon_of_draw(const struct publication *publication) {
 ** it, which the caller frees. Returns 0 when out of memory. The exponential mechanism prefers a
 ** category by e^step for each unit, so that one of `count` categories with t units fewer than the
 ** most common is drawn with a probability of at most e^(-step t), and any such one with
-** count e^(-step t). Randomized response draws the most common one with the largest probability.
+** count e^(-step t). With permute-and-flip, these bounds are half as large
+** (categories/categories.c). Randomized response draws the most common one with the largest
+** probability.
 */
 static int append_choice(sqlite3_str *json, const struct publication *publication, char **summary) {
   const struct mechanism *mechanism = publication->definition.mechanism;
@@ -481,7 +483,8 @@ static int append_choice(sqlite3_str *json, const struct publication *publicatio
     append_number(json, "probability", probability);
     *summary = response_summary(probability);
   } else {
-    double behind = log(count / (1 - NUMBERS_CONFIDENCE)) / (replace ? epsilon / 2 : epsilon);
+    double part = (1 - NUMBERS_CONFIDENCE) * (mechanism->for_epsilons ? 2 : 1);
+    double behind = log(count / part) / (replace ? epsilon / 2 : epsilon);
     append_number(json, "count_error", behind);
     *summary = choice_summary(behind);
   }

@@ -96,8 +96,8 @@ struct accountant {
   double (*composed)(const struct ledger_tier *tier, double count);
 
   /*
-  ** cost_of_rate() converts the rate of one release to its cost in the unit of `total`.
-  ** rate_of_cost() converts such a cost back to a rate.
+  ** cost_of_rate() converts the rate of one release to the most that the release costs in the unit
+  ** of `total`. rate_of_cost() converts such a cost back to a rate.
   */
   double (*cost_of_rate)(double rate);
   double (*rate_of_cost)(double cost);

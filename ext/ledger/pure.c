@@ -2,7 +2,7 @@
 ** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. This
 ** accountant covers releases whose RDP curve is finite at order infinity. The value of the curve at
 ** order infinity is the epsilon.
-** Tests: tests/ledger/test_pure.py
+** Tests: tests/ledger/test_pure.py, tests/ledger/test_releases_left.py
 */
 #include <math.h>
 
@@ -50,6 +50,18 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
   return isinf(alpha) ? tier->epsilon : -INFINITY;
 }
 
+/*
+** Returns the most that a release of this rate costs: a little less than the epsilon z of
+** continuous Laplace noise with this rate, so that as many releases fit into a budget as it has
+** multiples of z, however the rate was rounded. Discrete Laplace noise costs less than
+** (1 - 2^-34) z: its scale is below 2^31, and laplace.c raises its rate by more than 2^-32 of
+** itself, which lowers z by at least half of this. A draw of a leaf or a category takes what this
+** function returns.
+*/
+static double epsilon_of_rate(double rate) {
+  return laplace_distance(rate) * (1 - 0x1p-36);
+}
+
 static double rate_of_epsilon(double epsilon) {
   return epsilon + expm1(-epsilon);
 }
@@ -76,7 +88,7 @@ const struct accountant accountant_pure = {
     .refuse = refuse,
     .epsilon = epsilon,
     .allowed = allowed,
-    .cost_of_rate = laplace_distance, /* the epsilon of Laplace noise with this rate */
+    .cost_of_rate = epsilon_of_rate,
     .rate_of_cost = rate_of_epsilon,
     .least_part = 1 - 0x1p-19, /* scales are integers of at least 2^19 */
     .most_at = most_at,

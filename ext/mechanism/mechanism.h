@@ -255,6 +255,11 @@ struct mechanism {
   /* Public rows or a random stop may lower the cost below the cost of the noise. */
   int hides;
   double most; /* the largest zCDP rate of a release without a noise law */
+  /*
+  ** 1: the default of its statistics where all tiers that pay add up epsilons alone, because its
+  ** epsilon is known better than its curve.
+  */
+  int for_epsilons;
 
   /* For mechanisms with a noise law: */
   const struct noise_law *noise;

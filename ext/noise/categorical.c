@@ -11,6 +11,19 @@
 */
 #define TRIALS 32
 
+static int64_t highest_of(const int64_t *utility, size_t count) {
+  int64_t highest = INT64_MIN;
+  for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
+  return highest;
+}
+
+/* Returns 1 with probability exp(-exponent (highest - utility) / 2^CATEGORICAL_SHIFT). */
+static int accepts(struct csprng *random, int64_t highest, int64_t utility, uint64_t exponent) {
+  uint64_t gap = (uint64_t)highest - (uint64_t)utility;
+  if (gap > FARTHEST) gap = FARTHEST;
+  return decays(random, (uint128)gap * exponent, (uint64_t)1 << CATEGORICAL_SHIFT);
+}
+
 /*
 ** Rejection sampling: each trial draws a uniform category and accepts this category with
 ** probability exp(-exponent (highest - utility)). If the loop ended at the first acceptance, the
@@ -21,17 +34,39 @@
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen) {
   struct csprng random;
-  int64_t highest = INT64_MIN;
   int found = 0;
   *chosen = 0;
   if (count < 1 || exponent >= (uint64_t)1 << 53 || !csprng_start(&random)) return 0;
-  for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
+  int64_t highest = highest_of(utility, count);
   for (uint64_t trial = 0; trial < TRIALS * count || !found; trial++) {
     size_t i = (size_t)below(&random, count);
-    uint64_t gap = (uint64_t)highest - (uint64_t)utility[i];
-    if (gap > FARTHEST) gap = FARTHEST;
-    int taken = decays(&random, (uint128)gap * exponent, (uint64_t)1 << CATEGORICAL_SHIFT);
+    int taken = accepts(&random, highest, utility[i], exponent);
     if (taken && !found) *chosen = i;
+    found |= taken;
+  }
+  csprng_end(&random);
+  return 1;
+}
+
+/*
+** The index with the highest utility is always accepted. If the loop ended at the first acceptance,
+** the number of trials would reveal something about the utilities, so it tries all indices.
+*/
+int categorical_flip(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
+                     size_t *chosen) {
+  struct csprng random;
+  int found = 0;
+  *chosen = 0;
+  if (count < 1 || count >> 32 || exponent >= (uint64_t)1 << 53 || !csprng_start(&random)) return 0;
+  int64_t highest = highest_of(utility, count);
+  for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
+  for (size_t i = 0; i < count; i++) { /* a step of Fisher and Yates's shuffle, and a trial */
+    size_t other = i + (size_t)below(&random, count - i);
+    uint32_t next = order[other];
+    order[other] = order[i];
+    order[i] = next;
+    int taken = accepts(&random, highest, utility[next], exponent);
+    if (taken && !found) *chosen = next;
     found |= taken;
   }
   csprng_end(&random);

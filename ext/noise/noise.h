@@ -72,6 +72,15 @@ int categorical_exponential(const int64_t *utility, size_t count, uint64_t expon
                             size_t *chosen);
 
 /*
+** Permute-and-flip (McKenna and Sheldon 2020): takes the indices in a random order, accepts each
+** with probability exp(exponent (utility[i] - highest utility) / 2^CATEGORICAL_SHIFT), and sets
+** *chosen to the first that is accepted. The other limits are those of categorical_exponential().
+** `order` has room for `count` < 2^32 numbers.
+*/
+int categorical_flip(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
+                     size_t *chosen);
+
+/*
 ** Sets *chosen to an index i < count with P(i) = weight[i] / (sum of the weights). The sum must be
 ** in [1, 2^63).
 */

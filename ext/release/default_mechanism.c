@@ -99,9 +99,31 @@ static int gets_draw(const struct request *request, const struct publication *pu
          width_with(request, publication, noisy);
 }
 
+/* Returns the aggregate's mechanism for tiers that add up epsilons alone, or null. */
+static const struct mechanism *epsilon_mechanism(const struct aggregate *aggregate) {
+  const struct mechanism *mechanism;
+  for (int i = 0; (mechanism = mechanism_at(i)) != 0; i++)
+    if (mechanism->for_epsilons && mechanism_admits(mechanism, aggregate->family, aggregate->is_ou))
+      return mechanism;
+  return 0;
+}
+
+/* Returns whether all tiers that pay add up epsilons alone. */
+static int epsilons_pay(const struct position *position) {
+  for (int i = 0; i <= position->at; i++)
+    if (position->tiers[i].accountant->covers_rates) return 0;
+  return 1;
+}
+
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found) {
   struct error *error = &publication->session->error;
+  const struct mechanism *drawn = request->mechanism ? 0 : epsilon_mechanism(request->aggregate);
+  if (drawn && (found ? strcmp(publication->definition.release.mechanism, drawn->name) == 0
+                      : epsilons_pay(&publication->position))) {
+    request->mechanism = sqlite3_mprintf("%s", drawn->name);
+    return request->mechanism || error_set_memory(error);
+  }
   const struct ledger_tier *tier = publication_tier(publication);
   /* The default among the mechanisms with noise; null if the tier covers none of them. */
   const struct mechanism *mechanism = tier->accountant->covers_rates

@@ -23,10 +23,11 @@ double statistic_half_width(const struct publication *publication, double stddev
 ** Sets the mechanism of a request that does not name one. The publication has the tiers and the
 ** place of the request's tier among them, and, if `found`, the release that has the request's name.
 ** At a tier whose accountant does not cover Gaussian noise, this is the first mechanism of the kind
-** whose noise the tier covers. For one quantile without keys at the outermost tier, it is the draw
-** of a leaf (leaf_release.c) if this is more precise. At other tiers, for models, for dp_merge(),
-** and for kinds without such a mechanism, the default of the kind stays. The choice depends on
-** public parameters only. Returns 1, or 0 after setting the ledger's error.
+** whose noise the tier covers. A category gets the mechanism for epsilons (mechanism/mechanism.h)
+** if all tiers that pay add up epsilons alone. For one quantile without keys at the outermost tier,
+** it is the draw of a leaf (leaf_release.c) if this is more precise. At other tiers, for models,
+** for dp_merge(), and for kinds without such a mechanism, the default of the kind stays. The choice
+** depends on public parameters only. Returns 1, or 0 after setting the ledger's error.
 */
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found);

@@ -117,8 +117,8 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
 def test_merged_with_other_mechanisms(protects, whole, adjacency):
     """Tests mechanisms other than the Gaussian: choices, and Laplace noise."""
     rng = random.Random(f"mechanisms {protects} {whole} {adjacency}")
-    asked = [("choice", "k", {"candidates": ["a", "b", "3", "nobody's"]}, "exponential"),
-             ("choice", "k", {"candidates": ["a", "b", "3", "nobody's"]}, "response"),
+    asked = [("choice", "k", {"candidates": ["3", "a", "b", "nobody's"]}, "exponential"),
+             ("choice", "k", {"candidates": ["3", "a", "b", "nobody's"]}, "response"),
              ("sum", "x", {"clip": 2.5}, "laplace"), ("count", "x", {"clip": 1}, "laplace")]
     tables = [f"t{i}" for i in range(len(asked))]
     direct, indirect = ([*story(adjacency, protects, tables), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))

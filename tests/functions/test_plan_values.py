@@ -5,6 +5,7 @@ the number that can really be made."""
 import json
 import math
 
+import mpmath
 import pytest
 
 from conftest import connect, INIT, make_ledger, one, refused
@@ -171,7 +172,19 @@ def test_the_plan_of_a_choice_says_how_often_it_is_wrong(adjacency, steps, count
     assert response["summary"].startswith(f"the most common category in {100 * response['probability']:.3g}% of the draws; ")
 
 
-@pytest.mark.parametrize("mechanism", ["exponential", "response"])
+@pytest.mark.parametrize("count", [1, 3, 500])
+def test_the_plan_of_a_flip_says_how_often_it_is_wrong(count):
+    """All other categories are `count_error` units behind. The law is that of the integral in ext/categories/categories.c, by mpmath."""
+    db = books([("t", 0.2 + math.expm1(-0.2), 50.0, 0, "pure")])
+    drawn = plan(db, "choice", {"candidates": [str(i) for i in range(count)]})
+    assert drawn["mechanism"] == "permute-and-flip" and drawn["epsilon"] == pytest.approx(0.2, rel=1e-6)
+    accepted = math.exp(-drawn["epsilon"] * drawn["count_error"])
+    assert accepted * count == pytest.approx(0.1, rel=1e-9)
+    wrong = (count - 1) * accepted * mpmath.quad(lambda t: (1 - t) * (1 - t * accepted)**max(count - 2, 0), [0, 1])
+    assert (0.9 if count > 1 else 0) * 0.05 * (count - 1) / count <= wrong <= 0.05
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip", "response"])
 def test_the_plan_of_a_choice_that_exists_says_nothing_of_a_draw(mechanism):
     db, options = books([("t", 0.02, 50.0, 1e-6)]), {"name": "c", "candidates": ["a", "b"], "mechanism": mechanism}
     one(db, "SELECT dp_release('t', 'choice', 'SELECT k FROM t', ?)", json.dumps(options))

@@ -279,17 +279,29 @@ def test_tiers_created_later_refuse_what_is_gaussian():
     one(db, "SELECT dp_tier('outer', 0.01, 50, 0, 'pure')")
 
 
-@pytest.mark.parametrize("mechanism", ["exponential", "response"])
-def test_symbols_have_a_pure_epsilon(mechanism):
-    """The pure epsilon of a choice is sqrt(8 rate) for 'exponential'. For 'response', the pure epsilon solves epsilon
-    tanh(epsilon/2) = rate."""
-    db = ledger(("t", 0.5, 10.0))
-    one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', ?) FROM t", json.dumps({"mechanism": mechanism}))
-    spent = one(db, "SELECT spent_epsilon FROM dp_budget")
-    if mechanism == "exponential":
-        assert math.isclose(spent, 2.0, rel_tol=1e-9)
-    else:
-        assert math.isclose(spent * math.tanh(spent / 2), 0.5, rel_tol=1e-9)
+@pytest.mark.parametrize("mechanism", [None, "permute-and-flip", "exponential", "response"])
+@pytest.mark.parametrize("epsilon", [0.2, 1, 5])
+def test_symbols_cost_what_laplace_noise_costs(mechanism, epsilon):
+    """Every mechanism takes the epsilon of Laplace noise at the rate of the tier. The default is permute-and-flip."""
+    db = ledger(("t", epsilon + math.expm1(-epsilon), 100.0))
+    one(db, "SELECT dp_choice('t', x, '[1,2.5,-1]', ?) FROM t", json.dumps({"mechanism": mechanism} if mechanism else {}))
+    assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget"), epsilon, rel_tol=1e-9)
+    assert one(db, "SELECT mechanism FROM dp_release") == (mechanism or "permute-and-flip")
+    one(db, "SELECT dp_count('t', x, 1) FROM t")
+    assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget"), 2 * epsilon, rel_tol=1e-4)  # scales are whole
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("inner,mechanism", [("pure", "permute-and-flip"), ("rdp", "exponential")])
+def test_a_symbol_is_flipped_where_epsilons_alone_count(inner, mechanism):
+    """An inner tier with finite orders pays, too, and the exponential mechanism costs less there. A later tier changes no release."""
+    db = ledger(("in", 0.5, 100.0, 0 if inner == "pure" else 1e-6, inner), ("out", 0.02, 100.0))
+    call = "SELECT dp_choice('out', x, '[1,2.5,-1]', 'c') FROM t"
+    symbol = one(db, call)
+    assert one(db, "SELECT mechanism FROM dp_release") == mechanism
+    assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'out'"), 0.2068, rel_tol=0.01)
+    one(db, "SELECT dp_tier('new', 0.3, 1000.0, 1e-6, 'rdp')")
+    assert one(db, call) == symbol and one(db, "SELECT count(*) FROM dp_release") == 1
     assert one(db, "SELECT dp_verify()") == "ok"
 
 

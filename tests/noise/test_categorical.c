@@ -14,19 +14,50 @@
 #define ALARM 1e-6
 #define ONE   ((double)((uint64_t)1 << CATEGORICAL_SHIFT))
 
-/* ---- the exponential mechanism --------------------------------------------------------------- */
+/* ---- the exponential mechanism, and permute-and-flip ----------------------------------------- */
 
 static uint64_t exponent_of(double step) {
   return (uint64_t)(step * ONE);
 }
 
+/* A draw of an index, of categorical_exponential() or of categorical_flip(). */
+typedef int draw(const int64_t *utility, size_t count, uint64_t exponent, size_t *chosen);
+
+static int flip(const int64_t *utility, size_t count, uint64_t exponent, size_t *chosen) {
+  static uint32_t order[4096];
+  return categorical_flip(utility, order, count, exponent, chosen);
+}
+
+static draw *const draws[] = {categorical_exponential, flip};
+static draw *drawn; /* the draw that is tested */
+
 static void count_draws(const int64_t *utility, size_t count, uint64_t exponent, long *counts) {
   memset(counts, 0, sizeof *counts * MANY);
   for (int i = 0; i < DRAWS; i++) {
     size_t chosen = count;
-    CHECK(categorical_exponential(utility, count, exponent, &chosen) == 1 && chosen < count,
-          "draw %d", i);
+    CHECK(drawn(utility, count, exponent, &chosen) == 1 && chosen < count, "draw %d", i);
     if (chosen < count) counts[chosen]++;
+  }
+}
+
+/*
+** Sets exact[i] to the probability of index i under permute-and-flip, over all sets of indices that
+** come before i: if i is at one of n places with equal probability, a given set of k others comes
+** before it, and no other, with probability k! (n-1-k)!/n!.
+*/
+static void flip_law(const long double *q, size_t count, long double *exact) {
+  for (size_t i = 0; i < count; i++) exact[i] = 0;
+  for (unsigned long set = 0; set < 1UL << count; set++) {
+    long double fails = 1, orders = 1;
+    size_t size = 0;
+    for (size_t j = 0; j < count; j++) {
+      if (!(set >> j & 1)) continue;
+      fails *= 1 - q[j];
+      size++;
+    }
+    for (size_t k = 1; k <= size; k++) orders *= (long double)k / (long double)(count - k);
+    for (size_t i = 0; i < count; i++)
+      if (!(set >> i & 1)) exact[i] += q[i] * fails * orders / (long double)count;
   }
 }
 
@@ -37,7 +68,13 @@ static void exact_law(const int64_t *utility, size_t count, long double step, lo
   for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
   for (size_t i = 0; i < count; i++)
     sum += exact[i] = expl(-step * ((long double)highest - (long double)utility[i]));
-  for (size_t i = 0; i < count; i++) exact[i] /= sum;
+  if (drawn == flip) {
+    long double accepted[MANY];
+    memcpy(accepted, exact, sizeof *exact * count);
+    flip_law(accepted, count, exact);
+  } else {
+    for (size_t i = 0; i < count; i++) exact[i] /= sum;
+  }
 }
 
 static const struct {
@@ -126,7 +163,7 @@ static void a_lonely_winner_is_found(void) {
   for (size_t winner = 0; winner < 4096; winner += 1365) {
     memset(utility, 0, sizeof utility);
     utility[winner] = 60;
-    CHECK(categorical_exponential(utility, 4096, exponent_of(1), &chosen) == 1, "no random bits");
+    CHECK(drawn(utility, 4096, exponent_of(1), &chosen) == 1, "no random bits");
     CHECK(chosen == winner, "%zu, not %zu", chosen, winner);
   }
 }
@@ -135,12 +172,11 @@ static void one_candidate_and_none(void) {
   const int64_t utility[1] = {-7};
   size_t chosen = 9;
   source_start(33, 0);
-  CHECK(categorical_exponential(utility, 1, exponent_of(1), &chosen) == 1 && chosen == 0, "one");
+  CHECK(drawn(utility, 1, exponent_of(1), &chosen) == 1 && chosen == 0, "one");
   chosen = 9;
-  CHECK(categorical_exponential(utility, 0, exponent_of(1), &chosen) == 0 && chosen == 0, "none");
+  CHECK(drawn(utility, 0, exponent_of(1), &chosen) == 0 && chosen == 0, "none");
   chosen = 9;
-  CHECK(categorical_exponential(utility, 1, (uint64_t)1 << 53, &chosen) == 0 && chosen == 0,
-        "a step too large");
+  CHECK(drawn(utility, 1, (uint64_t)1 << 53, &chosen) == 0 && chosen == 0, "a step too large");
 }
 
 /*
@@ -155,7 +191,7 @@ static void a_draw_takes_about_the_same_whatever_the_data(void) {
     source_start(34, 0);
     size_t chosen;
     for (int i = 0; i < 200; i++)
-      CHECK(categorical_exponential(utility, MANY, exponent_of(0.05), &chosen) == 1, "bits");
+      CHECK(drawn(utility, MANY, exponent_of(0.05), &chosen) == 1, "bits");
     if (spread == 0 || source.blocks < least) least = source.blocks;
     if (source.blocks > most) most = source.blocks;
   }
@@ -208,33 +244,36 @@ static void weights_out_of_range_are_refused(void) {
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static int pick(int weighted, size_t *chosen) {
+static int pick(int way, size_t *chosen) {
   static const int64_t utility[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
   static const uint64_t weight[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
-  return weighted ? categorical_weighted(weight, 11, chosen)
-                  : categorical_exponential(utility, 11, exponent_of(1), chosen);
+  return way == 2 ? categorical_weighted(weight, 11, chosen)
+                  : draws[way](utility, 11, exponent_of(1), chosen);
 }
 
 static void failure_picks_nothing_and_success_ends_its_bits(void) {
-  for (int weighted = 0; weighted < 2; weighted++) {
+  for (int way = 0; way < 3; way++) {
     size_t chosen;
     source_start(50, 0);
-    CHECK(pick(weighted, &chosen) == 1 && source.open == 0 && source.blocks > 0, "succeeds");
+    CHECK(pick(way, &chosen) == 1 && source.open == 0 && source.blocks > 0, "succeeds");
     chosen = 9;
     source_start(50, 1);
-    CHECK(pick(weighted, &chosen) == 0 && chosen == 0 && source.open == 0 && source.blocks == 0,
+    CHECK(pick(way, &chosen) == 0 && chosen == 0 && source.open == 0 && source.blocks == 0,
           "fails: %zu", chosen);
   }
 }
 
 int main(void) {
-  RUN(probabilities_are_exact);
-  RUN(a_wrong_step_is_seen);
-  RUN(the_smallest_step_over_a_large_gap);
-  RUN(extremes);
-  RUN(a_lonely_winner_is_found);
-  RUN(one_candidate_and_none);
-  RUN(a_draw_takes_about_the_same_whatever_the_data);
+  for (int i = 0; i < 2; i++) {
+    drawn = draws[i];
+    RUN(probabilities_are_exact);
+    RUN(a_wrong_step_is_seen);
+    RUN(the_smallest_step_over_a_large_gap);
+    RUN(extremes);
+    RUN(a_lonely_winner_is_found);
+    RUN(one_candidate_and_none);
+    RUN(a_draw_takes_about_the_same_whatever_the_data);
+  }
   RUN(weights_are_exact);
   RUN(weights_out_of_range_are_refused);
   RUN(failure_picks_nothing_and_success_ends_its_bits);
