@@ -4,6 +4,7 @@ without households, the vectors of a household are added up, and the sum is move
 As in test_kinds_exact.py, an answer may differ from its definition only by the effect of MARGIN standard deviations of noise."""
 
 import collections
+import json
 import random
 
 import pytest
@@ -69,3 +70,26 @@ def test_every_kind_adds_up_households(kind):
             db.execute(f"PRAGMA threads = {rng.choice([0, 3])}")
             check(kind, parameters, one(db, f"SELECT {call} FROM t", *arguments), rows, wider)
         assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_threads_add_up_the_same_households(path):
+    """A table of 300,000 rows, which several threads read in parts, and cross tables of the same rows."""
+    db = open_ledger({"exact": RATE}, path=str(path))
+    db.executescript("""
+        CREATE TABLE person(id INTEGER PRIMARY KEY, home INT);
+        CREATE TABLE visit(person INT, k INT, a INT);
+        BEGIN;
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 60000) INSERT INTO person SELECT i, i * 7919 % 9000 FROM n;
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 300000) INSERT INTO visit SELECT i * 7 % 60000, i % 5, i / 7 % 3 FROM n;
+        COMMIT;
+    """)
+    one(db, "SELECT dp_protect('person', 'id')")
+    one(db, "SELECT dp_protect('visit', 'person')")
+    one(db, "SELECT dp_within('home', 'person', 'home', 2)")
+    for options in ('{"clip":2,"keys":[0,1,2,3,4]}', '{"clip":2,"keys":{"k":[0,1,2,3,4],"a":[0,1,2]},"ways":2}'):
+        found = []
+        for threads in (0, 3):
+            db.execute(f"PRAGMA threads = {threads}")
+            sql = "SELECT k, a FROM visit" if "ways" in options else "SELECT k FROM visit"
+            found.append(list(json.loads(one(db, "SELECT dp_release('exact', 'group_count', ?, ?)", sql, options)).values()))
+        assert all(abs(a - b) < 0.1 for a, b in zip(*found, strict=True)), found
