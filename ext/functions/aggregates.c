@@ -231,6 +231,7 @@ static int read_request(struct reading *reading, struct request *request, struct
     going = error_set(error, "it stands in a subquery, which SQLite may execute more than once "
                              "(give it a name, as the last argument)");
   request->sql = reading->question;
+  request->has_values = asked_statement_has_values(reading->statement);
   reading->question = 0;
   return going;
 }

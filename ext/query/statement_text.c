@@ -275,6 +275,10 @@ void asked_statement_close(struct asked_statement *statement) {
   free(statement);
 }
 
+int asked_statement_has_values(const struct asked_statement *statement) {
+  return statement->expanded != 0;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* The text that is written. The last token decides whether a blank follows it. */

@@ -31,6 +31,9 @@ int asked_statement_find(struct asked_statement **found, sqlite3 *db, const char
                          struct error *error);
 void asked_statement_close(struct asked_statement *statement);
 
+/* Returns whether values were bound to the statement. */
+int asked_statement_has_values(const struct asked_statement *statement);
+
 /*
 ** Finds the next call of a function. *call is {-1, 0} at first. Returns 0 if there is no further
 ** call.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/known_names.h"
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "base/vector_text.h"
@@ -139,17 +140,20 @@ static double or_else(double x, double otherwise) {
 
 /*
 ** Returns the statement that finds a clip for a question: the bounds of what each unit counts. The
-** caller calls sqlite3_free(). Returns an empty text if there is no question, or if its clip is not
-** found in this way, and null if memory runs out.
+** caller calls sqlite3_free(). Returns an empty text if there is no question that may be shown, or if its
+** clip is not found in this way, and null if memory runs out. A tier that was not typed, such as a bound one,
+** is not shown.
 */
-static char *recipe_of(const struct request *request) {
+static char *recipe_of(const struct request *request, const struct error *error) {
+  const struct known_names typed = {.asked = request->tier};
+  const char *tier = known_names_asked(&typed, error);
   const struct aggregate *aggregate = request->aggregate;
   int is_sum = aggregate->family->statistic == STATISTIC_NUMBER && !aggregate->counts;
   int is_sum_by_key = aggregate->family == &family_key_sum;
   char word[8];
   if (request->sql) first_word(request->sql, word);
   int is_query = request->sql && (strcmp(word, "SELECT") == 0 || strcmp(word, "WITH") == 0);
-  if (!is_query || !request->tier || !(aggregate->counts || is_sum || is_sum_by_key))
+  if (!is_query || request->has_values || !request->tier || !(aggregate->counts || is_sum || is_sum_by_key))
     return sqlite3_mprintf("%s", "");
   int keys = aggregate->places.key > 0, columns = keys + (aggregate->places.value > 0);
   if (request->programme) columns += request->programme->count - 1;
@@ -167,9 +171,10 @@ static char *recipe_of(const struct request *request) {
                       : aggregate->places.value ? "count(x)"
                                                 : "count(*)");
   char *text = sqlite3_str_finish(sql);
-  char *recipe = text ? sqlite3_mprintf("; to find one: SELECT dp_release(%Q, 'bounds', %Q, "
+  char *recipe = text ? sqlite3_mprintf("; to find one: SELECT dp_release(%s%s%s, 'bounds', %Q, "
                                         "'{\"name\":\"bounds\"}')",
-                                        request->tier, text)
+                                        tier ? "'" : "", tier ? tier : "tier", tier ? "'" : "",
+                                        text)
                       : 0;
   sqlite3_free(text);
   return recipe;
@@ -178,7 +183,7 @@ static char *recipe_of(const struct request *request) {
 /* The caller must say how many rows of a unit count, and hears how to count units instead. */
 static int ask_for_clip(const struct request *request, int by_unit, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
-  char *recipe = by_unit ? recipe_of(request) : sqlite3_mprintf("%s", "");
+  char *recipe = by_unit ? recipe_of(request, error) : sqlite3_mprintf("%s", "");
   if (!recipe) return error_set_memory(error);
   if (!kind_counts_rows(aggregate)) {
     error_set(error, "clip is missing (the bound on what one %s contributes%s)",

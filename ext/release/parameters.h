@@ -37,6 +37,7 @@ struct request {
   char **key_list;             /* the public keys as texts */
   int key_count;
   char *sql;       /* the text of the question */
+  int has_values;  /* the text has values that were bound, which no error shows */
   char *statement; /* dp_merge(): the text 'dp_merge'; null otherwise */
   char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   char *notice;    /* what the question means (query/notices.h); null or empty: what it seems to */

@@ -60,6 +60,7 @@ CALLS |= {
     "dp_iteration_path": "SELECT dp_iteration_path(2, column1, 1, 0.7, 0.05) FROM (VALUES (1), (2), (3))",
     "dp_amplify": "SELECT delta FROM dp_amplify('dobrushin', 0.5, 1, 1e-6)",
     "dp_init": "SELECT dp_init() IS NOT NULL", "dp_protect": "CREATE TABLE n(u); SELECT dp_protect('n', 'u')", "dp_public": "SELECT dp_public('w')",
+    "dp_within": "+SELECT dp_init() IS NOT NULL; CREATE TABLE n(u INTEGER PRIMARY KEY, h); SELECT dp_protect('n', 'u'); SELECT dp_within('house', 'n', 'h', 4)",
     "dp_undeclare": "+SELECT dp_init() IS NOT NULL; SELECT dp_protect('t', 'u'); SELECT dp_undeclare('t')", "dp_policy_plan": "CREATE TABLE m(id INTEGER PRIMARY KEY); CREATE TABLE n(i INT REFERENCES m); SELECT * FROM dp_policy_plan('m')",
     "dp_tier": "SELECT dp_tier('d', 1e3, 2000, 1e-6); SELECT name, rate, epsilon FROM dp_tier",
     "dp_drop_tier": "SELECT dp_tier('d', 1e3, 2000, 1e-6); SELECT dp_drop_tier('d')",

@@ -152,7 +152,7 @@ def every_release(by_unit, replace):
         yield sql, arguments
         yield sql.replace("SELECT dp_release(", "SELECT * FROM dp_answer("), arguments[:-1] + [
             json.dumps({"name": "rows of " + kind, **PARAMETERS[kind][0]})]
-    yield "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1}')", []
+    yield "SELECT dp_partial('sum', 'SELECT x FROM t', '{\"clip\":1,\"shard\":\"north\"}')", []
     kernel = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
     yield "SELECT dp_choice('clinic', k, '[\"a\",\"b\"]') FROM t", []
     if not replace:  # responses and models need the adjacency "replace"

@@ -64,7 +64,8 @@ def test_questions_of_shards_are_one_question(path, kind, sql, options, whole):
     place = {name: pick.randrange(3) for name in ("ann", "bob", "cy", None)}
     for row in rows:  # the last shard is empty
         shards[place[row[1] and row[1].lower()] if whole else pick.randrange(3)].append(row)
-    states = [one(shard(some), "SELECT dp_partial(?, ?, ?)", kind, sql, json.dumps(options)) for some in shards]
+    states = [one(shard(some), "SELECT dp_partial(?, ?, ?)", kind, sql, json.dumps({**options, "shard": f"shard {i}"}))
+              for i, some in enumerate(shards)]
     named = json.dumps({"name": "a"})
     single, merged = str(path) + "1", str(path) + "2"
     text = sql.replace("'", "''")
