@@ -70,6 +70,12 @@ def states_of(db, shards, kind, parameters, whole, table="t"):
     return states
 
 
+def with_sorted_keys(parameters):
+    """A release keeps the order of its keys, and a state does not."""
+    keys = parameters.get("keys")
+    return {**parameters, "keys": sorted(keys, key=lambda key: key if isinstance(key, str) else json.dumps(key))} if isinstance(keys, list) else parameters
+
+
 # ---- one release, two ways --------------------------------------------------------------------------------------
 
 
@@ -80,7 +86,8 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
     """Compares the path, values, charges and ledger of every kind over random tables, shards and orders of states. Then refines
     the release, if possible, and diffuses it."""
     rng = random.Random(f"{protects} {whole} {adjacency}")
-    every = [(kind, parameters) for kind in KINDS for parameters in EXACT[kind] if not kind.endswith("count_distinct") or protects == "unit"]
+    every = [(kind, with_sorted_keys(parameters)) for kind in KINDS for parameters in EXACT[kind]
+             if not kind.endswith("count_distinct") or protects == "unit"]
     tables = [f"t{number}" for number in range(len(every))]
     shard_db = database(protects, tables)
     with quick_path() as path:
