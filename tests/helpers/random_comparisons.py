@@ -13,9 +13,10 @@ CREATE TABLE z(id INT, {COLUMNS})"""
 # The same without any index: SQLite up to 3.42 at least gives wrong rows for (a, b) IN (SELECT ...) if an index has one of the columns.
 PLAIN = SCHEMA.replace(f", PRIMARY KEY (un COLLATE BINARY, x COLLATE NOCASE, id)) WITHOUT ROWID", ")")
 POLICY = ["dp_protect('t', 'unit')", "dp_protect('w', 'unit')", "dp_public('z')"]
+# A text such as 12 and a zero byte is not among them: SQLite 3.40 takes it for a text, 3.54 for the number 12 (its results are undefined).
 VALUES = [None, 0, 1, 12, -3, 2**53, 2**53 + 1, 2**63 - 1, -2**63, 12.0, 0.5, 0.1 + 0.2, 1e300, float("inf"), 9007199254740992.0, 999999999999999.5,
           1e12, 10**12, 1e12 + 0.5, 10**15, 1e15, 123456789012345.4, "123456789012345.0", "123456789012345", 5.00000000000001, "5.0", " 5", "1e15", "1000000000000.5",
-          "9007199254740992", "2024-01-05", "2024-01-06", "4006381333931", 4006381333931, 0.35, 0.1 * 3.5, "0.35", "+7", "7.", ".5", "1e", "12\x00",
+          "9007199254740992", "2024-01-05", "2024-01-06", "4006381333931", 4006381333931, 0.35, 0.1 * 3.5, "0.35", "+7", "7.", ".5", "1e", "ab\x00",
           "12", "12.0", " 12", "12 ", "1.2e1", "0x0C", "12abc", "0.3", "1e300", "Inf", "inf", "-Inf", "9007199254740993", "abc", "ABC", "abc ", "aBc  ",
           "", " ", "north", "NORTH ", b"", b"12", b"abc", b"ABC", b"\x00a", b"abc "]
 LITERALS = ["NULL", "0", "1", "12", "-3", "9007199254740993", "12.0", "0.5", "0.30000000000000004", "9e999", "-9e999", "'12'", "'12.0'", "' 12'", "'1.2e1'", "'abc'", "'ABC '",

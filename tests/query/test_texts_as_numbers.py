@@ -19,11 +19,12 @@ def texts(count):
 
 
 def plain(values):
-    """Returns the number of each value, or None."""
+    """Returns the number of each value, or None. New versions of SQLite read a text up to its zero byte; then it is no number."""
     db = sqlite3.connect(":memory:")
     db.execute("CREATE TABLE n(i INTEGER PRIMARY KEY, x REAL)")
     db.executemany("INSERT INTO n VALUES (?, ?)", enumerate(values))
-    return [x if isinstance(x, float) else None for (x,) in db.execute("SELECT x FROM n ORDER BY i")]
+    numbers = [x if isinstance(x, float) else None for (x,) in db.execute("SELECT x FROM n ORDER BY i")]
+    return [None if isinstance(value, str) and "\0" in value else x for value, x in zip(values, numbers)]
 
 
 def table(values, encoding="UTF-8", path=":memory:", terms="{}"):
