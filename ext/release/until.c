@@ -203,8 +203,8 @@ double until_expected_part(struct publication *publication, double figure, doubl
     if (isnan(half)) goes_on = NAN;
     /* The figure is about normal around the guess, with a standard deviation of half / z. */
     double wanted = half / release->until;
-    if (!stop && release->least >= wanted) stop = 1;
-    if (!stop)
+    if (release->least >= wanted) stop = 1;
+    if (stop < 1)
       stop = gsl_cdf_ugaussian_P((figure - wanted) * z / half) +
              gsl_cdf_ugaussian_Q((figure + wanted) * z / half);
     part += goes_on * stop * (double)clock / (double)rungs[j].clock;
