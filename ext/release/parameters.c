@@ -140,9 +140,9 @@ static double or_else(double x, double otherwise) {
 
 /*
 ** Returns the statement that finds a clip for a question: the bounds of what each unit counts. The
-** caller calls sqlite3_free(). Returns an empty text if there is no question that may be shown, or if its
-** clip is not found in this way, and null if memory runs out. A tier that was not typed, such as a bound one,
-** is not shown.
+** caller calls sqlite3_free(). Returns an empty text if there is no question that may be shown, or
+** if its clip is not found in this way, and null if memory runs out. A tier that was not typed,
+** such as a bound one, is not shown.
 */
 static char *recipe_of(const struct request *request, const struct error *error) {
   const struct known_names typed = {.asked = request->tier};
@@ -153,7 +153,8 @@ static char *recipe_of(const struct request *request, const struct error *error)
   char word[8];
   if (request->sql) first_word(request->sql, word);
   int is_query = request->sql && (strcmp(word, "SELECT") == 0 || strcmp(word, "WITH") == 0);
-  if (!is_query || request->has_values || !request->tier || !(aggregate->counts || is_sum || is_sum_by_key))
+  if (!is_query || request->has_values || !request->tier ||
+      !(aggregate->counts || is_sum || is_sum_by_key))
     return sqlite3_mprintf("%s", "");
   int keys = aggregate->places.key > 0, columns = keys + (aggregate->places.value > 0);
   if (request->programme) columns += request->programme->count - 1;

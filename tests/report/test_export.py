@@ -436,6 +436,7 @@ def test_what_is_synced_when(path, tmp_path, monkeypatch):
     assert events[last + 1:] == [["sync", part], ["link", part, str(folder / "x.db")], ["remove", part], ["sync", str(folder)]]
 
 
+@pytest.mark.plain
 def test_where_a_file_system_has_no_links(path, tmp_path, monkeypatch):
     create(path).close()
     source = tmp_path / "nolinks.c"
