@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "noise/entropy.h"
+
 SQLITE_EXTENSION_INIT3
 
 /*
@@ -61,7 +63,8 @@ static int write_new(struct ledger_declaration *declaration, sqlite3 *db, const 
                      struct error *error) {
   sqlite3_uint64 number;
   int found = 0;
-  sqlite3_randomness(sizeof number, &number);
+  if (!entropy_fill(&number, sizeof number))
+    return error_set(error, "the system gave no random bytes");
   declaration->mark = sqlite3_mprintf("dp_public_%016llx", number);
   char *sql = sqlite3_mprintf("CREATE TRIGGER main.\"%w\" AFTER DELETE ON \"%w\" WHEN 0"
                               " BEGIN SELECT 0; END",

@@ -88,7 +88,7 @@ static int fail_creation(enum creation creation, struct error *error) {
 
 /* Writes the file beside its name, and gives it the name when it is complete. */
 static int write_file(sqlite3 *facts, const char *path, const char *model, struct error *error) {
-  uint64_t number;
+  uint64_t number; /* for a name that nobody else has: it need not be secret */
   sqlite3_randomness(sizeof number, &number);
   char *part = sqlite3_mprintf("%.*sdp_export-%016llx.part", (int)(path_name(path) - path), path,
                                (sqlite3_uint64)number);
