@@ -91,6 +91,15 @@ static inline void key_name(char *name, int key) {
   snprintf(name, KEY_SIZE, "%04u", (unsigned)key % KEY_END);
 }
 
+/* Returns a value in steps, rounded to nearest with halves to even, and saturated at +-2^90. */
+static inline int128 steps_of(double value, double scale) {
+  long double x = nearbyintl((long double)value * (long double)scale);
+  if (isnan(value)) return 0;
+  if (x >= 0x1p90L) return (int128)1 << 90;
+  if (x <= -0x1p90L) return -((int128)1 << 90);
+  return (int128)x;
+}
+
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 /* One release. The public keys are 0 to question.keys - 1. */

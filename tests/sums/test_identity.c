@@ -158,11 +158,43 @@ static void kinds_and_secrets(void) {
   CHECK(five.low == UINT64_C(0x610c4be54561d0aa), "states: second word");
 }
 
+/* Two values are one unit exactly if SQLite calls them equal as keys. */
+static void equal_keys_are_one_identity(void) {
+  CHECK(secret_draw(&secret) == 1, "no random bytes");
+  const struct {
+    struct identity a, b;
+    int are_one;
+  } pairs[] = {
+      {identity_integer(1), identity_real(1.0), 1},
+      {identity_real(0.0), identity_real(-0.0), 1},
+      {identity_integer(0), identity_real(-0.0), 1},
+      {identity_null(), identity_null(), 1},
+      {identity_integer(INT64_MIN), identity_real(-0x1p63), 1},
+      {identity_real(0x1p62), identity_integer((int64_t)1 << 62), 1},
+      {identity_real(INFINITY), identity_real(INFINITY), 1},
+      {identity_real(0x1p63), identity_real(0x1p63), 1},
+      {identity_bytes(&secret, 0, 0, 0), identity_bytes(&secret, "a", 0, 0), 1},
+      {identity_integer(INT64_MAX), identity_real(0x1p63), 0},
+      {identity_integer(INT64_MIN), identity_real(0x1p63), 0},
+      {identity_integer(((int64_t)1 << 53) + 1), identity_real(0x1p53), 0},
+      {identity_real(INFINITY), identity_real(-INFINITY), 0},
+      {identity_integer(1), identity_bytes(&secret, "1", 1, 1), 0},
+      {identity_integer(1), identity_bytes(&secret, "1", 1, 0), 0},
+      {identity_bytes(&secret, "", 0, 1), identity_null(), 0},
+      {identity_integer(0), identity_null(), 0},
+      {identity_real(0.0), identity_real(5e-324), 0},
+      {identity_real(0.5), identity_integer((int64_t)0x3fe0000000000000), 0}, /* the bits of 0.5 */
+  };
+  for (int i = 0; i < (int)(sizeof pairs / sizeof *pairs); i++)
+    CHECK(identity_same(pairs[i].a, pairs[i].b) == pairs[i].are_one, "pair %d", i);
+}
+
 int main(void) {
   if (sodium_init() < 0) return 1; /* needed by randombytes_buf() */
   RUN(short_texts_are_sums_of_products);
   RUN(every_byte_counts);
   RUN(both_halves_tell_texts_apart);
   RUN(kinds_and_secrets);
+  RUN(equal_keys_are_one_identity);
   FINISH();
 }

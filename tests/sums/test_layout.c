@@ -14,80 +14,49 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-#define SIZES(family, size, keys, groups, by_unit, replace)                                        \
-  {family, 0, 1, -1, 1, size, keys, groups, 0, 0, 0, 0, 0}, by_unit, replace
-
 /*
 ** Checks the number of coordinates in which neighbours can differ. These are the coordinates that
 ** one unit can change, or two units if a unit is replaced, and at most all coordinates.
 */
 static void sizes(void) {
-  static const struct {
-    struct contribution question;
-    int by_unit, replace;
-    int cells, components, coordinates, touched, levels, blocks, counts;
-  } cases[] = {
-      {SIZES(&family_sum, 0, 0, 0, 1, 0), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(&family_sum, 0, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(&family_sum, 0, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(&family_mean, 0, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(&family_mean, 0, 0, 0, 0, 1), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(&family_spread, 0, 0, 0, 1, 0), 1, 3, 3, 3, 0, 1, 1},
-      {SIZES(&family_vector, 1, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(&family_vector, 4096, 0, 0, 1, 1), 1, 4096, 4096, 4096, 0, 1, 0},
-      {SIZES(&family_vector_mean, 1, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(&family_vector_mean, 4096, 0, 0, 0, 0), 1, 4097, 4097, 4097, 0, 1, 1},
-      {SIZES(&family_bins, 10, 0, 0, 1, 0), 1, 1, 10, 10, 0, 1, 0},
-      {SIZES(&family_bins, 10, 0, 0, 0, 0), 1, 1, 10, 1, 0, 1, 0},
-      {SIZES(&family_bins, 10, 0, 0, 0, 1), 1, 1, 10, 2, 0, 1, 0},
-      {SIZES(&family_bins, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(&family_bins, 65536, 0, 0, 1, 1), 1, 1, 65536, 65536, 0, 1, 0},
-      {SIZES(&family_tree, 2, 0, 0, 0, 0), 1, 1, 2, 1, 1, 1, 0},
-      {SIZES(&family_tree, 2, 0, 0, 0, 1), 1, 1, 2, 2, 1, 1, 0},
-      {SIZES(&family_tree, 1024, 0, 0, 1, 0), 1, 1, 2046, 2046, 10, 1, 0},
-      {SIZES(&family_tree, 1024, 0, 0, 0, 0), 1, 1, 2046, 10, 10, 1, 0},
-      {SIZES(&family_tree, 1024, 0, 0, 0, 1), 1, 1, 2046, 20, 10, 1, 0},
-      {SIZES(&family_tree, 65536, 0, 0, 1, 1), 1, 1, 131070, 131070, 16, 1, 0},
-      {SIZES(&family_key_count, 0, 7, 0, 1, 0), 7, 1, 7, 7, 0, 1, 1},
-      {SIZES(&family_key_count, 0, 7, 0, 0, 1), 7, 1, 7, 2, 0, 1, 1},
-      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 4, 0, 1, 1},
-      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 8, 0, 1, 1},
-      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 2, 0, 1, 1},
-      {SIZES(&family_key_sum, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 0},
-      {SIZES(&family_key_sum, 0, 7, 0, 0, 0), 7, 1, 7, 1, 0, 1, 0},
-      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 4, 1, 0), 0, 2, 0, 8, 0, 2, 1},
-      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 1024, 1, 1), 0, 2, 0, 4096, 0, 2, 1},
-      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 1, 0, 0), 0, 2, 0, 2, 0, 2, 1},
-      {SIZES(&family_key_mean, 0, 7, 0, 1, 0), 7, 2, 14, 14, 0, 1, 1},
-      {SIZES(&family_key_mean, 0, 7, 0, 0, 1), 7, 2, 14, 4, 0, 1, 1},
-      {SIZES(&family_key_mean, 0, KEYS_PRIVATE, 4, 1, 1), 0, 2, 0, 16, 0, 1, 1},
-      {SIZES(&family_key_spread, 0, 7, 0, 1, 0), 7, 3, 21, 21, 0, 1, 1},
-      {SIZES(&family_key_units, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 1},
-      {SIZES(&family_key_bins, 10, 7, 0, 1, 0), 7, 1, 70, 70, 0, 1, 0},
-      {SIZES(&family_key_bins, 10, 7, 0, 0, 1), 7, 1, 70, 2, 0, 1, 0},
-      {SIZES(&family_key_bins, 10, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 88, 0, 2, 0},
-      {SIZES(&family_key_bins, 10, KEYS_PRIVATE, 1, 0, 0), 0, 1, 0, 2, 0, 2, 0},
-      {SIZES(&family_key_tree, 1024, 36, 0, 1, 0), 36, 1, 73656, 73656, 10, 1, 0},
-      {SIZES(&family_key_tree, 1024, 36, 0, 0, 1), 36, 1, 73656, 20, 10, 1, 0},
-      {SIZES(&family_key_tree, 16, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 124, 4, 2, 0},
-      {SIZES(&family_key_tree, 16, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 10, 4, 2, 0},
-      {SIZES(&family_key_count, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 1, 1 << 20, 1 << 20, 0, 1,
-       1},
-      {SIZES(&family_key_mean, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 2, 2 << 20, 2 << 20, 0, 1, 1},
-  };
-  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+  /* Of each family: the numbers beside those of a vector, and whether the first one counts. */
+  static const int numbers[] = {1, 2, 3, 0, 1, 1, 1, 1, 1, 2, 3, 1, 1, 1};
+  static const int counted[] = {0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0};
+  for (int run = 0; run < 8000; run++) {
+    enum number family = (enum number)(run % (KEY_TREE + 1));
+    int by_unit = run >> 4 & 1, replace = run >> 5 & 1, has_keys = family >= KEY_COUNT;
+    int is_private = has_keys && run >> 6 & 1, vector = family == VECTOR || family == VECTOR_MEAN;
+    int bins = families[family]->has_bins, tree = families[family]->is_tree;
+    int selects = is_private && (family == KEY_SUM || family == KEY_BINS || family == KEY_TREE);
+    int levels = 1 + (int)(random_bits() % (has_keys ? 10 : 16));
+    struct contribution question = {.family = families[family], .low = -1, .high = 1, .clip = 1};
+    question.size = tree ? 1 << levels : vector || bins ? 1 + (int)(random_bits() % 1000) : 0;
+    if (run % 11 == 0 && vector) question.size = LAYOUT_MAX_SIZE;
+    if (has_keys) question.keys = is_private ? KEYS_PRIVATE : 1 + (int)(random_bits() % 1000);
+    if (run % 11 == 0 && question.keys > 0 && !bins) question.keys = LAYOUT_MAX_KEYS;
+    if (is_private) question.max_groups = by_unit ? 1 + (int)(random_bits() % 1024) : 1;
+    int components =
+        numbers[family] + (vector ? question.size : 0) + (family == KEY_SUM && selects);
+    int width = (tree   ? 2 * question.size - 2
+                 : bins ? question.size
+                        : components) +
+                (bins && selects);
+    int of_row = (tree ? levels : components) + (bins && selects);
+    int cells = has_keys ? is_private ? 0 : question.keys : 1;
+    int touched = by_unit ? is_private ? question.max_groups * width : cells * width : of_row;
+    if (replace) touched *= 2;
+    if (!is_private && touched > cells * width) touched = cells * width;
     struct layout shape;
-    layout_make(&shape, &cases[i].question, cases[i].by_unit, cases[i].replace);
-    CHECK(shape.family == cases[i].question.family, "case %d", i);
-    CHECK(shape.cells == cases[i].cells, "case %d: %d", i, shape.cells);
-    CHECK(shape.components == cases[i].components, "case %d: %d", i, shape.components);
-    CHECK(shape.coordinates == cases[i].coordinates, "case %d: %d", i, shape.coordinates);
-    CHECK(shape.touched == cases[i].touched, "case %d: %d", i, shape.touched);
-    CHECK(shape.tree.levels == cases[i].levels, "case %d: %d", i, shape.tree.levels);
-    CHECK(shape.block_count == cases[i].blocks, "case %d: %d", i, shape.block_count);
-    CHECK((shape.family == &family_sum || shape.counts == cases[i].counts), "case %d", i);
-    int is_private = cases[i].question.keys == KEYS_PRIVATE;
-    CHECK(shape.max_groups == (is_private ? cases[i].question.max_groups : 0), "case %d", i);
+    layout_make(&shape, &question, by_unit, replace);
+    CHECK(shape.family == families[family], "run %d", run);
+    CHECK(shape.cells == cells, "run %d: %d cells, not %d", run, shape.cells, cells);
+    CHECK(shape.components == components, "run %d: %d", run, shape.components);
+    CHECK(shape.coordinates == cells * width, "run %d: %d", run, shape.coordinates);
+    CHECK(shape.touched == touched, "run %d: %d, not %d", run, shape.touched, touched);
+    CHECK(shape.tree.levels == (tree ? levels : 0), "run %d: %d", run, shape.tree.levels);
+    CHECK(shape.block_count == 1 + selects, "run %d: %d", run, shape.block_count);
+    CHECK(shape.counts == (counted[family] || (family == KEY_SUM && selects)), "run %d", run);
+    CHECK(shape.max_groups == question.max_groups, "run %d", run);
   }
 }
 
@@ -356,58 +325,38 @@ static void cones_of_vectors_and_products(void) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/*
+** For any x and range, finite or not, u is the place of x in the range, is in [-1, 1] and does not
+** decrease in x.
+*/
 static void centred_values(void) {
-  static const struct {
-    double x, low, high, u;
-  } cases[] = {
-      {0, -1, 1, 0},
-      {1, -1, 1, 1},
-      {-1, -1, 1, -1},
-      {0.5, -1, 1, 0.5},
-      {7, -1, 1, 1},
-      {-7, -1, 1, -1},
-      {INFINITY, -1, 1, 1},
-      {-INFINITY, -1, 1, -1},
-      {NAN, -1, 1, 0},
-      {DBL_MAX, -1, 1, 1},
-      {-DBL_MAX, -1, 1, -1},
-      {DBL_TRUE_MIN, -1, 1, DBL_TRUE_MIN},
-      {75, 0, 100, 0.5},
-      {DBL_MAX, -1e150, 1e150, 1},
-      {5e149, -1e150, 1e150, 0.5},
-      {DBL_MAX, -DBL_MAX, DBL_MAX, 1},
-      {-DBL_MAX, -DBL_MAX, DBL_MAX, -1},
-      {0, -DBL_MAX, DBL_MAX, 0},
-      {INFINITY, -DBL_MAX, DBL_MAX, 1},
-      {NAN, -DBL_MAX, DBL_MAX, 0},
-      {1e-310, 0, 2e-310, 0},
-      {2e-310, 0, 2e-310, 1},
-      {0, 0, 2e-310, -1},
-      {1, 0, 2e-310, 1},
-      {-1, 0, 2e-310, -1},
-      {INFINITY, 0, 2e-310, 1},
-      {4 * DBL_TRUE_MIN, 0, 4 * DBL_TRUE_MIN, 1},
-      {0, 0, 4 * DBL_TRUE_MIN, -1},
-  };
-  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
-    double u = layout_centred(cases[i].x, cases[i].low, cases[i].high);
-    CHECK(fabs(u - cases[i].u) <= 1e-14 && (cases[i].u != 0 || u == 0), "case %d: %g", i, u);
-  }
-}
-
-/* For any x and range, finite or not, u is in [-1, 1] and does not decrease in x. */
-static void centred_values_of_anything(void) {
+  static const double ranges[][2] = {
+      {-1, 1}, {0, 100}, {0, 2e-310}, {0, 4 * DBL_TRUE_MIN}, {-1e150, 1e150}, {-DBL_MAX, DBL_MAX}};
   for (int run = 0; run < 100000; run++) {
-    double exponent = (double)(random_bits() % 2000) - 1070, low, high, previous = -1;
-    low = ldexp(2 * uniform() - 1, (int)fmin(exponent, 1000));
-    high = low + ldexp(uniform(), (int)exponent % 1000);
+    double exponent = (double)(random_bits() % 2000) - 1070, previous = -1;
+    double low = ldexp(2 * uniform() - 1, (int)fmin(exponent, 1000));
+    double high = low + ldexp(uniform(), (int)exponent % 1000);
+    if (run < 6) low = ranges[run][0], high = ranges[run][1];
     if (!(low < high)) continue;
-    double xs[] = {
-        -INFINITY, -DBL_MAX, low - (high - low), low, low / 2 + high / 2, high, high + (high - low),
-        DBL_MAX,   INFINITY};
-    for (int i = 0; i < 9; i++) {
+    double xs[] = {-INFINITY,
+                   -DBL_MAX,
+                   low - (high - low),
+                   low,
+                   low / 2 + high / 2,
+                   low / 4 + high * 0.75,
+                   high,
+                   high + (high - low),
+                   DBL_MAX,
+                   INFINITY};
+    long double half = ((long double)high - (long double)low) / 2;
+    long double slack = 8 * DBL_EPSILON * (1 + fabsl((long double)low) / half) +
+                        4 * (long double)DBL_TRUE_MIN / half;
+    for (int i = 0; i < 10; i++) {
       double u = layout_centred(xs[i], low, high);
+      long double place = ((long double)xs[i] - (long double)low) / half - 1;
       CHECK(u >= -1 && u <= 1, "%a of [%a, %a]: %a", xs[i], low, high, u);
+      CHECK(fabsl((long double)u - fmaxl(fminl(place, 1), -1)) <= slack || high / 2 == low / 2,
+            "%a of [%a, %a]: %a", xs[i], low, high, u);
       if (high / 2 - low / 2 > 0) {
         CHECK(u >= previous, "%a of [%a, %a]: %a after %a", xs[i], low, high, u, previous);
         previous = u;
@@ -486,7 +435,6 @@ int main(void) {
   RUN(cone_of_means);
   RUN(cones_of_vectors_and_products);
   RUN(centred_values);
-  RUN(centred_values_of_anything);
   RUN(bins_of_values);
   FINISH();
 }

@@ -7,7 +7,6 @@ import locale
 import math
 import random
 import shutil
-import sqlite3
 import struct
 import subprocess
 
@@ -172,11 +171,6 @@ def test_dim_4096(db):
     assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 4096, 64) FROM t WHERE unit < 3")), v, 64)
 
 
-def test_dim_1(db):
-    fill(db, [Row(None, None, f"[{i}]", i) for i in range(4)])
-    assert close(vec_sum(db, 1, 8), [6])
-
-
 # ---- how far one row reaches ---------------------------------------------------------------------------------------
 
 
@@ -292,16 +286,3 @@ def test_numbers_do_not_depend_on_the_locale(db, tmp_path, monkeypatch):
         assert json.loads(one(db, "SELECT options FROM dp_release WHERE name = 'r'"))["q"] == [0.25, 0.5]
     finally:
         locale.setlocale(locale.LC_ALL, before)
-
-
-def test_numbers_and_texts_of_a_file(tmp_path):
-    """Reads blobs from a table that another program wrote to the file."""
-    path = str(tmp_path / "vectors.db")
-    plain = sqlite3.connect(path)
-    plain.execute("CREATE TABLE t(k, x, v BLOB, unit)")
-    plain.executemany("INSERT INTO t(v, unit) VALUES (?, ?)", [(struct.pack("<3f", *FLOATS), i) for i in range(8)])
-    plain.commit()
-    plain.close()
-    db = open_ledger({"exact": 1e6}, path=path)
-    one(db, "SELECT dp_protect('t', 'unit')")
-    assert close(vec_sum(db), [8 * x for x in FLOATS])
