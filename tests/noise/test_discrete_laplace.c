@@ -135,16 +135,6 @@ static void walk(uint64_t seed, uint64_t from, uint64_t to) {
   for (int i = 0; i < DRAWS; i++) draws[i] += steps[i];
 }
 
-static void inner_and_step_are_the_outer_law(void) {
-  static long double exact[CELLS];
-  for (int i = 0; i < PAIRS; i++) {
-    walk(60 + (uint64_t)i, pairs[i].from, pairs[i].to);
-    exact_law((long double)pairs[i].to, exact);
-    double p = p_value_of(draws, exact);
-    CHECK(p > ALARM, "from %d to %d: p %g", (int)pairs[i].from, (int)pairs[i].to, p);
-  }
-}
-
 /* ---- large scales ---------------------------------------------------------------------------- */
 
 /*
@@ -304,7 +294,6 @@ int main(void) {
   RUN(a_wrong_scale_is_seen);
   RUN(law_of_a_step);
   RUN(the_kernel_closes_the_family);
-  RUN(inner_and_step_are_the_outer_law);
   RUN(large_scales_are_right);
   RUN(large_steps_are_right);
   RUN(the_closest_scales);
