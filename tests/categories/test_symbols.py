@@ -18,7 +18,7 @@ import pytest
 from conftest import interrupted, run
 from kinds_reference import identity, key_text
 from mechanism_truth import ORDERS, curve_of, divergence, kernel_curve, response_curve
-from noise_helpers import create_table, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, unnoticed
+from noise_helpers import create_table, charges, check_share, column, connect, error_of, one, open_ledger, quick_path
 
 pytestmark = [pytest.mark.alarm(2e-8), pytest.mark.usefixtures("forty_digits")]
 
@@ -794,48 +794,3 @@ def test_killed_after_the_answer_the_same_symbols_are_replayed(path):
     db = connect(path)
     before = charges(db)
     assert [choose(db), mix(db, "out", FLIP)] == printed.split() and charges(db) == before
-
-
-TAMPERED = [
-    "UPDATE dp_path SET key = iif(key = 'a', 'b', 'a') WHERE tier = 'in'",
-    "UPDATE dp_path SET key = iif(key = 'a', 'b', 'a') WHERE tier = 'mid'",
-    "UPDATE dp_path SET key = 'nobody'",
-    "UPDATE dp_value SET key = iif(key = 'a', 'b', 'a') WHERE tier = 'mid'",
-    "UPDATE dp_value SET key = iif(key = 'a', 'b', 'a') WHERE tier = 'in'",
-    "UPDATE dp_publication SET kernel = replace(kernel, '0.75', '0.5') WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = replace(replace(kernel, '0.75', '0.7'), '0.25', '0.3') WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = '[[\"a\",\"a\",1],[\"b\",\"b\",1],[\"c\",\"c\",1]]' WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = '[[\"a\",\"a\",1]]' WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = NULL WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = '[' WHERE tier = 'mid'",
-    "UPDATE dp_publication SET kernel = '[]' WHERE tier = 'in'",
-    "UPDATE dp_publication SET curve = (SELECT curve FROM dp_publication WHERE tier = 'out') WHERE tier = 'mid'",
-    "UPDATE dp_publication SET curve = (SELECT curve FROM dp_publication WHERE tier = 'mid') WHERE tier = 'in'",
-    "UPDATE dp_publication SET curve = (SELECT curve FROM dp_publication WHERE tier = 'in') WHERE tier = 'out'",
-    "UPDATE dp_publication SET curve = NULL WHERE tier = 'mid'",
-    "UPDATE dp_publication SET curve = zeroblob(920) WHERE tier = 'in'",
-    "UPDATE dp_publication SET tier = 'far' WHERE tier = 'out'",
-    "DELETE FROM dp_publication WHERE tier = 'mid'",
-    "DELETE FROM dp_publication WHERE tier = 'in'",
-    "DELETE FROM dp_path WHERE tier = 'mid'",
-    "DELETE FROM dp_value WHERE tier = 'out'",
-    "INSERT INTO dp_value SELECT release_id, release, tier, 'd', component, value, stddev, low, high FROM dp_value WHERE tier = 'in'",
-    "INSERT INTO dp_path SELECT release_id, release, tier, clock, 'd', component, value FROM dp_path WHERE tier = 'in'",
-    "UPDATE dp_release SET mechanism = 'response'",
-    "UPDATE dp_release SET mechanism = 'gaussian'",
-    "UPDATE dp_release SET keys = '[\"a\",\"b\"]'",
-    "UPDATE dp_release SET weight = 0.5",
-    "UPDATE dp_release SET kind = 'group_count'",
-    "UPDATE dp_release SET sensitivity = 2",
-    "UPDATE dp_order SET curve = curve / 2 WHERE alpha = 2",
-    "UPDATE dp_budget SET spent_curve = spent_curve / 2 WHERE tier = 'in'",
-]
-
-
-def test_tampering_is_found(path):
-    db = ledger(path)
-    choose(db)
-    mix(db, "mid", FLIP)
-    mix(db, "out", '[["a","a",0.5],["a","b",0.5],["b","b",1]]')
-    db.close()
-    assert not unnoticed(path, TAMPERED)

@@ -687,59 +687,11 @@ def test_dp_verify_is_ok_for_an_honest_history(history):
     assert verdict(history) == "ok"
 
 
-@pytest.mark.parametrize("change", [
-    "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2", "UPDATE dp_charge SET rate = 0 WHERE id = 6",
-    "UPDATE dp_charge SET release = 'z' WHERE id = 1", "UPDATE dp_charge SET release_id = 7 WHERE id = 1",
-    "UPDATE dp_charge SET tier = 'public' WHERE id = 4", "UPDATE dp_charge SET slack = 0 WHERE id = 4",
-    "UPDATE dp_charge SET delta = 1e-9 WHERE id = 4", "UPDATE dp_charge SET curve = x'00' WHERE id = 4",
-    "UPDATE dp_charge SET at = '2020-01-01' WHERE id = 4", "UPDATE dp_charge SET hash = upper(hash) WHERE id = 4",
-    "UPDATE dp_charge SET id = 70 WHERE id = 6",
-    "DELETE FROM dp_charge WHERE id = 6", "DELETE FROM dp_charge WHERE id = 1", "DELETE FROM dp_charge WHERE id = 3",
-    "DELETE FROM dp_charge", "INSERT INTO dp_charge SELECT 7, release_id, release, tier, rate, curve, delta, slack, at,"
-    " period, grant_name, kind, hash FROM dp_charge WHERE id = 6"])
-def test_dp_verify_finds_a_changed_charge(history, change):
-    tamper(history, change)
-    found = verdict(history)
-    assert found != "ok" and "dp_" in found
-
-
 @pytest.mark.parametrize("column", ["spent_rate", "spent_epsilon", "remaining_epsilon", "releases", "spent_high",
                                     "spent_low", "spent_slack", "spent_delta", "releases_left", "epsilon", "delta"])
 def test_dp_verify_finds_a_changed_budget(history, column):
     tamper(history, f"UPDATE dp_budget SET {column} = {column} * 0.5 + 1e-7 WHERE tier = 'clinic'")
     assert verdict(history).startswith("dp_budget: tier 'clinic'")
-
-
-def test_dp_verify_finds_a_missing_budget(history):
-    tamper(history, "DELETE FROM dp_budget WHERE tier = 'region'")
-    assert "'region'" in verdict(history)
-
-
-@pytest.mark.parametrize("factor", [0.5, 2])
-def test_dp_verify_finds_a_changed_clock(history, factor):
-    tamper(history, f"UPDATE dp_publication SET clock = CAST(clock * {factor} AS INTEGER) WHERE tier = 'public'")
-    found = verdict(history)
-    assert found != "ok" and "'a'" in found
-
-
-def test_dp_verify_finds_a_changed_publication_rate(history):
-    tamper(history, "UPDATE dp_publication SET rate = rate / 2 WHERE tier = 'public'")
-    assert verdict(history) != "ok"
-
-
-def test_dp_verify_finds_a_publication_that_nobody_paid_for(history):
-    tamper(history, "INSERT INTO dp_publication SELECT release_id, release, 'public', clock, rate, shrink, centre, curve,"
-                    " delta, kernel, clipped, unclipped, unit_stddev, threshold, published_at FROM dp_publication WHERE release = 'b'")
-    assert verdict(history) != "ok"
-
-
-@pytest.mark.parametrize("change", ["UPDATE dp_tier SET rate_limit = rate_limit * 2 WHERE name = 'clinic'",
-                                    "UPDATE dp_tier SET epsilon = 80, rate_limit = 40 WHERE name = 'clinic'",
-                                    "UPDATE dp_tier SET filter_order = filter_order + 1 WHERE name = 'clinic'",
-                                    "UPDATE dp_order SET allowed = allowed * 2 + 1 WHERE tier = 'clinic'"])
-def test_dp_verify_finds_a_changed_limit(history, change):
-    tamper(history, change)
-    assert verdict(history) != "ok"
 
 
 def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):

@@ -11,7 +11,7 @@ import random
 import pytest
 from mpmath import mp, mpf
 
-from conftest import add_visits, connect, interrupted, ledger_of, make_ledger, one, refused, run
+from conftest import add_visits, connect, interrupted, make_ledger, one, refused, run
 from periods_truth import bounds, DAY, KINDS, period_of
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
@@ -364,24 +364,6 @@ def test_a_pure_composition_adds_epsilons(path, clock, accountant):
 
 
 # ---- edits of the file --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("edit", [
-    "UPDATE dp_charge SET period = '2026-01-01'", "UPDATE dp_charge SET period = NULL",
-    "UPDATE dp_charge SET period = '2026-02-02'", "UPDATE dp_budget SET period_start = '2026-03-01'",
-    "UPDATE dp_budget SET period_end = '2026-04-01'", "UPDATE dp_tier SET period = 'day'", "UPDATE dp_tier SET period = NULL",
-    "UPDATE dp_charge SET at = at || char(10) || period, period = NULL"])
-def test_an_edit_of_a_period_is_found(path, clock, edit):
-    clock.set("2026-02-02 00:00:00")
-    db = books(path)
-    tier(db, "public", 0.01, 1.0, 1e-6, "month")
-    count(db, "public", "r")
-    db.close()
-    ledger = ledger_of(path)
-    ledger.execute("DROP TRIGGER dp_charge_no_update")
-    ledger.execute(edit)
-    ledger.close()
-    assert one(connect(path), "SELECT dp_verify()") != "ok"
 
 
 def test_two_processes_enter_a_period_once(path, clock):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from conftest import connect, ledger_of, one, refused
+from conftest import connect, one, refused
 from kinds_reference import KINDS, aggregate, by_query
 from kinds_tables import PARAMETERS
 
@@ -118,18 +118,6 @@ def test_units_that_compare_differently_are_refused(clinic):
     assert "visit.patient (INT, BINARY)" in message and "named.patient (TEXT, BINARY)" in message
     clinic.execute("CREATE TABLE folded(patient INT COLLATE NOCASE)")
     assert "(INT, NOCASE)" in refused(clinic, "SELECT dp_protect('folded', 'patient')")
-
-
-def test_an_edit_of_the_policy_is_noticed(clinic, path):
-    one(clinic, "SELECT dp_protect('visit', 'patient')")
-    clinic.close()
-    ledger = ledger_of(path)
-    ledger.execute("UPDATE dp_policy SET role = 'public', unit_column = NULL")
-    ledger.close()
-    db = connect(path)
-    assert "dp_policy" in one(db, "SELECT dp_verify()")
-    assert "damaged" in refused(db, "SELECT dp_protect('exam', 'visit')")
-    db.close()
 
 
 def test_rows_as_units(path):

@@ -92,11 +92,6 @@ static void shrink_of_a_process(void) {
   }
 }
 
-static void no_shrink(void) {
-  struct view view = plain_view(1 << 20, 0);
-  CHECK(estimate_shrink(&view, estimate_variance(&view)) == 1, "not OU");
-}
-
 /*
 ** A Gaussian value is the lattice point itself. The value is exact to the last bit if the point
 ** fits a double.
@@ -904,7 +899,6 @@ static void intervals_of_published_keys(void) {
 int main(void) {
   RUN(shrink_of_a_radius);
   RUN(shrink_of_a_process);
-  RUN(no_shrink);
   RUN(values);
   RUN(standard_deviations);
   RUN(half_widths);

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from mechanism_truth import MARGIN, ORDERS, curve_of, response_curve
-from noise_helpers import charges, column, connect, error_of, fill, one, quick_path, record, unnoticed
+from noise_helpers import charges, column, connect, error_of, fill, one, record
 
 pytestmark = pytest.mark.alarm(1e-8)
 
@@ -343,17 +343,3 @@ def test_the_merged_shards_have_the_distribution_of_all_rows():
         fill(db, rows)
         states.append(one(db, "SELECT dp_partial('median', 'SELECT x FROM t', ?)", options))
     assert one(db, "SELECT dp_merge('t', dp_states(value), 'a') FROM (SELECT ? AS value UNION ALL SELECT ?)", *states) == 6
-
-
-def test_verification_notices_changes():
-    with quick_path() as path:
-        db = ledger(("in", 0.3, 100, 1e-6, "rdp"), ("t", 0.02, 9, 1e-6, "gdp"), ("out", 0.001, 2, 1e-6, "rdp"), path=path)
-        ask(db, name="a", **DRAW)
-        ask(db, name="b", tier="in", **DRAW)
-        assert one(db, "SELECT dp_verify()") == "ok"
-        db.close()
-        assert not unnoticed(path, [
-            "UPDATE dp_value SET value = 1 - (value = 1) WHERE release = 'a'", "UPDATE dp_value SET low = 0 WHERE release = 'a'",
-            "UPDATE dp_coordinate SET value = 7 - value", "UPDATE dp_publication SET rate = rate / 2 WHERE release = 'a'",
-            "UPDATE dp_publication SET rate = 0 WHERE release = 'a'", "UPDATE dp_publication SET curve = NULL WHERE release = 'b'",
-            "UPDATE dp_release SET sensitivity = sensitivity - 1 WHERE name = 'a'", "DELETE FROM dp_coordinate"])

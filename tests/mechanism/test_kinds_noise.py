@@ -16,7 +16,7 @@ from scipy import stats
 from conftest import INIT, ledger_of
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, levels, numbers
 from kinds_tables import CALLS, MONTE_CARLO, consistent, few_rows, fill
-from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
+from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record
 
 pytestmark = pytest.mark.alarm(7e-9)
 
@@ -483,63 +483,3 @@ def test_the_same_parameters_in_other_words():
         for other in others:
             assert one(db, ask, kind, column, f'{{"name":"{kind}",{other}}}') == value
         assert charges(db) == before
-
-
-def tampered(kind):
-    """Returns changes of the ledger that dp_verify() must find."""
-    row = "WHERE rowid = (SELECT max(rowid) FROM {})"
-    point = "WHERE (tier, key, component) = (SELECT tier, key, component FROM dp_path ORDER BY tier, key, component DESC LIMIT 1)"
-    yield from (f"UPDATE dp_value SET {c} = ifnull({c}, 0) + max(0.01, 0.01 * ifnull(stddev, 1)) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
-    yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + point
-    yield "UPDATE dp_path SET clock = clock + 1 WHERE tier = 'outer'"
-    yield "DELETE FROM dp_value " + row.format("dp_value")
-    yield "DELETE FROM dp_path " + point
-    yield "UPDATE dp_value SET component = component + 1 " + row.format("dp_value")
-    yield "UPDATE dp_value SET key = key || 'x' " + row.format("dp_value")
-    yield "INSERT INTO dp_value SELECT release_id, release, tier, key || '~', component + 7, value, stddev, low, high FROM dp_value LIMIT 1"
-    yield "UPDATE dp_release SET kind = 'sum'" if kind != "sum" else "UPDATE dp_release SET kind = 'count'"
-    yield "UPDATE dp_release SET clip = clip + 1"
-    yield "UPDATE dp_release SET mechanism = CASE mechanism WHEN 'ou' THEN 'gaussian' ELSE 'ou' END"
-    yield "UPDATE dp_path SET clock = clock + 1 " + point
-    yield "UPDATE dp_release SET dimension = dimension + 1"
-    yield "UPDATE dp_release SET sensitivity = sensitivity - 1"
-    yield "UPDATE dp_release SET granularity = granularity + 1"
-    yield "UPDATE dp_publication SET clock = clock + 1"
-    bounds = KINDS[kind].bounds.split()
-    if "lo" in bounds:
-        yield "UPDATE dp_release SET lo = lo - 1"
-        yield "UPDATE dp_release SET hi = hi + 1"
-    if kind == "quantile":
-        yield "UPDATE dp_release SET quantiles = '[0.1,0.5,0.9]'"
-        yield "UPDATE dp_release SET quantiles = '0.1'"
-    if kind == "median":
-        yield "UPDATE dp_release SET quantiles = '0.75'"
-    if kind.endswith(("quantile", "median")):
-        yield "UPDATE dp_release SET options = json_set(options, '$.q', 0.125)"
-    if "dim" in bounds or "bins" in bounds or kind.endswith(("quantile", "median")):
-        yield "UPDATE dp_release SET size = size * 2"
-    if kind in ("quantile", "median"):
-        yield "UPDATE dp_release SET grid = 0.5"
-        yield "UPDATE dp_release SET grid = 0.5, options = json_set(options, '$.grid', 0.5)"
-    if "group" in kind:  # a public key renamed in all places
-        yield "UPDATE dp_path SET key = 'bb' WHERE key = 'b'"
-        yield """UPDATE dp_release SET keys = '["a","b","d"]'"""
-        yield """UPDATE dp_release SET keys = '["a","b"]'"""
-        yield "UPDATE dp_release SET keys = NULL"
-        yield "UPDATE dp_release SET max_groups = 4, key_share = 0.1"
-    if "radius" in bounds:
-        yield "UPDATE dp_release SET radius = radius + 1"
-        yield "UPDATE dp_release SET centre = centre + 1"
-        yield "UPDATE dp_publication SET shrink = shrink * 1.001"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(12)
-def test_verify_finds_what_was_changed(path, kind):
-    db = open_ledger({"inner": 1.0, "outer": 0.1}, path=path)
-    fill(db, few_rows())
-    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, "inner")))
-    one(db, "SELECT dp_diffuse('r', 'outer')")
-    assert one(db, "SELECT dp_verify()") == "ok"
-    db.close()
-    assert not unnoticed(path, tampered(kind))

@@ -14,12 +14,11 @@ import numpy
 import pytest
 from scipy import stats
 
-from conftest import INIT, ledger_of, reading
+from conftest import INIT, reading
 from kinds_reference import KINDS
 from laplace_helpers import check_curve, scale_of
 from mechanism_truth import ORDERS, continuous_laplace, curve_of, laplace_curve
-from noise_helpers import (charges, check_mean, check_share, column, connect, error_of, fill, one, open_ledger, quick_path,
-                           record, unnoticed)
+from noise_helpers import charges, check_mean, check_share, column, connect, error_of, fill, one, open_ledger, quick_path, record
 from paper_truth import call
 
 pytestmark = [pytest.mark.alarm(3e-8), pytest.mark.usefixtures("forty_digits")]
@@ -452,61 +451,3 @@ def test_rows_can_be_protected():
 
 
 # ---- tampering -----------------------------------------------------------------------------------------------------
-
-TAMPERED = [
-    "UPDATE dp_publication SET clock = clock - 2 WHERE tier = 'b'",
-    "UPDATE dp_publication SET clock = clock * 4 WHERE tier = 'b'",
-    "UPDATE dp_path SET clock = 2 * 3000000 * 3000000 WHERE tier = 'c'",
-    "UPDATE dp_path SET value = value + 1000 WHERE tier = 'b'",
-    "UPDATE dp_value SET value = value + 0.001 WHERE tier = 'c'",
-    "UPDATE dp_value SET stddev = stddev * 1.001",
-    "UPDATE dp_value SET low = low - 0.001 WHERE tier = 'b'",
-    "UPDATE dp_value SET stddev = NULL",
-    "UPDATE dp_publication SET curve = NULL WHERE tier = 'b'",
-    "UPDATE dp_publication SET curve = (SELECT curve FROM dp_publication WHERE tier = 'c') WHERE tier = 'b'",
-    "UPDATE dp_publication SET curve = (SELECT curve FROM dp_publication WHERE tier = 'b') WHERE tier = 'c'",
-    "UPDATE dp_publication SET curve = zeroblob(920)",
-    "UPDATE dp_publication SET curve = substr(curve, 1, 912)",
-    "UPDATE dp_publication SET shrink = 0.5",
-    "UPDATE dp_publication SET centre = 1",
-    "UPDATE dp_publication SET tier = 'd' WHERE tier = 'c'",
-    "DELETE FROM dp_publication WHERE tier = 'b'",
-    "DELETE FROM dp_value WHERE tier = 'c'",
-    "DELETE FROM dp_path WHERE tier = 'c'",
-    "UPDATE dp_release SET mechanism = 'gaussian'",
-    "UPDATE dp_release SET mechanism = 'exponential'",
-    "UPDATE dp_release SET mechanism = 'nothing'",
-    "UPDATE dp_release SET sensitivity = sensitivity - 1",
-    "UPDATE dp_release SET granularity = granularity + 1",
-    "UPDATE dp_order SET curve = curve / 2 WHERE alpha = 2",
-    "UPDATE dp_order SET curve = 0 WHERE alpha > 1e300",
-    "UPDATE dp_budget SET spent_curve = 0 WHERE tier = 'b'",
-    "UPDATE dp_budget SET spent_epsilon = spent_epsilon / 2 WHERE tier = 'b'",
-    "DROP TRIGGER dp_charge_no_update; UPDATE dp_charge SET curve = zeroblob(920) WHERE id = 2",
-    "DROP TRIGGER dp_charge_no_update; UPDATE dp_charge SET curve = NULL WHERE id = 3",
-]
-
-
-def test_tampering_is_found(path):
-    db = ledger(path)
-    release(db, "b")
-    diffuse(db, "c")
-    db.close()
-    updates = [change for change in TAMPERED if not change.startswith("DROP")]
-    assert not unnoticed(path, updates)
-
-
-@pytest.mark.parametrize("change", [change for change in TAMPERED if change.startswith("DROP")])
-def test_tampering_with_charges_is_found(path, change):
-    db = ledger(path)
-    release(db, "b")
-    diffuse(db, "c")
-    db.close()
-    books = ledger_of(path)
-    books.executescript(change + "; SELECT 1;")
-    books.close()
-    with connect(path) as db:
-        try:
-            assert one(db, "SELECT dp_verify()") != "ok"
-        except sqlite3.Error:
-            pass  # an error also counts as found

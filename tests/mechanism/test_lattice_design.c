@@ -1,6 +1,7 @@
 /*
-** test_lattice_design.c: tests mechanism.h. The tests cover the lattice over its whole domain,
-** the sensitivity by brute force, the clocks, and the joint distribution of the points of a path.
+** test_lattice_design.c: tests mechanism.h. The tests cover the lattice over its whole domain, the
+** clocks, and the joint distribution of the points of a path. tests/sums/test_neighbour_vectors.c
+** compares the sensitivity with neighbours.
 **
 ** The statistical tests compare moments of a million draws and allow seven standard errors of the
 ** estimate. The standard error of a variance is 0.14%, so a test misses an error of 2% in a
@@ -116,86 +117,6 @@ static void noise_is_not_wasted(void) {
   }
 }
 
-/* ---- sensitivity by brute force -------------------------------------------------------------- */
-
-/* Adds the rows of one unit, and returns their contribution in fine steps. */
-static int add_unit(struct scalar_sum *accumulator, int64_t unit, double clip, int counts) {
-  int rows = 1 + (int)(random_bits() % 8), failed = 0;
-  int whole = random_bits() % 3 == 0, negative = (int)(random_bits() & 1);
-  for (int i = 0; i < rows; i++) {
-    double value = whole ? (negative ? -1e300 : 1e300) : clip * (4 * uniform() - 2);
-    failed |= !scalar_sum_add_unit(accumulator, identity_integer(unit),
-                                   counts ? (whole ? clip : uniform()) : value);
-  }
-  return !failed;
-}
-
-static int64_t released(struct scalar_sum *accumulator, const struct design *design) {
-  int128 total = 0;
-  CHECK(scalar_sum_total(accumulator, &total), "no memory");
-  return lattice_round(total, design->shift);
-}
-
-/*
-** Compares random tables with neighbours that have one more unit or one replaced unit. The rounded
-** totals never differ by more than the sensitivity, and some pairs differ by the sensitivity or one
-** step less.
-*/
-static void check_neighbours(double clip, double rate, int counts, int replace) {
-  struct design design;
-  scalar_design(&design, clip, counts, replace, rate);
-  struct bounds bounds = scalar_bounds(clip, counts);
-  uint64_t worst = 0;
-  for (int run = 0; run < 400; run++) {
-    struct scalar_sum with, without;
-    int units = (int)(random_bits() % 6), failed = 0;
-    failed |= !scalar_sum_open(&without, &bounds, 1, 0);
-    failed |= !scalar_sum_open(&with, &bounds, 1, 0);
-    for (int i = 0; i < units; i++) {
-      uint64_t kept = random_state; /* both tables get the same rows */
-      failed |= !add_unit(&without, i, clip, counts);
-      random_state = kept;
-      failed |= !add_unit(&with, i, clip, counts);
-    }
-    failed |= !add_unit(&with, 1000, clip, counts);
-    if (replace && run % 2) failed |= !add_unit(&without, 1000, clip, counts);
-    CHECK(!failed, "no memory");
-    int64_t a = released(&with, &design), b = released(&without, &design);
-    uint64_t moved = a > b ? (uint64_t)(a - b) : (uint64_t)(b - a);
-    CHECK(moved <= design.sensitivity, "clip %g rate %g: %llu steps", clip, rate,
-          (unsigned long long)moved);
-    if (moved > worst) worst = moved;
-    scalar_sum_close(&with);
-    scalar_sum_close(&without);
-  }
-  CHECK(worst + 1 >= design.sensitivity,
-        "clip %g rate %g counts %d replace %d: at most %llu of %llu", clip, rate, counts, replace,
-        (unsigned long long)worst, (unsigned long long)design.sensitivity);
-}
-
-static void neighbours_stay_within_the_sensitivity(void) {
-  for (int i = 0; i < 60; i++) {
-    double clip = i ? log_uniform(1e-3, 1e6) : 1,
-           rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-    for (int flags = 0; flags < 4; flags++) check_neighbours(clip, rate, flags & 1, flags >> 1);
-  }
-}
-
-/* Saturation of the total does not increase the distance of two totals. */
-static void neighbours_at_the_end_of_the_lattice(void) {
-  struct design design;
-  scalar_design(&design, 1, 0, 0, 0.5);
-  int128 edge = ((int128)LATTICE_TOTAL << design.shift);
-  int128 moved = scalar_bounds(1, 0).high_steps;
-  for (int i = 0; i < 10000; i++) {
-    int128 from = edge - (int128)(random_bits() >> 8);
-    int64_t a = lattice_round(from, design.shift), b = lattice_round(from + moved, design.shift);
-    CHECK(b >= a && (uint64_t)(b - a) <= design.sensitivity && b <= LATTICE_TOTAL, "moved %lld",
-          (long long)(b - a));
-    CHECK(lattice_round(-from, design.shift) == -a, "not odd");
-  }
-}
-
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
 static void outward_steps(void) {
@@ -257,6 +178,7 @@ static void inward_steps(void) {
     double rate = i % 3 == 0   ? log_uniform(first, 1e9 * first)
                   : i % 3 == 1 ? first * (1 + 1e-9 * uniform())
                                : nextafter(first, 1);
+    CHECK(path_inward(s, first, outer, &fresh) == outer && fresh == 0, "the same rate");
     uint64_t inner = path_inward(s, rate, outer, &fresh);
     if (inner == 0) {
       refused++;
@@ -285,21 +207,6 @@ static void inward_steps(void) {
   }
   CHECK(drawn > 1000 && same > 1000 && refused > 1000, "%d drawn, %d same, %d refused", drawn, same,
         refused);
-}
-
-static void inward_to_the_end(void) {
-  struct design design;
-  uint64_t fresh;
-  scalar_design(&design, 1, 0, 0, 1e-3);
-  uint64_t s = design.sensitivity, outer = design_variance(s, 1e-3), last = outer;
-  for (double rate = 1e-3; rate < 1e6; rate *= 1.01) {
-    uint64_t inner = path_inward(s, rate, outer, &fresh);
-    CHECK(last == 0 ? inner == 0 : inner <= last, "rate %g: %llu after %llu", rate,
-          (unsigned long long)inner, (unsigned long long)last);
-    last = inner;
-  }
-  CHECK(last == 0, "never refused");
-  CHECK(path_inward(s, 1e-3, outer, &fresh) == outer && fresh == 0, "the same rate");
 }
 
 /* ---- the distribution of a path -------------------------------------------------------------- */
@@ -456,12 +363,9 @@ static void slack_is_negligible_and_upward(void) {
 int main(void) {
   RUN(designs_over_the_whole_domain);
   RUN(noise_is_not_wasted);
-  RUN(neighbours_stay_within_the_sensitivity);
-  RUN(neighbours_at_the_end_of_the_lattice);
   RUN(outward_steps);
   RUN(outward_to_the_end);
   RUN(inward_steps);
-  RUN(inward_to_the_end);
   RUN(draw_then_diffuse);
   RUN(draw_then_refine);
   RUN(refine_without_a_draw);

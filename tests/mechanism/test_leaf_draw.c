@@ -10,6 +10,7 @@
 #include "mechanism/exponential.h"
 #include "mechanism/families.h"
 #include "noise/noise.h"
+#include "random.h"
 #include "source.h"
 
 #define LEAVES 4
@@ -135,30 +136,34 @@ static void replacing_a_unit_changes_losses_within_the_range(void) {
 }
 
 /*
-** Of n rows in known leaves, the loss is the number of rows between the leaf and the rank of the
+** Sets losses[i] to the loss of leaf i: the number of rows between the leaf and the rank of the
 ** quantile, which is in the middle of a row.
 */
+static void losses_of(double q, const int *rows, long double *losses) {
+  long double before = 0, n = 0;
+  for (int i = 0; i < LEAVES; i++) n += rows[i];
+  long double rank = (long double)q * n + 0.5L - (long double)q;
+  for (int i = 0; i < LEAVES; i++) {
+    losses[i] = fmaxl(0, fmaxl(before - rank, rank - before - rows[i]));
+    before += rows[i];
+  }
+}
+
 static void the_loss_is_the_distance_in_rank(void) {
   struct setting setting;
   int64_t totals[LEAVES], utility[LEAVES];
-  static const struct {
-    double q;
-    int rows[LEAVES];
-    double loss[LEAVES];
-  } cases[] = {
-      {0.5, {0, 0, 0, 0}, {0, 0, 0, 0}},         {0.5, {0, 1, 0, 0}, {0.5, 0, 0.5, 0.5}},
-      {0.5, {2, 3, 1, 5}, {3.5, 0.5, 0, 0.5}},   {0.5, {100, 0, 0, 100}, {0, 0, 0, 0}},
-      {0, {2, 3, 1, 5}, {0, 1.5, 4.5, 5.5}},     {1, {2, 3, 1, 5}, {8.5, 5.5, 4.5, 0}},
-      {0.25, {8, 0, 0, 1}, {0, 5.5, 5.5, 5.5}},  {0.75, {1, 0, 7, 1}, {5.5, 5.5, 0, 1.5}},
-      {0.125, {0, 9, 0, 8}, {2.5, 0, 6.5, 6.5}},
-  };
-  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    set(&setting, 1, cases[k].q, 0);
-    for (int i = 0; i < LEAVES; i++) totals[i] = cases[k].rows[i] * setting.shape.bin_steps;
-    leaf_draw_utility(&setting.draw, totals, utility);
+  long double losses[LEAVES];
+  for (int run = 0; run < 1000; run++) {
+    int rows[LEAVES], most = run % 3 ? 8 : 300;
+    set(&setting, 1, quantiles[run % QUANTILES], 0);
     for (int i = 0; i < LEAVES; i++)
-      CHECK(fabs(-(double)utility[i] - cases[k].loss[i] * leaf_draw_row(&setting.draw)) < 1,
-            "case %d, leaf %d: %g", (int)k, i, -(double)utility[i] / leaf_draw_row(&setting.draw));
+      rows[i] = random_bits() & 1 ? (int)(random_bits() % (unsigned)most) : 0;
+    for (int i = 0; i < LEAVES; i++) totals[i] = rows[i] * setting.shape.bin_steps;
+    leaf_draw_utility(&setting.draw, totals, utility);
+    losses_of(setting.draw.q, rows, losses);
+    for (int i = 0; i < LEAVES; i++)
+      CHECK(fabsl((long double)utility[i] + losses[i] * leaf_draw_row(&setting.draw)) < 30,
+            "run %d, leaf %d: %g", run, i, -(double)utility[i] / leaf_draw_row(&setting.draw));
   }
 }
 
@@ -171,18 +176,13 @@ static double p_of_draws(double q, double clip, const int *rows, double factor) 
   struct setting setting;
   int64_t totals[LEAVES], utility[LEAVES];
   long counts[LEAVES] = {0};
-  long double exact[LEAVES], all = 0, before = 0, n = 0;
+  long double exact[LEAVES], losses[LEAVES], all = 0;
+  long double range = 2 * (long double)fmax(q, 1 - q) * (long double)clip;
   set(&setting, clip, q, 0);
+  losses_of(q, rows, losses);
   for (int i = 0; i < LEAVES; i++) {
     totals[i] = rows[i] * setting.shape.bin_steps;
-    n += rows[i];
-  }
-  long double rank = (long double)q * n + 0.5L - (long double)q;
-  for (int i = 0; i < LEAVES; i++) {
-    long double loss = fmaxl(0, fmaxl(before - rank, rank - before - rows[i]));
-    long double range = 2 * (long double)fmax(q, 1 - q) * (long double)clip;
-    all += exact[i] = expl(-(long double)factor * loss / range);
-    before += rows[i];
+    all += exact[i] = expl(-(long double)factor * losses[i] / range);
   }
   for (int i = 0; i < LEAVES; i++) exact[i] /= all;
   struct tilt tilt = tilt_make(1, leaf_draw_range(&setting.draw));

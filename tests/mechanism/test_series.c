@@ -165,16 +165,6 @@ static void long_windows_do_not_drift(void) {
   series_free(&series);
 }
 
-static void readings_of_a_plain_series(void) {
-  struct series series = series_of(20, &laplace_noise);
-  struct window window = window_of(&series, 20);
-  window_move(&window, 3, 8);
-  CHECK_CLOSE(window.variance, 6.0, 0);
-  for (int t = 0; t <= 8; t++) CHECK_CLOSE(window.weights[t], t >= 3 ? 1.0 : 0.0, 0);
-  window_close(&window);
-  series_free(&series);
-}
-
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
 /* Sums of any size stay within +-2^62, and a plain series rounds each sum by itself. */
@@ -617,7 +607,6 @@ int main(int count, char **words) {
   RUN(deviations_of_totals_and_periods);
   RUN(readings_are_unbiased);
   RUN(long_windows_do_not_drift);
-  RUN(readings_of_a_plain_series);
   RUN(the_largest_sums);
   RUN(a_plain_series_rounds_like_one_release);
   RUN(the_lattice_of_one_release);
