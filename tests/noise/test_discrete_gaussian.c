@@ -11,7 +11,7 @@
 **   all probabilities, V up to 1000  a variance that is off by 5% (see the control)
 **   variance, V from 2^20 to 2^62  off by 2%, 7 standard deviations beyond the limit
 **   shape against the normal       a central cell off by 8%, P(|y| > 4 sigma) three times as large
-**   low-order bits                 a residue mod 64 that is off by 15%, even draws that are off by 1.5%
+**   low-order bits                 a residue mod 64 that is off by 15%
 **   dependence of two draws        a correlation of 3%
 */
 #include <gsl/gsl_cdf.h>
