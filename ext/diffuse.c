@@ -7,7 +7,7 @@
 #include "categories/categories.h"
 #include "functions/functions.h"
 #include "models/model.h"
-#include "os/memory.h"
+#include "os/process.h"
 #include "os/thread.h"
 #include "papers/papers.h"
 

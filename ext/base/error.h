@@ -24,7 +24,7 @@ struct error {
   char *text; /* null: no error */
   /*
   ** The connection of the caller. An error repeats a word of the caller's if the text of a running
-  ** statement of this connection has the word in quotes (known_names.h). Null: it repeats none.
+  ** statement of this connection has the word in quotes (sql_text.h). Null: it repeats none.
   */
   struct sqlite3 *caller;
 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/locale.h"
+#include "os/process.h"
 
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT3

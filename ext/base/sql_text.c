@@ -1,23 +1,23 @@
 /*
 ** sql_text.c: see sql_text.h.
-** Tests: tests/query/test_asked.py, tests/query/test_random_comparisons.py
+** Tests: tests/query/test_asked.py, tests/query/test_random_comparisons.py,
+** tests/base/test_known_names.py, tests/sums/test_vectors_input.py
 */
 #include "base/sql_text.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/number.h"
-#include "base/vector_text.h"
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** Returns the length in bytes of the UTF-8 character at the start of a text, or 0 if the character
-** is invalid.
-*/
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Returns the bytes of the UTF-8 character at the start of a text, or 0 if it is invalid. */
 static int utf8_length(const unsigned char *text) {
   static const struct {
     unsigned char mask, lead;
@@ -107,6 +107,8 @@ const char *not_a(sqlite3_value *value, int wanted) {
          : number              ? ", not a number"
                                : ", not a blob";
 }
+
+/* ---- keys of groups -------------------------------------------------------------------------- */
 
 /*
 ** The text of a key has at most KEY_LENGTH characters. Keys are data and can have any length, so
@@ -232,6 +234,8 @@ char *key_text(sqlite3_value *key) {
   }
   }
 }
+
+/* ---- texts of queries ------------------------------------------------------------------------ */
 
 int sql_is_of_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -361,7 +365,11 @@ static int statement_is_executing(sqlite3_stmt *statement) {
          sqlite3_sql(statement);
 }
 
-int sql_is_typed(sqlite3 *db, const char *word) {
+/*
+** Returns whether the text of a running statement of a connection has this word in single or double
+** quotes. Bound values and values of rows are no part of the text. `db` may be null.
+*/
+static int is_typed(sqlite3 *db, const char *word) {
   size_t length = strlen(word);
   for (sqlite3_stmt *s = db ? sqlite3_next_stmt(db, 0) : 0; s; s = sqlite3_next_stmt(db, s)) {
     if (!statement_is_executing(s)) continue;
@@ -370,4 +378,226 @@ int sql_is_typed(sqlite3 *db, const char *word) {
       if (at > sql && (at[-1] == '\'' || at[-1] == '"') && at[length] == at[-1]) return 1;
   }
   return 0;
+}
+
+/* ---- names that are not known ---------------------------------------------------------------- */
+
+/* Returns whether two letters are the same, or differ only in case. */
+static int is_alike(char a, char b) {
+  return sqlite3_strnicmp(&a, &b, 1) == 0;
+}
+
+static int least(int a, int b) {
+  return a < b ? a : b;
+}
+
+/*
+** Returns how many letters must be changed, added, left out or swapped with the next one to make
+** one name of the other. Both have at most KNOWN_NAME_MOST bytes.
+*/
+static int distance_of(const char *a, const char *b) {
+  int rows[3][KNOWN_NAME_MOST + 1], width = (int)strlen(b), height = (int)strlen(a);
+  int *before = rows[0], *last = rows[1], *row = rows[2];
+  for (int j = 0; j <= width; j++) row[j] = j;
+  for (int i = 1; i <= height; i++) {
+    int *oldest = before;
+    before = last, last = row, row = oldest;
+    row[0] = i;
+    for (int j = 1; j <= width; j++) {
+      row[j] = least(last[j - 1] + !is_alike(a[i - 1], b[j - 1]), 1 + least(last[j], row[j - 1]));
+      if (i > 1 && j > 1 && is_alike(a[i - 1], b[j - 2]) && is_alike(a[i - 2], b[j - 1]))
+        row[j] = least(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[width];
+}
+
+/* Returns whether a name of at least 3 letters abbreviates another one, as avg does average. */
+static int abbreviates(const char *brief, const char *name) {
+  if (strlen(brief) < 3 || !is_alike(*brief, *name)) return 0;
+  for (; *brief && *name; name++) brief += is_alike(*brief, *name);
+  return !*brief;
+}
+
+/* Returns whether a text has the form of the names that programs write: small letters and _. */
+static int is_word(const char *text) {
+  size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+  return length > 0 && length <= 30 && !text[length];
+}
+
+void known_names_add(struct known_names *known, const char *name) {
+  if (!known->list) known->list = sqlite3_str_new(0);
+  sqlite3_str_appendf(known->list, "%s%s", sqlite3_str_length(known->list) ? ", " : "", name);
+  size_t length = strlen(name), asked = known->asked ? strlen(known->asked) : 0;
+  if (!asked || asked > KNOWN_NAME_MOST || !length || length > KNOWN_NAME_MOST) return;
+  int distance = distance_of(known->asked, name);
+  int most = least(3, least((int)length, (int)asked) / 3);
+  if (distance > (most ? most : length > 1)) {
+    if (!abbreviates(name, known->asked)) return;
+    distance += KNOWN_NAME_MOST; /* a misspelt name is nearer */
+  }
+  if (*known->nearest && distance >= known->distance) return;
+  known->distance = distance;
+  memcpy(known->nearest, name, length + 1);
+}
+
+const char *known_names_nearest(struct known_names *known) {
+  sqlite3_free(sqlite3_str_finish(known->list));
+  known->list = 0;
+  return *known->nearest ? known->nearest : 0;
+}
+
+const char *known_names_asked(const struct known_names *known, const struct error *error) {
+  const char *asked = known->asked;
+  if (!asked || !*asked || strlen(asked) > KNOWN_NAME_MOST) return 0;
+  return (known->shows && is_word(asked)) || is_typed(error->caller, asked) ? asked : 0;
+}
+
+int known_names_fail(struct known_names *known, struct error *error, const char *format) {
+  char name[KNOWN_NAME_MOST + 4] = "", question[KNOWN_NAME_MOST + 30] = "";
+  const char *list = known->list ? sqlite3_str_value(known->list) : 0;
+  const char *asked = known_names_asked(known, error);
+  if (asked) sqlite3_snprintf(sizeof name, name, " '%s'", asked);
+  if (*known->nearest)
+    sqlite3_snprintf(sizeof question, question, "did you mean '%s'? ", known->nearest);
+  error_set(error, format, name, question, list ? list : "");
+  known_names_nearest(known);
+  return 0;
+}
+
+int unknown_option(const char *key, const char *const *options, struct error *error) {
+  struct known_names known = {.asked = key, .shows = 1};
+  for (; *options; options++) known_names_add(&known, *options);
+  return known_names_fail(&known, error, "unknown option%s (%sknown options: %s)");
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+static int read_blob(const unsigned char *bytes, int size, double *numbers, int count) {
+  int finite = 1;
+  if (size == 4 * count) {
+    for (int i = 0; i < count; i++) numbers[i] = binary32(bytes + 4 * i);
+  } else if (size == 8 * count) {
+    for (int i = 0; i < count; i++) numbers[i] = binary64(bytes + 8 * i);
+  } else {
+    return 0;
+  }
+  for (int i = 0; i < count; i++) finite &= fabs(numbers[i]) <= DBL_MAX; /* also rejects NaN */
+  return finite;
+}
+
+/*
+** The parser of JSON numbers ignores the locale and allocates no memory. It uses at least the first
+** 19 significant digits, and its error is at most a few units in the last place.
+*/
+
+static const char *skip_blanks(const char *text) {
+  return text + strspn(text, " \t\r\n");
+}
+
+static int is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* A decimal number with the value digits * 10^exponent. */
+struct decimal {
+  uint64_t digits;
+  int exponent;
+};
+
+#define MANY_DIGITS 100000 /* limit of exponents, far beyond the range of doubles */
+
+/*
+** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Returns the
+** position after the digits, or null if there are no digits.
+*/
+static const char *read_digits(const char *text, struct decimal *decimal, int scale) {
+  if (!is_digit(*text)) return 0;
+  for (; is_digit(*text); text++) {
+    int fits = decimal->digits < UINT64_MAX / 10 - 9;
+    if (fits) decimal->digits = decimal->digits * 10 + (uint64_t)(*text - '0');
+    if (decimal->exponent > -MANY_DIGITS && decimal->exponent < MANY_DIGITS)
+      decimal->exponent += fits ? scale : scale + 1;
+  }
+  return text;
+}
+
+static const char *read_exponent(const char *text, struct decimal *decimal) {
+  int negative = *text == '-', exponent = 0;
+  if (*text == '-' || *text == '+') text++;
+  if (!is_digit(*text)) return 0;
+  for (; is_digit(*text); text++)
+    if (exponent < MANY_DIGITS) exponent = exponent * 10 + (*text - '0');
+  decimal->exponent += negative ? -exponent : exponent;
+  return text;
+}
+
+/* Returns digits * 10^exponent. Powers of ten up to 10^22 are exact as doubles. */
+static double decimal_value(const struct decimal *decimal) {
+  double x = (double)decimal->digits;
+  int exponent = decimal->exponent;
+  if (x == 0 || exponent < -400) return 0;
+  if (exponent > 400) return INFINITY;
+  for (; exponent >= 22; exponent -= 22) x *= 1e22;
+  for (; exponent <= -22; exponent += 22) x /= 1e22;
+  for (; exponent > 0; exponent--) x *= 10;
+  double power = 1;
+  for (; exponent < 0; exponent++) power *= 10;
+  return x / power;
+}
+
+/*
+** Reads one JSON number. Returns the position after the number, or null if the text does not start
+** with a number that fits a double.
+*/
+static const char *read_number(const char *text, double *number) {
+  struct decimal decimal = {0, 0};
+  int negative = *text == '-';
+  if (negative) text++;
+  if (text[0] == '0' && is_digit(text[1])) return 0; /* JSON has no leading zeros */
+  text = read_digits(text, &decimal, 0);
+  if (text && *text == '.') text = read_digits(text + 1, &decimal, -1);
+  if (text && (*text == 'e' || *text == 'E')) text = read_exponent(text + 1, &decimal);
+  double size = decimal_value(&decimal);
+  *number = negative ? -size : size;
+  return text && isfinite(size) ? text : 0;
+}
+
+static int read_array(const char *text, double *numbers, int room) {
+  text = skip_blanks(text);
+  if (*text != '[') return 0;
+  for (int i = 0; i < room; i++) {
+    text = read_number(skip_blanks(text + 1), &numbers[i]);
+    if (!text) return 0;
+    text = skip_blanks(text);
+    if (*text == ']') return *skip_blanks(text + 1) ? 0 : i + 1;
+    if (*text != ',') return 0;
+  }
+  return 0;
+}
+
+int vector_text_list(const char *text, double *numbers, int room) {
+  if (*skip_blanks(text) == '[') return read_array(text, numbers, room);
+  const char *end = read_number(skip_blanks(text), numbers);
+  return end && !*skip_blanks(end);
+}
+
+const unsigned char *vector_text_floats(sqlite3_value *value, int count) {
+  if (sqlite3_value_type(value) != SQLITE_BLOB) return 0;
+  const unsigned char *bytes = sqlite3_value_blob(value);
+  return sqlite3_value_bytes(value) == 4 * count ? bytes : 0;
+}
+
+int vector_text_read(sqlite3_value *value, double *numbers, int count) {
+  int well_formed = 0, type = sqlite3_value_type(value);
+  if (type == SQLITE_BLOB) {
+    const unsigned char *bytes = sqlite3_value_blob(value);
+    well_formed = bytes && read_blob(bytes, sqlite3_value_bytes(value), numbers, count);
+  } else if (type == SQLITE_TEXT) {
+    const char *text = (const char *)sqlite3_value_text(value);
+    well_formed = text && strlen(text) == (size_t)sqlite3_value_bytes(value) &&
+                  read_array(text, numbers, count) == count;
+  }
+  for (int i = 0; i < count && !well_formed; i++) numbers[i] = 0;
+  return well_formed;
 }

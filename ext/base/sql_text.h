@@ -1,6 +1,6 @@
 /*
-** sql_text.h: reads SQL values that must be texts, converts keys of groups to texts, and reads
-** texts of queries.
+** sql_text.h: reads SQL values and texts: values that must be texts, numbers or vectors, keys of
+** groups, texts of queries, and names that may be misspelt.
 */
 #ifndef DIFFUSE_BASE_SQL_TEXT_H
 #define DIFFUSE_BASE_SQL_TEXT_H
@@ -8,10 +8,13 @@
 #include <sqlite3ext.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
 /*
 ** Returns the text of a value if the value is an SQL text in valid UTF-8 without a zero byte, at
-** which a C string would end. Returns null for any other value. The function never converts a value
-** to text.
+** which a C string would end. Returns null for any other value, and never converts one to text.
 */
 const char *plain_text(sqlite3_value *value);
 
@@ -38,10 +41,9 @@ int value_number(sqlite3_value *value, double *x);
 */
 const char *not_a(sqlite3_value *value, int wanted);
 
-/*
-** Returns whether key_text() would leave a text unchanged, so that the text can be the text of a
-** key. Returns -1 if memory runs out.
-*/
+/* ---- keys of groups -------------------------------------------------------------------------- */
+
+/* Returns whether key_text() would leave a text unchanged. Returns -1 if memory runs out. */
 int key_is_plain(const char *text);
 
 /*
@@ -50,6 +52,8 @@ int key_is_plain(const char *text);
 ** calls sqlite3_free(). Returns null if memory runs out.
 */
 char *key_text(sqlite3_value *key);
+
+/* ---- texts of queries ------------------------------------------------------------------------ */
 
 /* Returns whether a byte can be part of a word. Bytes above 127 are parts of names. */
 int sql_is_of_word(char c);
@@ -93,10 +97,60 @@ int sql_next_source(const char **sql, char **name);
 /* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 
+/* ---- names that are not known ---------------------------------------------------------------- */
+
+/* Errors about such a name list the known names, and ask whether the nearest one was meant. */
+#define KNOWN_NAME_MOST 60 /* bytes; the error suggests no longer name */
+
+struct known_names {
+  const char *asked; /* the unknown name, or null if the argument was no text */
+  /*
+  ** The unknown name stands where only a program writes, such as the name of an option. The error
+  ** shows it if it has the form of a name. Every other unknown name may be the value of a row, and
+  ** an error shows it only if it was typed: if the statement's text has it in quotes (SECURITY.md).
+  */
+  int shows;
+  int distance; /* from `asked` to `nearest` */
+  char nearest[KNOWN_NAME_MOST + 1];
+  sqlite3_str *list;
+};
+
+/* Returns the unknown name if an error may show it, or null. */
+const char *known_names_asked(const struct known_names *known, const struct error *error);
+
+/* Offers a name that is known. known_names_fail() or known_names_nearest() must follow. */
+void known_names_add(struct known_names *known, const char *name);
+
+/* Frees the list. Returns the nearest name, which belongs to `known`, or null if none is near. */
+const char *known_names_nearest(struct known_names *known);
+
 /*
-** Returns whether the text of a running statement of a connection has this word in single or double
-** quotes. Bound values and values of rows are no part of the text. `db` may be null.
+** Sets the error and frees the list. `format` has up to three %s: the unknown name as " 'clpi'" or
+** nothing, the question "did you mean 'clip'? " or nothing, and the list of all known names.
+** Returns 0.
 */
-int sql_is_typed(sqlite3 *db, const char *word);
+int known_names_fail(struct known_names *known, struct error *error, const char *format);
+
+/* Reports an unknown member of an object of options. `options` ends with null. Returns 0. */
+int unknown_option(const char *key, const char *const *options, struct error *error);
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/*
+** Reads exactly `count` finite numbers in a format of sqlite-vec: a JSON array, or a blob of
+** little-endian floats of 4 * count (binary32) or 8 * count bytes (binary64). Returns 1 if the
+** vector was well formed, and otherwise sets all numbers to zero and returns 0. There is no error,
+** because it would show something about the data.
+*/
+int vector_text_read(sqlite3_value *value, double *numbers, int count);
+
+/* Returns the bytes of a blob of `count` binary32 numbers, unchecked. Null: any other value. */
+const unsigned char *vector_text_floats(sqlite3_value *value, int count);
+
+/*
+** Reads a text that is one number or a JSON array of at most `room` numbers. Returns the count of
+** numbers, or 0 for any other text.
+*/
+int vector_text_list(const char *text, double *numbers, int room);
 
 #endif

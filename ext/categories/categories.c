@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "math/bounded_loss.h"
 #include "math/cost.h"
 #include "math/mixing.h"
+#include "math/pure_mechanisms.h"
 #include "noise/noise.h"
 #include "release/definition.h"
 #include "release/numbers.h"

@@ -3,7 +3,7 @@
 **
 ** The first category is one of the candidates. The exponential mechanism or randomized response
 ** draws it. It alone reads the data: for a tier further out, a public kernel draws a new category
-** (mix.h). A cost is a curve over the orders of the Renyi divergence.
+** (mix.c). A cost is a curve over the orders of the Renyi divergence.
 */
 #ifndef DIFFUSE_CATEGORIES_CATEGORIES_H
 #define DIFFUSE_CATEGORIES_CATEGORIES_H
@@ -23,7 +23,7 @@ extern const struct mechanism *const category_mechanisms[];
 
 /*
 ** A release of categories or reports has a cost at each of symbols_order_count() orders: first the
-** stored orders (math/renyi.h), then, for each tier, the order at which the tier enforces its
+** stored orders (math/cost.h), then, for each tier, the order at which the tier enforces its
 ** budget. symbols_order_at() returns one of these orders. If the result is at most 1, the tier has
 ** no such order.
 */

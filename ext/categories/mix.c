@@ -1,10 +1,13 @@
 /*
-** mix.c: see mix.h.
+** mix.c: public Markov kernels send a stored release on to an outer tier: a category, reports, or
+** the counts and sums of public groups (dp_mix). And the kinds of this room, with their options.
+**
+** A kernel draws a new category from the last category, or a new report from each of the last
+** reports. It never draws from earlier ones, because two draws from the same category together
+** reveal more than either draw alone. A category is treated as the report of one row.
 ** Tests: tests/categories/test_symbols.py, tests/categories/test_responses.py,
-** tests/categories/test_coarsening.py
+** tests/categories/test_coarsening.py, tests/functions/test_options.py
 */
-#include "categories/mix.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +15,14 @@
 #include "categories/categories.h"
 #include "categories/responses.h"
 #include "functions/functions.h"
+#include "functions/options.h"
 #include "mechanism/estimate.h"
 #include "release/definition.h"
 #include "release/numbers.h"
+#include "release/procedure.h"
 #include "release/publication.h"
 #include "release/publish.h"
+#include "sums/vector_sum.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -230,7 +236,9 @@ static int walk_mix(struct publication *publication, const struct markov_kernel 
   return mixed;
 }
 
-int walk_verify(struct publication *publication, const struct ledger_publication *published) {
+/* Checks the publications up to a tier (verify() in release/procedure.h). */
+static int walk_verify(struct publication *publication,
+                       const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = published->tier;
   struct walk walk = {.publication = publication, .until = tier};
@@ -244,8 +252,6 @@ int walk_verify(struct publication *publication, const struct ledger_publication
              "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
              publication->definition.release.name, tier);
 }
-
-/* ---- dp_mix() -------------------------------------------------------------------------------- */
 
 /* ---- counts and sums of public groups -------------------------------------------------------- */
 
@@ -315,8 +321,12 @@ static int send(const struct publication *publication, const struct markov_kerne
   return 1;
 }
 
-int groups_resend(const struct publication *publication, const char *tier,
-                  struct numbers *numbers) {
+/*
+** Applies the kernel that is stored for a release of groups at a tier, if there is one (resend() in
+** release/kinds.h).
+*/
+static int groups_resend(const struct publication *publication, const char *tier,
+                         struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
   struct markov_kernel channel = {0};
   struct error error = {0};
@@ -417,7 +427,81 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   publish_clear(&publication);
 }
 
-int mix_register(sqlite3 *db, struct host *host) {
+static int functions_register(sqlite3 *db, struct host *host) {
   static const struct scalar function = {"dp_mix", 3, 4, PRIVATE_FUNCTION, dp_mix};
   return scalars_register(db, host, &function, 1);
 }
+
+/* ---- the kinds ------------------------------------------------------------------------------- */
+
+#define ROOT_2 1.4142135623730952 /* rounded up */
+
+/* A row adds 1 to the cell of its key. */
+#define COUNTS_KEYS                                                                                \
+  .has_keys = 1, .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1, .spread = ROOT_2, \
+  .each = 1, .add = vector_sum_add_one, .is_linear = 1
+
+static const struct family family_choice = {
+    .statistic = STATISTIC_CATEGORY, COUNTS_KEYS, .has_states = 1};
+static const struct family family_response = {.statistic = STATISTIC_REPORTS, COUNTS_KEYS};
+
+static const struct procedure category_procedure = {
+    .charge = categories_charge,
+    .draw = categories_draw,
+    .keep = categories_keep,
+    .stays = "is a symbol, and reaches a tier outside its own only through a public kernel "
+             "(dp_mix)",
+    .verify = walk_verify};
+
+static const struct procedure response_procedure = {
+    .details = sizeof(struct survey_options),
+    .finish = responses_finish,
+    .clear = responses_clear,
+    .prepare = responses_prepare,
+    .charge = responses_charge,
+    .draw = responses_draw,
+    .draws_early = 1,
+    .keep = responses_keep,
+    .stays = "is made of reports, which reach a tier outside their own only through a public "
+             "kernel (dp_mix)",
+    .verify = walk_verify};
+
+static const struct option survey_options[] = {
+    {{"kernel", 0, 0, 0, 0}, READ, 0, OPTIONS_OF_PUBLISHING, P_OWN, 1, responses_kernel},
+    OWN_OPTION(WHOLE_NUMBER, struct survey_options, reports, 0, "n", 1, RESPONSE_MAX_ROWS, 0, 0),
+    OWN_OPTION(KEY, struct survey_options, otherwise, 0, "otherwise", 0, 0, 0, 0),
+};
+
+static const struct statistic_row statistics[] = {
+    /* the most common candidate */
+    {.name = "choice",
+     .family = &family_choice,
+     .form = FORM_SYMBOL,
+     .has_key = 1,
+     .arguments = {P_CANDIDATES},
+     .default_clip = 1,
+     .counts = 1,
+     .no_bound = "a category is no number",
+     .no_keys = "one category is chosen from all rows",
+     .procedure = &category_procedure},
+    /* the number of rows in each state, after a kernel has changed each row */
+    {.name = "response_count",
+     .family = &family_response,
+     .form = FORM_OBJECT,
+     .has_key = 1,
+     .arguments = {P_OWN},
+     .needs_name = 1,
+     .default_clip = 1,
+     .counts = 1,
+     .no_bound = "its numbers are estimates from reports, without noise that shrinks",
+     .no_keys = "it counts the rows of each key already",
+     .procedure = &response_procedure,
+     .own_options = survey_options,
+     .own_option_count = sizeof survey_options / sizeof *survey_options},
+};
+
+const struct room categories_room = {.mechanisms = category_mechanisms,
+                                     .statistics = statistics,
+                                     .statistic_count = sizeof statistics / sizeof *statistics,
+                                     .resend = groups_resend,
+                                     .functions = functions_register};

@@ -9,7 +9,7 @@
 ** differ. The cost of the release is the cost of one report for the worst pair of states. The
 ** release publishes an unbiased estimate of the number of rows in each state. For a tier further
 ** out, another kernel changes the reports, and the tier pays for the product of all kernels
-** (mix.h).
+** (mix.c).
 **
 ** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}.
 */

@@ -17,7 +17,6 @@
 
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/options.h"

@@ -8,8 +8,7 @@
 
 #include <sqlite3ext.h>
 
-#include "base/row_table.h"
-#include "base/scalar.h"
+#include "base/sql_functions.h"
 #include "query/collector.h"
 #include "release/publication.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/own_connection.h"
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 #include "functions/functions.h"
 #include "functions/tier_guard.h"
 #include "ledger/policy.h"

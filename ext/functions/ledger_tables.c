@@ -2,13 +2,13 @@
 ** ledger_tables.c: the ledger's tables on the host connection, and the columns of declared tables,
 ** as read-only eponymous virtual tables.
 **
-**   T1 All rows are copied when the reading begins (V1 in row_table.h). Otherwise
+**   T1 All rows are copied when the reading begins (V1 in sql_functions.h). Otherwise
 **       SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it writes.
 **   T2 The tables are not DIRECTONLY, so that stored views may read the ledger.
 ** Tests: tests/ledger/test_files.py, tests/report/test_export.py,
 ** tests/functions/test_statement_mistakes.py
 */
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 #include "functions/functions.h"
 #include "functions/tier_guard.h"
 #include "ledger/ledger.h"
@@ -48,7 +48,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
     values[count] = arguments[i];
     wanted[count++] = i;
   }
-  /* SQLite would lose rows (is_in() in row_table.c). */
+  /* SQLite would lose rows (is_in() in sql_functions.c). */
   if (is_mixed && runs_hidden_in(table->host->collector.db))
     return error_set(error, "row values with IN must have the types of the columns here (use "
                             "EXISTS)");

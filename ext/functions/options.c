@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "base/vector_text.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3

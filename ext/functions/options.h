@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
-#include "base/scalar.h"
+#include "base/sql_functions.h"
 #include "release/parameters.h"
 
 /* The sets of options that a caller may use. */

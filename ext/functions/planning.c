@@ -23,7 +23,6 @@
 
 #include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -22,7 +22,7 @@
 #include "ledger/accountant.h"
 #include "ledger/wider.h"
 #include "math/cost.h"
-#include "math/laplace.h"
+#include "math/pure_mechanisms.h"
 #include "mechanism/exponential.h"
 #include "mechanism/mechanism.h"
 #include "release/bounds.h"

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/known_names.h"
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "ledger/policy.h"

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "functions/functions.h"
 #include "ledger/accountant.h"

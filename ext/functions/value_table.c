@@ -353,7 +353,7 @@ const struct row_table cross_table_table = {
 /*
 ** Makes a release and returns its values as rows.
 **
-**   W1  The release is complete when the reading begins (V1 in row_table.h). A later LIMIT,
+**   W1  The release is complete when the reading begins (V1 in sql_functions.h). A later LIMIT,
 **       ROLLBACK or error of the outer statement changes neither the answer nor the charge.
 **   W2  The options must name the release. If a query plan reads the rows twice, the second read
 **       then gets the stored values of the first.

@@ -5,7 +5,7 @@
 #ifndef DIFFUSE_FUNCTIONS_VALUE_TABLE_H
 #define DIFFUSE_FUNCTIONS_VALUE_TABLE_H
 
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 #include "ledger/ledger.h"
 
 struct host;

@@ -75,7 +75,7 @@ struct accountant {
 
   /*
   ** Returns the epsilon of a rate and a curve together, rounded up. `curve` holds values at the
-  ** stored orders (math/renyi.h), or is null if there is no curve. The epsilon belongs to the part
+  ** stored orders (math/cost.h), or is null if there is no curve. The epsilon belongs to the part
   ** of the tier's delta that is for noise.
   */
   double (*epsilon)(const struct ledger_tier *tier, double rate, const double *curve);

@@ -11,12 +11,11 @@
 #include <sqlite3ext.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/number.h"
+#include "base/sql_text.h"
 #include "ledger/accountant.h"
 #include "ledger/statements.h"
 #include "math/cost.h"
-#include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -10,13 +10,12 @@
 #include "base/hash.h"
 #include "ledger/handle.h"
 #include "math/cost.h"
-#include "math/renyi.h"
 
 /* ---- RDP curves ------------------------------------------------------------------------------ */
 
 /*
 ** The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
-** (math/renyi.h) and at the filter order of one tier.
+** (math/cost.h) and at the filter order of one tier.
 */
 #define CURVE_SIZE  (RENYI_ORDERS + 1)
 #define AT_INFINITY (RENYI_ORDERS - 1)

@@ -11,7 +11,7 @@
 #include "ledger/charge.h"
 #include "ledger/statements.h"
 #include "ledger/wider.h"
-#include "math/renyi.h"
+#include "math/cost.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -13,7 +13,6 @@
 #include "ledger/budget.h"
 #include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -525,7 +525,7 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
 */
 struct ledger_stage {
   const char *tier, *kernel;
-  const double *curve; /* values at the stored orders (renyi.h) */
+  const double *curve; /* values at the stored orders (cost.h) */
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context);
@@ -629,7 +629,7 @@ struct ledger_publication {
   double rate, shrink, centre, delta;
   struct ledger_clipping clipping;
   double threshold;    /* NaN: none */
-  const double *curve; /* values at the stored orders (renyi.h); null: no curve */
+  const double *curve; /* values at the stored orders (cost.h); null: no curve */
 };
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/known_names.h"
+#include "base/sql_text.h"
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "ledger/wider.h"

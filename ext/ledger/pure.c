@@ -8,8 +8,7 @@
 
 #include "ledger/accountant.h"
 #include "ledger/budget.h"
-#include "math/laplace.h"
-#include "math/bounded_loss.h"
+#include "math/pure_mechanisms.h"
 
 SQLITE_EXTENSION_INIT3
 

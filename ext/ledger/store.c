@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/known_names.h"
+#include "base/sql_text.h"
 #include "ledger/budget.h"
 #include "ledger/display.h"
 #include "ledger/statements.h"

@@ -8,7 +8,7 @@
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "ledger/wider.h"
-#include "math/renyi.h"
+#include "math/cost.h"
 
 SQLITE_EXTENSION_INIT3
 

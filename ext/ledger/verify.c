@@ -13,8 +13,7 @@
 #include "ledger/seal.h"
 #include "ledger/statements.h"
 #include "math/cost.h"
-#include "math/renyi.h"
-#include "os/locale.h"
+#include "os/process.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -11,7 +11,6 @@
 #include "ledger/handle.h"
 #include "ledger/statements.h"
 #include "math/cost.h"
-#include "math/renyi.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -9,9 +9,9 @@
 #include <math.h>
 
 #include "math/gaussian.h"
-#include "math/laplace.h"
 #include "math/mixing.h"
 #include "math/numeric.h"
+#include "math/pure_mechanisms.h"
 
 /* ---- Gaussian noise between Lipschitz maps --------------------------------------------------- */
 

@@ -1,5 +1,4 @@
-/* cross_tables.c: see cross_tables.h. Tests: tests/mechanism/test_cross_tables.py */
-#include "mechanism/cross_tables.h"
+/* cross_tables.c: see estimate.h. Tests: tests/mechanism/test_cross_tables.py */
 
 #include <assert.h>
 #include <math.h>
@@ -240,7 +239,7 @@ static int shares_variances(const struct ways *ways, int in_sum_norm, double *pr
 ** The result is the generalised least-squares estimate of all tables from the measured ones. Let
 ** Y_A be the measured table A, with noise of variance v/w_A in each cell. For every table B, the
 ** weighted means of all measured tables that contain B give one table U_B, whose expectation is p_B
-** times B (cross_tables.h). Its part that no smaller table determines, centred along every axis, is
+** times B (estimate.h). Its part that no smaller table determines, centred along every axis, is
 ** the residual r_B of B. A table is the sum of the residuals inside it, each spread evenly over the
 ** attributes that it lacks. Because the residuals of different tables are orthogonal, and the noise
 ** of each r_B is a multiple of an orthogonal projection, this is the least-squares estimate
@@ -358,7 +357,7 @@ int estimate_parts(const struct layout *shape, double *parts) {
 }
 
 /*
-** Sets numbers[cell * components + component] to the published tables (cross_tables.h). A measured
+** Sets numbers[cell * components + component] to the published tables (estimate.h). A measured
 ** table A enters as w_A Y_A, where w_A = m^2/S^2 and Y_A is its coordinates divided by the
 ** multiplier m.
 */

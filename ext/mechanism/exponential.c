@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 
 /*
 ** A unit counts at most 2^32 steps (radius_bits of family_leaves), so a loss is at most 2^63 of

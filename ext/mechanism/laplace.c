@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "math/cost.h"
-#include "math/laplace.h"
+#include "math/pure_mechanisms.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 
@@ -28,8 +28,8 @@ static double laplace_width(double rate) {
 }
 
 /*
-** Returns an upper bound on the rate of the discrete Laplace distribution (math/laplace.h). The
-** result is raised by 2^-40 of itself to cover the rounding errors.
+** Returns an upper bound on the rate of the discrete Laplace distribution (math/pure_mechanisms.h).
+** The result is raised by 2^-40 of itself to cover the rounding errors.
 */
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);

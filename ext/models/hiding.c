@@ -4,10 +4,10 @@
 #include <float.h>
 #include <math.h>
 
+#include "math/cost.h"
 #include "math/gaussian.h"
 #include "math/iteration.h"
 #include "math/mixing.h"
-#include "math/renyi.h"
 
 /*
 ** A walk (struct walk) takes the first SINGLE steps after a row one by one. From there on, the walk

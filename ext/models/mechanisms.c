@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/bounded_loss.h"
 #include "math/cost.h"
+#include "math/pure_mechanisms.h"
 #include "mechanism/estimate.h"
 #include "mechanism/mechanism.h"
 #include "models/hiding.h"

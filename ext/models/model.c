@@ -14,13 +14,11 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/vector_text.h"
+#include "base/sql_text.h"
 #include "ledger/accountant.h"
-#include "math/bounded_loss.h"
 #include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/laplace.h"
-#include "math/renyi.h"
+#include "math/pure_mechanisms.h"
 #include "models/hiding.h"
 #include "release/parameters.h"
 #include "release/publication.h"
@@ -281,7 +279,7 @@ static int model_finish(struct request *request, int by_unit, struct error *erro
 
 /*
 ** Rounds x down to three digits, and further down until the parser reads the text of the number
-** back as the number, from which it may differ in the last binary place (vector_text.c). A replay
+** back as the number, from which it may differ in the last binary place (sql_text.c). A replay
 ** then reads the same number from the text of the model.
 */
 static double three_digits(double x) {

@@ -41,9 +41,4 @@ struct price model_price(const struct ledger_tier *tier, double weight, double s
 /* Returns the contribution of one row of a model: one step of the descent. */
 struct contribution model_contribution(const struct descent *descent);
 
-/* Registers the SQL functions that use stored models. Returns an SQLite result code. */
-struct host;
-struct sqlite3;
-int model_functions_register(struct sqlite3 *db, struct host *host);
-
 #endif

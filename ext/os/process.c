@@ -1,5 +1,12 @@
-/* process.c: see process.h. Tests: tests/ledger/test_crash.py */
+/*
+** process.c: see process.h.
+** Tests: tests/ledger/test_crash.py, tests/faults/test_injection.py, tests/faults/test_calls.py,
+** tests/sums/test_unit_table.c, tests/mechanism/test_noise.py
+*/
 #include "os/process.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #if defined(_WIN32)
 
@@ -22,8 +29,6 @@ int process_is_same(const struct process *process) {
 #else
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -90,7 +95,7 @@ static void watch_forks(void) {
 
 #endif
 
-/* ---- the interface --------------------------------------------------------------------------- */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 void process_remember(struct process *process) {
   watch_forks();
@@ -107,6 +112,99 @@ void process_forget(struct process *process) {
 int process_is_same(const struct process *process) {
   return process->pid == (long)getpid() && process->forks == atomic_load(&forks) &&
          (!process->memory || *process->memory == 1);
+}
+
+#endif
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+#include <string.h>
+#include <sys/mman.h>
+#endif
+
+static _Atomic(int (*)(size_t)) limit;
+static atomic_size_t taken;
+
+void memory_limit(int (*within)(size_t)) {
+  atomic_store(&limit, within);
+}
+
+/* Counts `size` bytes as free again. */
+static void give(size_t size) {
+  atomic_fetch_sub(&taken, size);
+}
+
+/* Counts `size` bytes as taken. Counts nothing and returns 0 if that would exceed the limit. */
+static int take(size_t size) {
+  int (*within)(size_t) = atomic_load(&limit);
+  size_t all = atomic_fetch_add(&taken, size) + size;
+  if (!within || within(all)) return 1;
+  give(size);
+  return 0;
+}
+
+/* Allocates `size` bytes of zeros, a power of two, in huge pages if the system has them. */
+#if defined(__linux__)
+static void *allocate_huge_page(size_t size) {
+  void *pages = 0;
+  if (posix_memalign(&pages, size, size)) return 0;
+  madvise(pages, size, MADV_HUGEPAGE); /* the kernel may ignore this advice */
+  memset(pages, 0, size);
+  return pages;
+}
+#else
+static void *allocate_huge_page(size_t size) {
+  return calloc(1, size);
+}
+#endif
+
+void *memory_table(size_t size) {
+  if (!take(size)) return 0;
+  void *table = size == MEMORY_HUGE_PAGE ? allocate_huge_page(size) : calloc(1, size);
+  if (!table) give(size);
+  return table;
+}
+
+void memory_table_free(void *table, size_t size) {
+  if (table) give(size);
+  free(table);
+}
+
+/* ---- locale ---------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct number_locale locale_plain(void) {
+  struct number_locale before = {0, 0};
+  if (strcmp(localeconv()->decimal_point, ".") == 0) return before;
+  before.per_thread = _configthreadlocale(_ENABLE_PER_THREAD_LOCALE);
+  before.name = _strdup(setlocale(LC_NUMERIC, 0));
+  if (before.name) setlocale(LC_NUMERIC, "C");
+  return before;
+}
+
+void locale_restore(struct number_locale before) {
+  if (!before.name) return;
+  setlocale(LC_NUMERIC, before.name);
+  _configthreadlocale(before.per_thread);
+  free(before.name);
+}
+
+#else
+
+struct number_locale locale_plain(void) {
+  locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+  return (struct number_locale){plain ? uselocale(plain) : (locale_t)0};
+}
+
+void locale_restore(struct number_locale before) {
+  locale_t plain = before.locale ? uselocale(before.locale) : (locale_t)0;
+  if (plain && plain != LC_GLOBAL_LOCALE) freelocale(plain);
 }
 
 #endif

@@ -1,22 +1,24 @@
 /*
-** process.h: recognises the process that opened a connection. After a fork(), the parent and the
-** child must not both use one connection to the ledger (requirement L6 in ledger/ledger.h).
+** process.h: this process: whether it opened a connection or is a child of the one that did, its
+** memory for large tables, and a decimal point in its numbers.
 */
 #ifndef DIFFUSE_OS_PROCESS_H
 #define DIFFUSE_OS_PROCESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+/* ---- identity -------------------------------------------------------------------------------- */
+
 /*
-** Identifies a process. The process id alone is not enough, because a child in another PID
-** namespace can have the same id as its parent.
+** Identifies a process. After a fork(), the parent and the child must not both use one connection
+** to the ledger (requirement L6 in ledger/ledger.h). The process id alone is not enough, because a
+** child in another PID namespace can have the same id as its parent.
 */
 struct process {
   long pid;
   uint64_t forks; /* generations of children since the first process_remember(); 0 on macOS */
-  volatile unsigned char
-      /* A page that the kernel clears in a child process. Null if the kernel cannot do that. */
-      *memory;
+  volatile unsigned char *memory; /* a page that the kernel clears in a child; null: it cannot */
 };
 
 /*
@@ -28,5 +30,73 @@ void process_forget(struct process *process);
 
 /* Returns whether the calling process is the one that called process_remember(). */
 int process_is_same(const struct process *process);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/*
+** Zeroed memory for tables that the code reads in random order. A table of a million units has more
+** pages of 4 KiB than the processor's address cache (TLB) can hold: half of the time of each
+** look-up would be spent on finding the page. Large tables are therefore allocated in blocks of
+** MEMORY_HUGE_PAGE bytes, each of which is one huge page if the operating system has such pages.
+*/
+#define MEMORY_HUGE_PAGE ((size_t)1 << 21)
+
+/*
+** Sets the function that returns whether `taken` bytes, which all such tables of this process use,
+** are within the memory limit that the host has set for SQLite. Without this call, which must come
+** before the first memory_table(), there is no limit.
+*/
+void memory_limit(int (*within)(size_t taken));
+
+/*
+** memory_table() allocates `size` > 0 bytes, all zero, and counts them towards the memory limit. It
+** returns null if memory runs out or the limit is reached. memory_table_free() frees such a table
+** and accepts null.
+*/
+void *memory_table(size_t size);
+void memory_table_free(void *table, size_t size);
+
+/*
+** Prefetches the cache line at an address for writing. On x86-64 the function names the instruction
+** PREFETCHW. For generic x86, gcc would choose another instruction, which some processors ignore
+** after a TLB miss.
+*/
+static inline void memory_prefetch(const void *address) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
+/* ---- locale ---------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+
+/* The previous locale of a thread. */
+struct number_locale {
+  char *name; /* null if locale_plain() changed nothing */
+  int per_thread;
+};
+
+#else
+
+#include <locale.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
+struct number_locale {
+  locale_t locale;
+};
+
+#endif
+
+/*
+** locale_plain() sets the locale "C" for numbers in this thread and returns the previous locale.
+** locale_restore() sets the previous locale again. Pairs of calls may be nested.
+*/
+struct number_locale locale_plain(void);
+void locale_restore(struct number_locale before);
 
 #endif

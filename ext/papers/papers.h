@@ -9,12 +9,11 @@
 #include <sqlite3ext.h>
 #include <stddef.h>
 
-/* Registers all functions of the room. Returns an SQLite code, as the functions below do. */
+/* Registers all functions of the room. These functions return an SQLite result code. */
 int papers_register(sqlite3 *db);
 
-int kernels_register(sqlite3 *db);   /* the dp_kernel_... aggregates */
-int processes_register(sqlite3 *db); /* dp_iteration_... and dp_diffusion_rate */
-int amplify_register(sqlite3 *db);   /* the table-valued function dp_amplify */
+int kernels_register(sqlite3 *db); /* the dp_kernel_... aggregates */
+int amplify_register(sqlite3 *db); /* the table-valued function dp_amplify */
 
 /*
 ** The descriptor of an aggregate, which is the beginning of its user data. Its state has `size`

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "query/allowed_functions.h"
 #include "query/private_memory.h"

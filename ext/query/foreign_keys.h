@@ -10,7 +10,7 @@
 
 #include <sqlite3ext.h>
 
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 #include "query/policy_tables.h"
 
 /*

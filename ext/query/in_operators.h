@@ -5,7 +5,7 @@
 #ifndef DIFFUSE_QUERY_IN_OPERATORS_H
 #define DIFFUSE_QUERY_IN_OPERATORS_H
 
-#include "base/row_table.h"
+#include "base/sql_functions.h"
 
 /*
 ** Return 0 only if the text, or all running statements of a connection, have no operator IN that

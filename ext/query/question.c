@@ -15,7 +15,7 @@
 
 #include "base/json.h"
 #include "ledger/policy.h"
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 #include "query/host_checks.h"
 #include "query/limits.h"
 #include "query/notices.h"

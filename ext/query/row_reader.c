@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "base/vector_text.h"
 #include "mechanism/mechanism.h"
 #include "release/publication.h"
 

@@ -11,7 +11,7 @@
 #include "ledger/ledger.h"
 #include "ledger/wider.h"
 #include "math/gaussian.h"
-#include "math/laplace.h"
+#include "math/pure_mechanisms.h"
 #include "mechanism/mechanism.h"
 #include "release/definition.h"
 #include "release/numbers.h"

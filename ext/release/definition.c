@@ -3,6 +3,7 @@
 ** Tests: tests/ledger/test_edits.py, tests/functions/test_kinds_plan.py,
 ** tests/attacks/test_repeated_rounding.py
 */
+#include "base/sql_text.h"
 #include "release/definition.h"
 
 #include <assert.h>
@@ -10,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/vector_text.h"
 #include "ledger/wider.h"
 #include "release/procedure.h"
 #include "release/publication.h"

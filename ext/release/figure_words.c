@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3

@@ -12,10 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/sql_text.h"
 #include "mechanism/exponential.h"
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 #include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3

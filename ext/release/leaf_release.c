@@ -2,14 +2,14 @@
 ** leaf_release.c: see procedure.h.
 ** Tests: tests/mechanism/test_exponential_quantiles.py
 */
+#include "base/sql_text.h"
 #include "release/procedure.h"
 
 #include <math.h>
 
-#include "base/vector_text.h"
 #include "ledger/accountant.h"
-#include "math/bounded_loss.h"
 #include "math/cost.h"
+#include "math/pure_mechanisms.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/publication.h"

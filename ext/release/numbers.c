@@ -2,13 +2,13 @@
 ** numbers.c: see numbers.h.
 ** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py
 */
+#include "base/sql_text.h"
 #include "release/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vector_text.h"
 #include "math/cost.h"
 #include "mechanism/estimate.h"
 #include "release/definition.h"

@@ -8,12 +8,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/known_names.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "base/vector_text.h"
 #include "mechanism/exponential.h"
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3

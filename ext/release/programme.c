@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/known_names.h"
 #include "base/sql_text.h"
-#include "mechanism/cross_tables.h"
+#include "mechanism/estimate.h"
 
 SQLITE_EXTENSION_INIT3
 

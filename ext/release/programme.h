@@ -41,7 +41,7 @@ void programme_release(struct programme *programme);
 
 /*
 ** Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
-** programme_measure() computes them (mechanism/cross_tables.h) and returns 1, or 0 if memory ran
+** programme_measure() computes them (mechanism/estimate.h) and returns 1, or 0 if memory ran
 ** out. programme_restore() takes them from the JSON array that the ledger stores, and returns 1, or
 ** 0 with the error set. programme_multipliers() then returns the array for the ledger, which the
 ** caller frees.

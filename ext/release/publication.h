@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "ledger/ledger.h"
-#include "math/renyi.h"
+#include "math/cost.h"
 #include "mechanism/series_matrix.h"
 #include "release/kinds.h"
 #include "release/periods.h"

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
-#include "os/locale.h"
+#include "os/process.h"
 #include "page_html.h"
 #include "page_sql.h"
 #include "report/page.h"

@@ -13,7 +13,7 @@
 ** parameters.
 **
 ** Each cell has `width` consecutive coordinates: its components, its bins, or the nodes of its tree
-** level by level (tree.h). Private keys of histograms and trees have one more coordinate, the
+** level by level (struct tree). Private keys of histograms and trees have one more coordinate, the
 ** first: each unit adds 1 to this count for every key that it keeps (`selects`).
 **
 ** Component j of a row is the integer round(value * factor_j * scale), a number of fine steps.
@@ -29,7 +29,6 @@
 
 #include "noise/lattice.h"
 #include "sums/identity.h"
-#include "sums/tree.h"
 #include "sums/ways.h"
 
 /* ---- families of kinds ----------------------------------------------------------------------- */
@@ -211,6 +210,36 @@ struct block {
   double spread; /* two clipped vectors are at most spread * reach apart */
 };
 
+/*
+** The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= TREE_MOST_LEVELS. If levels is 0,
+** there is no tree. The counts of its nodes are stored level by level, from level 1 to the leaves,
+** without the root. All nodes of a level have the same number of children, a power of two.
+*/
+#define TREE_MOST_LEVELS 16
+struct tree {
+  int bits, levels;
+};
+
+/*
+** Returns a tree with 2^bits leaves, of as many levels as make the error in rank small.
+**
+** A row counts in one node of each level. In the Euclidean norm these counts have the norm
+** sqrt(levels), and a binary tree is best. In the sum norm they have the norm `levels`, so fewer
+** levels are better, although the counts of more nodes then add up to a rank. The tree for the sum
+** norm has one level for each four bits, rounded up, so a node has at most 16 children. No other
+** number of levels makes the error in rank (root mean square over all places) smaller by more than
+** 6% (tests/mechanism/test_tree.c).
+*/
+struct tree tree_make(int bits, int is_l1);
+
+/* Returns the logarithm of the number of nodes of a level, which is 0 for the root. */
+static inline int tree_bits(struct tree tree, int level) {
+  return level * tree.bits / tree.levels;
+}
+
+/* Returns the index of the first node of a level. tree_level(levels + 1) is the number of nodes. */
+int tree_level(struct tree tree, int level);
+
 struct layout {
   const struct family *family;
   int is_l1;        /* norms are sums of magnitudes */
@@ -327,8 +356,8 @@ double layout_centred(double x, double low, double high);
 
 /*
 ** Returns the index of the bin of x. Bin k has the values from edges[k] on and below edges[k + 1]
-** (decimal_edges()). A value below the range belongs to the first bin, and a value above the range
-** belongs to the last bin, as does the upper end.
+** (decimal_edges() in base/number.h). A value below the range belongs to the first bin, and a value
+** above the range belongs to the last bin, as does the upper end.
 */
 int layout_bin(double x, const double *edges, int bins);
 
@@ -365,26 +394,6 @@ double layout_grid_share(const struct contribution *question);
 ** edges of the bins.
 */
 int layout_leaf(const struct contribution *question, const double *edges, double x);
-
-/*
-** Returns the double nearest to origin + k * step, where origin and step stand for the shortest
-** decimals that read back as these doubles, and k is a whole number of magnitude at most 2^53. The
-** result for (0, 7, 0.1) is therefore the double 0.7, which differs from 7 * 0.1.
-**
-** If the sum needs more than 38 digits, its last digits are far below the distance of two doubles,
-** and the function computes with doubles.
-*/
-double decimal_step(double origin, double k, double step);
-
-/*
-** Sets edges[k], k = 0 .. count, to the double nearest to low + k (high - low)/count, where low and
-** high stand for their shortest decimals. The edges never decrease. If an edge needs too many
-** digits, the function computes it with doubles.
-*/
-void decimal_edges(double low, double high, int count, double *edges);
-
-/* Returns edge k of decimal_edges(). */
-double decimal_edge(double low, double high, int k, int count);
 
 /* ---- clipping (clip.c) ----------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "os/memory.h"
+#include "os/process.h"
 
 /* ---- memory in chunks of one size ------------------------------------------------------------ */
 

@@ -25,7 +25,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "os/memory.h"
+#include "os/process.h"
 #include "sums/identity.h"
 
 #define TABLE_BATCH 64

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sums/tree.h"
-
 /* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
 struct item {
   uint64_t order;

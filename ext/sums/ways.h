@@ -10,7 +10,7 @@
 **
 ** The release measures some of the tables, all by one vector: coordinate c of table A is the
 ** multiplier of A times the sum of the rows in this cell, plus noise. All coordinates have the same
-** noise, so the multipliers divide one charge between the tables (mechanism/cross_tables.h). The
+** noise, so the multipliers divide one charge between the tables (mechanism/estimate.h). The
 ** coordinates of the measured tables follow each other in the order of the tables.
 **
 ** Every row lies in one cell of the full table of all attributes. The full table need not be in the
@@ -30,7 +30,7 @@
 
 struct cross_table {
   unsigned mask;
-  double weight;        /* the importance of its error (mechanism/cross_tables.h) */
+  double weight;        /* the importance of its error (mechanism/estimate.h) */
   int multiplier;       /* 0: the table is not measured */
   int cells;            /* number of its cells */
   int first;            /* its first cell among the cells of all tables */

@@ -1,4 +1,4 @@
-"""Errors about an unknown name suggest the nearest known one (ext/base/known_names.h), and show no name that only a row may have."""
+"""Errors about an unknown name suggest the nearest known one (ext/base/sql_text.h), and show no name that only a row may have."""
 
 import json
 import re

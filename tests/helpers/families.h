@@ -6,7 +6,7 @@
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H
 
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 
 /* The families with keys come last. */
 enum number {

@@ -2,7 +2,6 @@
 #ifndef TEST_SCALAR_H
 #define TEST_SCALAR_H
 
-#include "mechanism/families.h"
 #include "mechanism/mechanism.h"
 
 static inline struct layout scalar_shape(double clip, int nonnegative, int replace) {

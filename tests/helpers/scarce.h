@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "os/memory.h"
+#include "os/process.h"
 
 static int scarce_left = INT_MAX, scarce_once;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ledger/ledger.h"
-#include "math/laplace.h"
+#include "math/pure_mechanisms.h"
 
 struct laplace {
   double sensitivity, scale;

@@ -13,9 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "math/bounded_loss.h"
-#include "math/laplace.h"
 #include "math/mixing.h"
+#include "math/pure_mechanisms.h"
 
 static double number(void) {
   char text[64];

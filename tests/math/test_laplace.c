@@ -1,12 +1,12 @@
 /*
-** test_laplace.c: compares laplace.h with 60-digit arithmetic, and checks symmetries of its
+** test_laplace.c: compares pure_mechanisms.h with 60-digit arithmetic, and checks symmetries of its
 ** functions.
 */
 #include "check.h"
 
 #include <stdlib.h>
 
-#include "math/laplace.h"
+#include "math/pure_mechanisms.h"
 
 static void divergences_from_60_digits(void) {
   CHECK_CLOSE(laplace_rdp(1.0, 3.0, 3.0), 0.367879441171442322, 1e-15);

@@ -4,8 +4,8 @@
 */
 #include "check.h"
 
-#include "math/bounded_loss.h"
 #include "math/mixing.h"
+#include "math/pure_mechanisms.h"
 
 /*
 ** The kernel is gamma identity + (1 - gamma) uniform on four states. All its coefficients are

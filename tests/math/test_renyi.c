@@ -1,7 +1,7 @@
 /*
 ** test_renyi.c: tests the stored orders, the limit at an order, and the two optima over all real
 ** orders: the least epsilon and the largest rate. Each optimum is compared with a simple
-** minimisation that shares no code with renyi.c.
+** minimisation that shares no code with cost.c.
 */
 #include "check.h"
 
@@ -9,15 +9,15 @@
 
 #include <gsl/gsl_errno.h>
 
+#include "math/cost.h"
 #include "math/gaussian.h"
-#include "math/renyi.h"
 
 static const double rates[] = {1e-12, 1e-6, 1e-3, 0.1, 0.5, 3.0, 100.0, 1e6};
 static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7, 0.99};
 static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Returns the epsilon of the conversion in renyi.h at one order. */
+/* Returns the epsilon of the conversion in cost.h at one order. */
 static double converted(double alpha, double spent, double delta) {
   return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
 }

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "mechanism/estimate.h"
+#include "../../ext/mechanism/estimate_quantiles.c" /* for tree_rank_stddev() */
 
 /* Checks that a published number is rounded up, by less than 1e-12 of its size. */
 static void check_up(double got, long double want, const char *what) {

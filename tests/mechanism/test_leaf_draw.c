@@ -6,9 +6,9 @@
 
 #include "check.h"
 #include "chi_square.h"
-#include "math/bounded_loss.h"
+#include "math/pure_mechanisms.h"
 #include "mechanism/exponential.h"
-#include "mechanism/families.h"
+#include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "random.h"
 #include "source.h"

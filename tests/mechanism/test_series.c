@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mechanism/families.h"
 #include "mechanism/mechanism.h"
 #include "mechanism/series_matrix.h"
 

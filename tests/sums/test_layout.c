@@ -10,6 +10,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "sums/layout.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

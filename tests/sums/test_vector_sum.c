@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <float.h>
 
+#include "base/number.h"
 #include "sums/layout.h"
 #include "tables.h"
 

@@ -1,6 +1,7 @@
 /*
-** test_tree.c: compares tree.h with the normal equations, solved by Gaussian elimination in long
-** double, with the max-min formula of isotonic regression, and with simulated noise.
+** test_tree.c: compares estimate_quantiles.c with the normal equations, solved by Gaussian
+** elimination in long double, with the max-min formula of isotonic regression, and with simulated
+** noise.
 */
 #include "check.h"
 #include "random.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sums/tree.h"
+#include "../../ext/mechanism/estimate_quantiles.c"
 
 /* ---- least squares --------------------------------------------------------------------------- */
 
@@ -38,7 +39,7 @@ static int nodes_of(const struct form *form) {
   return nodes;
 }
 
-/* Returns whether a leaf is below node `node`, with the numbering of tree.h. */
+/* Returns whether a leaf is below node `node`, with the numbering of layout.h. */
 static int is_below(int leaf, int node, const struct form *form) {
   int level = 0;
   for (; node >= 1 << form->bits[level]; level++) node -= 1 << form->bits[level];
