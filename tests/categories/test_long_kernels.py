@@ -181,10 +181,6 @@ def test_an_interrupt_ends_the_computation_and_charges_nothing(tmp_path, way):
 # ---- draws ---------------------------------------------------------------------------------------------------------
 
 SMALL = json.dumps([["x00", "a", 0.6], ["x00", "b", 0.4], ["x01", "a", 0.4], ["x01", "b", 0.6]])
-FORMS = {"aggregate": "SELECT dp_response_count('in', k, ?, ?) FROM t",
-         "dp_release": "SELECT dp_release('in', 'response_count', 'SELECT k FROM t', json_insert(?2, '$.kernel', json(?1)))"}
-
-
 def reports(n):
     return REPORTS, SMALL, json.dumps({**OPTIONS, "n": n})
 

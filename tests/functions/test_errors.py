@@ -79,22 +79,6 @@ TOO_LARGE = [("1e151", "1.0e+151")]
 
 
 @pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
-def test_clip(units, rows, literal, shown):
-    for db, unit in ((units, "unit"), (rows, "NULL")):
-        check(db, f"SELECT dp_sum('clinic', x, {literal}) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_count('clinic', x, {literal}) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_ou_sum('clinic', x, {literal}, 1) FROM t", CLIP + said_of(shown))
-        check(db, f"SELECT dp_ou_count('clinic', x, 1, {literal}) FROM t", CLIP + said_of(shown))
-
-
-@pytest.mark.parametrize("literal,shown", BAD)
-def test_radius(units, literal, shown):
-    message = NO_RADIUS if shown == "NULL" else RADIUS + said_of(shown)
-    check(units, f"SELECT dp_ou_sum('clinic', x, 1, {literal}) FROM t", message)
-    check(units, f"SELECT dp_ou_count('clinic', x, {literal}, 1) FROM t", message)
-
-
-@pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
 def test_rate_of_a_tier(units, literal, shown):
     check(units, f"SELECT dp_tier('n', {literal}, 1, 1e-6)", "rate must be a number in [1e-12, 1e+06]" + said_of(shown))
 

@@ -12,7 +12,6 @@ from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
 
 
-
 def make(options="{}"):
     db = connect()
     one(db, "SELECT dp_init(?)", options)

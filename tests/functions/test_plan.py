@@ -1,7 +1,6 @@
 """Compares dp_plan() with the release that follows, and dp_interval() with scipy's quantiles."""
 
 import hashlib
-import itertools
 import json
 import math
 import pathlib
@@ -93,33 +92,12 @@ def check(db, tier, kind, clip, options=None):
 # ---- plans come true -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
-@pytest.mark.parametrize("protects", ["unit", "row"])
-def test_a_release_is_what_its_plan_said(adjacency, protects):
-    db = memory(adjacency, protects)
-    sigmas = {}
-    for (kind, (clip, options)), weight, (tier, *_) in itertools.product(KINDS.items(), [1, 0.37, 1e-3], TIERS):
-        sigmas[kind, weight, tier] = check(db, tier, kind, clip, {**options, "weight": weight})["sigma"]
-    for kind, tier in itertools.product(KINDS, ["clinic", "public"]):
-        assert sigmas[kind, 1, tier] < sigmas[kind, 0.37, tier] or kind.startswith("ou")
-    # the rate of a release of weight 1 at clinic is 0.004: sigma is distance / sqrt(0.008)
-    distance = 10 * (2 if adjacency == "replace" else 1)
-    assert sigmas["sum", 1, "clinic"] == pytest.approx(distance / 0.008**0.5, rel=1e-4)
-    assert sigmas["count", 1, "clinic"] == pytest.approx(1 / 0.008**0.5, rel=1e-4)
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
 @pytest.mark.parametrize("kind,clip,options", [
     ("ou_sum", 10, {"radius": 1e-3}), ("ou_sum", 10, {"radius": 1e9, "centre": 1e6}),
     ("ou_count", 1, {"theta": 1e-9, "rho": 1e-3}), ("ou_count", 1, {"theta": 20.0, "rho": 1e6}),
     ("sum", 1e-150, {}), ("sum", 1e150, {}), ("count", 3.7, {"weight": 1e-6})])
 def test_plans_with_extreme_parameters_come_true(kind, clip, options):
     check(memory(), "region", kind, clip, options)
-
-
-def test_the_clip_may_stand_in_the_options():
-    db = memory()
-    assert plan(db, "clinic", "sum", None, {"clip": 10}) == plan(db, "clinic", "sum", 10)
 
 
 def test_gdp_tiers_are_planned():
@@ -139,22 +117,6 @@ def test_existing_names_outward_and_inward(kind, start, then):
     check(db, start, kind, clip, options)
     for tier in then:
         check(db, tier, kind, clip, options)
-
-
-def test_a_plan_to_diffuse_is_what_dp_diffuse_does():
-    db = memory()
-    release(db, "clinic", "sum", 10, {"name": "a"})
-    planned, since = plan(db, "public", "sum", 10, {"name": "a"}), last_charge(db)
-    one(db, "SELECT dp_diffuse('a', 'public')")
-    check_values(db, planned, "a")
-    check_tiers(db, planned["tiers"], since)
-
-
-def test_a_plan_to_replay_pays_nothing_and_tells_what_is_there():
-    db = memory()
-    release(db, "clinic", "sum", 10, {"name": "a"})
-    planned = check(db, "clinic", "sum", 10, {"name": "a"})
-    assert all(t["pays"] == 0 for t in planned["tiers"])
 
 
 # ---- half_width ------------------------------------------------------------------------------------
@@ -408,7 +370,7 @@ def test_a_plan_without_a_ledger_is_refused(path):
 
 # ---- dp_interval -----------------------------------------------------------------------------------
 
-CONFIDENCES = [1e-3, 0.01, 0.1, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12, 1 - 2**-53]
+CONFIDENCES = [1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12, 1 - 2**-53]
 
 
 def half_normal(confidence):
@@ -447,13 +409,6 @@ def test_intervals_have_the_width_of_the_normal_quantile(kind):
     low, high, _ = check_interval(db, 0.95)
     want = db.execute("SELECT low, high FROM dp_value WHERE tier = 'clinic'").fetchone()
     assert (low, high) == pytest.approx(want, rel=1e-14)
-
-
-@pytest.mark.parametrize("confidence", [1e-4, 1e-6, 1e-8])
-def test_intervals_of_small_confidence(confidence):
-    db = memory()
-    release(db, "clinic", "count", 1, {"name": "a"})
-    check_interval(db, confidence)
 
 
 def test_interval_ends_are_rounded_outward():

@@ -11,7 +11,6 @@ import pytest
 from conftest import connect, INIT, make_ledger, one, refused
 
 LO, HI, ROWS = 10.0, 50.0, 60000
-HALF = (HI - LO) / 2
 BOUNDS = {"lo": LO, "hi": HI}
 
 

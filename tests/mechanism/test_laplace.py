@@ -448,6 +448,3 @@ def test_rows_can_be_protected():
     one(db, "SELECT dp_count('a', x, 1, ?) FROM t", json.dumps({"name": "r", **LAPLACE}))
     s, g = db.execute("SELECT sensitivity, granularity FROM dp_release").fetchone()
     assert 1 <= s * 2.0**g <= 1 + 2 * 2.0**g + 1e-5
-
-
-# ---- tampering -----------------------------------------------------------------------------------------------------

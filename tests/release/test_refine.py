@@ -13,9 +13,6 @@ pytestmark = pytest.mark.alarm(3e-9)
 
 TIERS = {"a": 1.0, "b": 0.3, "c": 0.1, "d": 0.02}
 CLIP = 2.0
-TRUTH = 3.5
-
-
 def ledger(options="{}", path=":memory:", tiers=TIERS):
     db = open_ledger(tiers, options, path)
     fill(db, [(9.0, 1), (2.5, 2), (-1.0, 3)])
@@ -33,10 +30,6 @@ def diffuse(db, tier, name="r"):
 
 def paid(db, tier, name="r"):
     return math.fsum(column(db, "SELECT rate FROM dp_charge WHERE tier = ? AND release = ?", tier, name))
-
-
-def published_rate(db, tier):
-    return one(db, "SELECT rate FROM dp_publication WHERE tier = ? AND release = 'r'", tier)
 
 
 # ---- what it costs -------------------------------------------------------------------------------------------------

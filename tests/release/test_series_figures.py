@@ -637,7 +637,6 @@ def test_certificate_and_answers():
         assert record(db, "SELECT state, periods ->> 11 AS last FROM dp_release") == {"state": "released", "last": "p12"}
 
 
-
 @pytest.mark.parametrize("kind, clip, words", [
     ("count", 5, "rows, at most 5 of each unit in all periods together, earliest first"),
     ("sum", 5, "sum, at most 5 up and down of each unit in all periods together, earliest first"),

@@ -439,7 +439,6 @@ def test_an_interrupt_does_not_put_the_books_into_question(tmp_path):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-
 @pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
 def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
     """As in test_export.py: ledgers that differ in the rate of the inner tier have the same page for the outer tier,
