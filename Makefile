@@ -195,11 +195,12 @@ UNITS := $(patsubst test_%.c,$(BUILD)/unit/%,$(notdir $(wildcard tests/*/test_*.
 vpath test_%.c $(sort $(dir $(wildcard tests/*/test_*.c)))
 
 unit: $(UNITS)
-$(BUILD)/unit/%: test_%.c $(wildcard tests/helpers/*.h) $(BUILD)/rooms.a
+$(BUILD)/unit/%: $(BUILD)/unit/%.o $(BUILD)/rooms.a
+	@$(CC) $(CFLAGS) -o $@ $^ $(STATIC) -lm
+$(BUILD)/unit/%.o: test_%.c $(wildcard tests/helpers/*.h)
 	@mkdir -p $(@D)
 	@echo CC $<
-	@$(CC) $(CPPFLAGS) -Itests/helpers $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
-	  $(BUILD)/rooms.a $(STATIC) -lm
+	@$(CC) $(CPPFLAGS) -Itests/helpers $(CODEGEN) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
 	$(AR) rcs $@ $^

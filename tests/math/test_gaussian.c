@@ -173,6 +173,28 @@ static void lattice_slack(void) {
   CHECK(gaussian_lattice_slack(UINT64_MAX) > 0.0, "positive");
 }
 
+static void slack_beside_a_rate(void) {
+  const double budgets[][2] = {{0.1, 1e-3}, {1, 1e-6}, {5, 1e-9}};
+  for (size_t i = 0; i < COUNT(budgets); i++) {
+    double epsilon = budgets[i][0], delta = budgets[i][1], most = gaussian_rate(epsilon, delta);
+    for (double part = 1e-12; part < 0.6; part *= 3) {
+      double got = gaussian_rate_beside(epsilon, delta, part * delta / (1 + exp(epsilon)));
+      if (part < 0.5) CHECK_CLOSE(got, gaussian_rate(epsilon, delta * (1 - part)), 1e-13);
+      CHECK(isnan(got) == part > 0.5, "slack takes %g of delta", part);
+    }
+    for (double draws = 1; draws < 1e15; draws *= 1000) {
+      double rate = gaussian_rate_beside(epsilon, delta, draws * GAUSSIAN_DRAW_SLACK) / draws;
+      double slack = gaussian_slack_beside(epsilon, delta, rate * (1 - 0x1p-41));
+      CHECK(slack >= draws * GAUSSIAN_DRAW_SLACK, "%g draws", draws);
+      double lost = 1 - gaussian_rate_beside(epsilon, delta, slack) / most;
+      double needed = 1 - gaussian_rate_beside(epsilon, delta, draws * GAUSSIAN_DRAW_SLACK) / most;
+      CHECK(lost > 0x1p-44 && lost < fmax(needed * 1.01, 0x1p-42), "%g draws: %g of the rate", draws,
+            lost);
+    }
+  }
+  CHECK_CLOSE(gaussian_rate_beside(1000, 1e-6, 0), gaussian_rate(1000, 1e-6), 0);
+}
+
 int main(void) {
   gsl_set_error_handler_off();
   RUN(reference_points);
@@ -187,5 +209,6 @@ int main(void) {
   RUN(extremes);
   RUN(outside_the_domain_is_nan);
   RUN(lattice_slack);
+  RUN(slack_beside_a_rate);
   FINISH();
 }

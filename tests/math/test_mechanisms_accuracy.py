@@ -24,7 +24,7 @@ pytestmark = pytest.mark.plain  # this file links the static library without the
 @pytest.fixture(scope="module")
 def evaluate(tmp_path_factory):
     path = tmp_path_factory.mktemp("mechanisms") / "mechanisms"
-    subprocess.run(["cc", f"-I{ROOT}/ext", str(HERE / "mechanisms.c"), str(BUILD / "libdiffuse.a"), "-o", str(path),
+    subprocess.run(["cc", f"-I{ROOT}/ext", str(HERE / "mechanisms.c"), str(BUILD / "rooms.a"), "-o", str(path),
                     "-l:libgsl.a", "-l:libgslcblas.a", "-lm"], check=True)
 
     def run(requests):

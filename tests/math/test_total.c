@@ -141,6 +141,26 @@ static double missing_of(double paid, double cost) {
   return total_missing((struct total){paid, 0}, cost);
 }
 
+/* The spare amount x satisfies x <= paid - cost exactly, and the double after x does not. */
+static void what_is_spare_is_the_most_that_is_paid_too_much(void) {
+  const struct total infinite = {INFINITY, 0};
+  CHECK(total_spare(infinite, 1) == 0 && total_spare((struct total){1, 0}, INFINITY) == 0, "infinite");
+  int beyond = 0, less = 0;
+  for (int run = 0; run < 1000000; run++) {
+    double high = ldexp((double)(random_bits() >> 11 | 1), (int)(random_bits() % 20) - 60);
+    double cost = run % 4 ? high * ldexp((double)(random_bits() >> 43), -20) : nextafter(high, run % 8);
+    double tiny = ldexp((double)(random_bits() >> 14), -FIXED_BITS);
+    struct total paid = total_add((struct total){high, 0}, run % 3 ? tiny : 0);
+    fixed truth = fixed_of(paid.high) + fixed_of(paid.low) - fixed_of(cost);
+    double spare = total_spare(paid, cost);
+    beyond += fixed_of(spare) > (truth > 0 ? truth : 0);
+    fixed after = spare >= 0x1p-56 ? fixed_of(nextafter(spare, INFINITY)) : fixed_of(spare) + 1;
+    less += truth > 0 && after <= truth;
+  }
+  CHECK(beyond == 0, "%d spare amounts beyond what is paid", beyond);
+  CHECK(less == 0, "%d spare amounts are not the most", less);
+}
+
 /* The missing amount x satisfies x >= cost - paid exactly, and the double before x does not. */
 static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
   CHECK(missing_of(1, 1) == 0 && missing_of(2, 1) == 0 && missing_of(0, 0) == 0, "paid");
@@ -175,6 +195,7 @@ int main(void) {
   RUN(the_edge_is_within);
   RUN(nan_refuses);
   RUN(what_is_left_is_a_lower_bound);
+  RUN(what_is_spare_is_the_most_that_is_paid_too_much);
   RUN(what_is_missing_is_the_least_that_reaches_the_cost);
   FINISH();
 }
