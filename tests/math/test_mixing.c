@@ -88,6 +88,7 @@ static void randomized_response(void) {
   CHECK_CLOSE(response_rdp(50.0, 3.0), 2.99900842139645424, 1e-15);
   CHECK_CLOSE(response_rdp(1.0, 2.0), 2.0 * tanh(1.0), 1e-15);
   CHECK_CLOSE(response_rdp(INFINITY, 2.0), 2.0, 0.0);
+  CHECK_CLOSE(response_rdp(INFINITY, 0.0), 0.0, 0.0);
   CHECK_CLOSE(response_rdp(1.0 + 1e-9, 1e5), 1e5, 1e-12);
 }
 
