@@ -2,28 +2,32 @@
 
 A mutant changes one place of a C file: an operator, a constant, a condition that is always or never true, a statement that is
 left out. Each is built in a copy of the tree, build/mutants/tree (with ccache if it is there), and tested until the first failure:
-the tests that the head of its file names, then those of its room. Mutants that do not compile, and those whose object code is
-that of the original, do not count.
+the tests that the head of its file names, then those of its room, unit tests in C first, and those in C that the head names
+also with sanitizers. Mutants that do not compile, and those whose object code is that of the original, do not count.
 
 tests/mutants.txt lists known survivors with reasons. An entry is the function and the lines before and after the change, so it
-holds wherever the function moves. The program fails if more than a tenth of the mutants survive without a reason.
+holds wherever the function moves. They are not tested again. The program fails if more than a tenth of the mutants survive without
+a reason.
 """
 
 import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TREE = ROOT / "build/mutants/tree"
 KNOWN = ROOT / "tests/mutants.txt"
 PYTHON = "/usr/bin/python3"
 MOST = 0.1  # of the mutants may survive without a reason
+SANITIZED = "build/sanitize"
+PROGRAMS = {"unit": r"rooms\.a", "static": r"libdiffuse\.a", "fixed": "fixed", "injector": "injector", "replays": "replay",
+            "build/star.db": "star", "bench-libraries": "bench"}  # what a test needs: the words by which it names it
 
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+", "*": "/",
          "/": "*", "%": "*", "&": "|", "|": "&", "<<": ">>", ">>": "<<", "++": "--", "--": "++", "+=": "-=", "-=": "+=", "*=": "/=",
@@ -92,52 +96,68 @@ def known():
     return {(name, before, after): " ".join(reason.split()) for name, before, after, reason in parts}
 
 
-def run(*command, seconds=None):
-    """Runs a command in the copy of the tree. Returns its exit status, or None if it took too long, and its output."""
+def run(*command, limit=None):
+    """Runs a command in the copy of the tree. Returns its exit status, or None if a process used more than `limit` seconds of
+    processor time or the command hangs, and its output."""
+    def begin():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
+
     process = subprocess.Popen(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                               env={**os.environ, "BUILD": "build", "MAKEFLAGS": ""})
+                               env={**os.environ, "BUILD": "build", "MAKEFLAGS": ""}, preexec_fn=begin)
     try:
-        said, _ = process.communicate(timeout=seconds)
-        return process.returncode, said
+        said, _ = process.communicate(timeout=limit and 60 + 20 * limit)
+        return (None if process.returncode in (-signal.SIGKILL, -signal.SIGXCPU) else process.returncode), said
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return None, process.communicate()[0]
 
 
 def make(*targets):
-    return run("make", "-s", f"-j{os.cpu_count()}", "WARNINGS=-w", "CFLAGS=-O1 -g0", *targets)
+    sanitized = any(target.startswith(SANITIZED) for target in targets)
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=all" if sanitized else ""
+    return run("make", "-s", f"-j{os.cpu_count()}", "WARNINGS=-w", f"CFLAGS=-O1 -g0 {flags}", f"BUILD={SANITIZED if sanitized else 'build'}",
+               *targets)
 
 
-def run_unit(name, seconds):
+def run_unit(path, limit):
     """Runs a unit test in C. Returns what noticed the change, or None."""
-    status, said = run(f"build/unit/{name}", seconds=seconds)
+    status, said = run(path, limit=limit)
     if status == 0:
         return None
-    return "too slow" if status is None else f"{name}: " + next(iter(re.findall(r"^not ok - (\w+)", said, re.M)), "a crash")
+    return "too slow" if status is None else f"{path}: " + next(iter(re.findall(r"^not ok - (\w+)", said, re.M)), "a crash")
 
 
-def run_scripts(names, seconds):
+def run_scripts(names, limit):
     """Runs tests in Python. Returns what noticed the change, or None."""
     status, said = run(PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", str(os.cpu_count()), "-m", "not slow", *names,
-                       seconds=seconds)
+                       limit=limit)
     if status in (0, 5):  # 5: no test
         return None
     return "too slow" if status is None else next(iter(re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.M)), "a crash")
 
 
+def targets_of(names):
+    """Returns what tests in Python need to be built."""
+    text = "".join((ROOT / name).read_text() for name in names)
+    return ["all", *(target for target, words in PROGRAMS.items() if re.search(words, text))]
+
+
 def suites(room, path):
-    """Yields (targets of make, runner, argument), the likeliest to notice first."""
+    """Yields (targets of make, runner, argument), the quickest first."""
     head = re.match(r"/\*.*?\*/", path.read_text(), re.S).group()
     named = [name for name in re.findall(r"tests/[\w/]+\.\w+", head) if (ROOT / name).exists()]
     own = [str(test.relative_to(ROOT)) for test in sorted((ROOT / "tests" / room).glob("test_*.*"))]
-    names = list(dict.fromkeys(named + own))
-    for name in (name for name in names if name.endswith(".c")):
-        unit = pathlib.Path(name).stem.removeprefix("test_")
-        yield [f"build/unit/{unit}"], run_unit, unit
-    whole = ["all", "unit", "static", "fixed", "injector", "replays", "bench-libraries", "build/star.db"]
-    for scripts in ([name for name in named if name.endswith(".py")], [name for name in own if name.endswith(".py") and name not in named]):
-        if scripts:
-            yield whole, run_scripts, scripts
+    units = [pathlib.Path(name).stem.removeprefix("test_") for name in dict.fromkeys(named + own) if name.endswith(".c")]
+    for unit in units:
+        yield [f"build/unit/{unit}"], run_unit, f"build/unit/{unit}"
+    for unit in units[:sum(name.endswith(".c") for name in named)]:
+        yield [f"{SANITIZED}/unit/{unit}"], run_unit, f"{SANITIZED}/unit/{unit}"
+    scripts = [name for name in named if name.endswith(".py")]
+    others = [name for name in own if name.endswith(".py") and name not in named]
+    for names in [*([name] for name in scripts), others]:
+        if names:
+            yield targets_of(names), run_scripts, names
 
 
 def notice(suites, limits):
@@ -146,11 +166,12 @@ def notice(suites, limits):
         status, said = make(*targets)
         if status:
             return "the build: " + said[-300:]
-        begun = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         seen = runner(argument, limits.get(str(argument)))
         if seen:
             return seen
-        limits.setdefault(str(argument), 60 + 5 * (time.monotonic() - begun))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        limits.setdefault(str(argument), 10 + 5 * (after.ru_utime - before.ru_utime))
     return None
 
 
@@ -190,11 +211,11 @@ def main(room, count, seed):
             if make(str(compiled.relative_to(TREE)))[0] or compiled.read_bytes() == original:
                 continue
             made += 1
-            seen = notice(suites(room, path), limits)
+            key = described(text, change)
+            seen = None if key in reasons else notice(suites(room, path), limits)
         finally:
             copy.write_text(text)
             make(str(compiled.relative_to(TREE)))
-        key = described(text, change)
         place = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, change[0]) + 1}"
         if seen:
             print(f"{made:4} {place}: noticed by {seen}", flush=True)

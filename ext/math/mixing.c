@@ -486,7 +486,7 @@ int kernel_power(const struct kernel *kernel, double steps, double *power) {
   double *square = malloc(2 * bytes + 1), *product = square + rows * rows;
   if (!square) return 0;
   memcpy(square, kernel->probability, bytes);
-  for (int first = 1; steps > 0; steps = floor(steps / 2)) {
+  for (int first = 1;; steps = floor(steps / 2)) {
     if (fmod(steps, 2) > 0) {
       if (first) memcpy(power, square, bytes);
       if (!first) multiply_kernels(power, square, rows, product);
