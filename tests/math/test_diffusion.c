@@ -61,7 +61,8 @@ static void formulas_of_the_header(void) {
     double square = sensitivity * sensitivity, radius = norm + 0.1, rate = square / (2 * clock);
     CHECK_CLOSE(brownian_gamma(sensitivity, t), square / (4 * t * t), 1e-12);
     CHECK_CLOSE(ou_gamma(sensitivity, theta, rho, t),
-                pow(theta * sensitivity * exp(theta * t) / (rho * (exp(2 * theta * t) - 1)), 2), 1e-12);
+                pow(theta * sensitivity * exp(theta * t) / (rho * (exp(2 * theta * t) - 1)), 2),
+                1e-12);
     CHECK_CLOSE(brownian_rate(sensitivity, t), square / (4 * t), 1e-12);
     CHECK_CLOSE(ou_rate(sensitivity, theta, rho, t), rate, 1e-12);
     CHECK_CLOSE(ou_clock(theta, rho, t), clock, 1e-12);
@@ -72,11 +73,13 @@ static void formulas_of_the_header(void) {
     double shrink = radius * radius / (radius * radius + dimension * clock);
     CHECK_CLOSE(pgm_mse(theta, rho, t, radius, dimension), dimension * clock * shrink, 1e-12);
     CHECK_CLOSE(ou_shrink_radius(radius, dimension, clock), shrink, 1e-12);
-    CHECK_CLOSE(ou_shrink_process(theta, rho, clock), 1 / sqrt(1 + theta * clock / rho / rho), 1e-12);
+    CHECK_CLOSE(ou_shrink_process(theta, rho, clock), 1 / sqrt(1 + theta * clock / rho / rho),
+                1e-12);
     if (sensitivity == 0) continue;
     double best = log(1 + dimension * square / (2 * rate * radius * radius));
     CHECK_CLOSE(ou_best_theta(rate, sensitivity, radius, dimension), best, 1e-11);
-    CHECK_CLOSE(ou_rate(sensitivity, best, ou_best_rho(rate, sensitivity, radius, dimension), 1), rate, 1e-11);
+    CHECK_CLOSE(ou_rate(sensitivity, best, ou_best_rho(rate, sensitivity, radius, dimension), 1),
+                rate, 1e-11);
   }
   CHECK_CLOSE(brownian_rate(0, 0), 0, 0);
   CHECK_CLOSE(brownian_rate(1, 0), INFINITY, 0);
@@ -99,7 +102,8 @@ static void integrals_of_the_three_rules(void) {
       steps += width * before;
       chords += width * (before + kappa) / 2;
       exponentials += width * (before == kappa || before == 0 || kappa == 0
-                                   ? (before + kappa) / 2 : (before - kappa) / log(before / kappa));
+                                   ? (before + kappa) / 2
+                                   : (before - kappa) / log(before / kappa));
     }
     CHECK_CLOSE(diffusion_rate(grid, 6, 0.25, RATE_STEPS), steps, 1e-12);
     CHECK_CLOSE(diffusion_rate(grid, 6, 0.25, RATE_CONVEX), chords, 1e-12);

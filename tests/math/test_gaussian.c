@@ -188,8 +188,8 @@ static void slack_beside_a_rate(void) {
       CHECK(slack >= draws * GAUSSIAN_DRAW_SLACK, "%g draws", draws);
       double lost = 1 - gaussian_rate_beside(epsilon, delta, slack) / most;
       double needed = 1 - gaussian_rate_beside(epsilon, delta, draws * GAUSSIAN_DRAW_SLACK) / most;
-      CHECK(lost > 0x1p-44 && lost < fmax(needed * 1.01, 0x1p-42), "%g draws: %g of the rate", draws,
-            lost);
+      CHECK(lost > 0x1p-44 && lost < fmax(needed * 1.01, 0x1p-42), "%g draws: %g of the rate",
+            draws, lost);
     }
   }
   CHECK_CLOSE(gaussian_rate_beside(1000, 1e-6, 0), gaussian_rate(1000, 1e-6), 0);

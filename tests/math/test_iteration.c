@@ -76,7 +76,8 @@ static void random_paths_by_definition(void) {
     struct path_step steps[8];
     for (int j = 0; j < count; j++)
       steps[j] = (struct path_step){.lipschitz = fixed && j == count / 2 ? 0 : 0.1 + uniform(),
-                                    .sigma = 0.1 + uniform(), .shift = uniform()};
+                                    .sigma = 0.1 + uniform(),
+                                    .shift = uniform()};
     for (int j = 0; j < count; j++) {
       product *= steps[j].lipschitz;
       given += pow(product * steps[count - 1 - j].shift / steps[j].sigma, 2);
@@ -84,17 +85,20 @@ static void random_paths_by_definition(void) {
       powers += pow(l, -2 * (j + 1));
     }
     CHECK_CLOSE(given_path_rdp(alpha, steps, count), alpha / 2 * given, 1e-12);
-    CHECK_CLOSE(best_path_rdp(alpha, steps, count, distance), alpha / 2 * distance * distance / sum, 1e-12);
+    CHECK_CLOSE(best_path_rdp(alpha, steps, count, distance), alpha / 2 * distance * distance / sum,
+                1e-12);
     double ratio = pow(distance / noise, 2);
     CHECK_CLOSE(gaussian_rdp(alpha, distance, noise), alpha / 2 * ratio, 1e-12);
-    CHECK_CLOSE(path_iteration_rdp(alpha, distance, noise, l, count), alpha / 2 * ratio / powers, 1e-12);
+    CHECK_CLOSE(path_iteration_rdp(alpha, distance, noise, l, count), alpha / 2 * ratio / powers,
+                1e-12);
     CHECK_CLOSE(printed_iteration_rdp(alpha, distance, noise, l, count),
                 alpha / 2 * ratio * pow(l, count + 1) / count, 1e-12);
     CHECK_CLOSE(lipschitz_gaussian_rdp(alpha, distance, noise, 2.0, l),
                 alpha / 2 * distance * distance / (noise * noise + pow(2.0 / l, 2)), 1e-12);
 
     double rho = fixed ? 0 : uniform(), beta = rho + uniform(), eta = 2 / (beta + rho) * uniform();
-    struct sgd sgd = {1 + run % 3, 1 + run % 3 + run % 7, 0.5 + uniform(), noise, eta, beta, rho, 1};
+    struct sgd sgd = {
+        1 + run % 3, 1 + run % 3 + run % 7, 0.5 + uniform(), noise, eta, beta, rho, 1};
     double after = run % 7, step = sqrt(1 - 2 * eta * beta * rho / (beta + rho));
     double rate = 2 * pow(sgd.lipschitz_loss / noise, 2);
     double printed = after > 0 ? rate * pow(step, after + 1) / after : rate;

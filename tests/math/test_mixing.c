@@ -135,14 +135,15 @@ static double worst_inputs(const struct kernel *first, const struct kernel *seco
   double b = (1 - delta) / (1 + exp(epsilon)), a = b * exp(epsilon), largest = 0;
   size_t rows = first->rows, columns = first->columns;
   for (size_t at = 0; at < rows * rows * rows * rows; at++) {
-    size_t state[4] = {at % rows, at / rows % rows, at / rows / rows % rows, at / rows / rows / rows};
+    size_t state[4] = {at % rows, at / rows % rows, at / rows / rows % rows,
+                       at / rows / rows / rows};
     double sum = 0;
     for (size_t y = 0; y < columns; y++) {
       const double *p = first->probability + y, *q = second->probability + y;
       sum += positive(delta * p[state[0] * columns] + a * p[state[1] * columns] +
                       b * p[state[2] * columns] -
-                      exp(epsilon_out) * (delta * q[state[3] * columns] + b * q[state[1] * columns] +
-                                          a * q[state[2] * columns]));
+                      exp(epsilon_out) * (delta * q[state[3] * columns] +
+                                          b * q[state[1] * columns] + a * q[state[2] * columns]));
     }
     largest = fmax(largest, sum);
   }
@@ -157,7 +158,8 @@ static void random_kernels_by_definition(void) {
   for (int run = 0; run < 200; run++) {
     size_t rows = 1 + random_bits() % ROWS, columns = 1 + random_bits() % COLUMNS;
     double cells[2][ROWS * COLUMNS], delta = run % 3 ? uniform() : 0, epsilon = 3 * uniform();
-    struct kernel k = random_kernel(cells[0], rows, columns), l = random_kernel(cells[1], rows, columns);
+    struct kernel k = random_kernel(cells[0], rows, columns),
+                  l = random_kernel(cells[1], rows, columns);
     double out = run % 2 ? epsilon * uniform() : 3 * uniform(), excess = expm1(out);
     double far = 0, sums = 0, ratio = 0, stick = 0, between = 0;
     for (size_t y = 0; y < columns; y++) {
@@ -187,7 +189,8 @@ static void random_kernels_by_definition(void) {
       CHECK_NEAR(kernel_ultra(&k), ratio);
     CHECK_NEAR(kernel_hockey_stick(&k, delta, out), stick);
     CHECK_NEAR(kernels_hockey_stick(&k, &l, out), between);
-    CHECK_NEAR(kernel_worst_delta(&k, epsilon, delta, out), worst_inputs(&k, &k, epsilon, delta, out));
+    CHECK_NEAR(kernel_worst_delta(&k, epsilon, delta, out),
+               worst_inputs(&k, &k, epsilon, delta, out));
     CHECK_NEAR(kernels_worst_delta(&k, &l, epsilon, delta, out),
                worst_inputs(&k, &l, epsilon, delta, out));
     double allowed = uniform() / 4, least = kernel_worst_epsilon(&k, epsilon, delta, allowed);
@@ -241,7 +244,8 @@ static void random_couplings_and_powers_by_definition(void) {
 
 /* Two rows are the same doubles, and differ by corrections only. */
 static void corrections_are_the_difference(void) {
-  double cells[] = {0.5, 0.25, 0.25, 0.5, 0.25, 0.25}, rest[] = {3e-18, -1e-18, -2e-18, 0, -4e-18, 4e-18};
+  double cells[] = {0.5, 0.25, 0.25, 0.5, 0.25, 0.25},
+         rest[] = {3e-18, -1e-18, -2e-18, 0, -4e-18, 4e-18};
   struct kernel kernel = {cells, 2, 3};
   double alpha = 3, epsilon = 0.5, want = 0;
   for (size_t y = 0; y < 3; y++)

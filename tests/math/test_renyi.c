@@ -149,7 +149,7 @@ static void extremes(void) {
   CHECK_CLOSE(zcdp_rate(1e300, 1e-6, 0), 1e300, 1e-13);
 }
 
-/* Sets a curve to random values, for which (alpha - 1) r(alpha) is convex and r does not decrease. */
+/* Sets a curve to random values for which (alpha - 1) r(alpha) is convex and r does not fall. */
 static void random_curve(double curve[RENYI_ORDERS]) {
   double rate = exp(6 * uniform() - 5), most = random_bits() % 2 ? INFINITY : 10 * uniform();
   for (int k = 0; k < RENYI_ORDERS; k++) curve[k] = fmin(rate * renyi_order(k), most);
@@ -161,9 +161,11 @@ static void curves_between_the_orders(void) {
     random_curve(curve);
     int k = (int)(random_bits() % (RENYI_ORDERS - 2));
     double low = renyi_order(k), high = renyi_order(k + 1), alpha = low + uniform() * (high - low);
-    double chord = ((high - alpha) * (low - 1) * curve[k] + (alpha - low) * (high - 1) * curve[k + 1]) /
-                   ((high - low) * (alpha - 1));
-    if (k < RENYI_ORDERS - 3 && isfinite(chord)) CHECK_CLOSE(renyi_curve_at(curve, alpha), chord, 1e-9);
+    double chord =
+        ((high - alpha) * (low - 1) * curve[k] + (alpha - low) * (high - 1) * curve[k + 1]) /
+        ((high - low) * (alpha - 1));
+    if (k < RENYI_ORDERS - 3 && isfinite(chord))
+      CHECK_CLOSE(renyi_curve_at(curve, alpha), chord, 1e-9);
     CHECK_CLOSE(renyi_curve_at(curve, low), curve[k], 0);
     CHECK_CLOSE(renyi_curve_at(curve, 1 + 0x1p-9 * uniform()), curve[0], 0);
     CHECK_CLOSE(renyi_curve_at(curve, 0x1p21), curve[RENYI_ORDERS - 1], 0);
@@ -175,11 +177,13 @@ static void curves_between_the_orders(void) {
     for (double u = 0x1p-8; u < 0x1p20; u *= 1.001)
       want = fmin(want, converted(1 + u, (1 + u) * rate + renyi_curve_at(curve, 1 + u), delta));
     double got = renyi_epsilon(rate, curve, delta);
-    CHECK(got <= fmax(want, 0) + 1e-12 && got >= want - 1e-3 * (1 + want), "got %g, want %g", got, want);
+    CHECK(got <= fmax(want, 0) + 1e-12 && got >= want - 1e-3 * (1 + want), "got %g, want %g", got,
+          want);
   }
   double none[RENYI_ORDERS] = {0}, bad[RENYI_ORDERS] = {[5] = NAN};
   CHECK_CLOSE(renyi_epsilon(0.1, none, 1e-6), zcdp_epsilon(0.1, 1e-6), 0);
-  CHECK(isnan(renyi_epsilon(0.1, bad, 1e-6)) && isnan(renyi_epsilon(-1, none, 1e-6)), "not a number");
+  CHECK(isnan(renyi_epsilon(0.1, bad, 1e-6)) && isnan(renyi_epsilon(-1, none, 1e-6)),
+        "not a number");
   CHECK(isnan(renyi_epsilon(0.1, none, 0)) && isnan(renyi_epsilon(0.1, none, 1)), "delta");
 }
 

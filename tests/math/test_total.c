@@ -144,11 +144,13 @@ static double missing_of(double paid, double cost) {
 /* The spare amount x satisfies x <= paid - cost exactly, and the double after x does not. */
 static void what_is_spare_is_the_most_that_is_paid_too_much(void) {
   const struct total infinite = {INFINITY, 0};
-  CHECK(total_spare(infinite, 1) == 0 && total_spare((struct total){1, 0}, INFINITY) == 0, "infinite");
+  CHECK(total_spare(infinite, 1) == 0 && total_spare((struct total){1, 0}, INFINITY) == 0,
+        "infinite");
   int beyond = 0, less = 0;
   for (int run = 0; run < 1000000; run++) {
     double high = ldexp((double)(random_bits() >> 11 | 1), (int)(random_bits() % 20) - 60);
-    double cost = run % 4 ? high * ldexp((double)(random_bits() >> 43), -20) : nextafter(high, run % 8);
+    double cost =
+        run % 4 ? high * ldexp((double)(random_bits() >> 43), -20) : nextafter(high, run % 8);
     double tiny = ldexp((double)(random_bits() >> 14), -FIXED_BITS);
     struct total paid = total_add((struct total){high, 0}, run % 3 ? tiny : 0);
     fixed truth = fixed_of(paid.high) + fixed_of(paid.low) - fixed_of(cost);
