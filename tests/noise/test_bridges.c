@@ -9,9 +9,9 @@
 ** False alarms. A chi-square test fails below a p-value of 1e-11, and each of its cells has an
 ** expected count of at least 100. A test of a moment or of a frequency fails beyond 7 standard
 ** deviations, which has probability 3e-12. All 523 comparisons together raise a false alarm with
-** probability below 2e-9. With 200000 draws, the probability that a chi-square test misses a
-** variance error of 5% is below 1e-6 (see a_wrong_gaussian_law_is_seen()). The probability that the
-** moments of all 24 orders together miss a variance error of 2% is also below 1e-6.
+** probability below 2e-9. With CONTROLS draws, the probability that a chi-square test misses one of
+** the errors of a_wrong_gaussian_law_is_seen() is below 1e-10. The probability that the moments of
+** all 24 orders together miss a variance error of 2% is below 1e-6.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -21,8 +21,9 @@
 #define LIMIT 7.0
 #define REACH 1500
 #define DRAWS 200000
+#define CONTROLS 500000
 
-static int64_t inner[500000], outer[500000], between[500000];
+static int64_t inner[CONTROLS], outer[CONTROLS], between[CONTROLS];
 static long double law[2 * REACH + 1];
 static long counts[2 * REACH + 1];
 
@@ -89,15 +90,15 @@ static void gaussian_points_follow_their_law(void) {
 */
 static void a_wrong_gaussian_law_is_seen(void) {
   struct gaussian_bridge bridge = {100, 300};
-  fill(inner, 0, DRAWS);
-  fill(outer, 3, DRAWS);
-  CHECK(gaussian_bridge_draw(&bridge, inner, outer, between, DRAWS) == 1, "no random bytes");
+  fill(inner, 0, CONTROLS);
+  fill(outer, 3, CONTROLS);
+  CHECK(gaussian_bridge_draw(&bridge, inner, outer, between, CONTROLS) == 1, "no random bytes");
   gaussian_law(105, 315, 3);
-  CHECK(p_of_draws(0, DRAWS) < ALARM, "variance 5%% too large");
+  CHECK(p_of_draws(0, CONTROLS) < ALARM, "variance 5%% too large");
   gaussian_law(100 / 1.05L, 300 / 1.05L, 3);
-  CHECK(p_of_draws(0, DRAWS) < ALARM, "variance 5%% too small");
+  CHECK(p_of_draws(0, CONTROLS) < ALARM, "variance 5%% too small");
   gaussian_law(100, 300, 2);
-  CHECK(p_of_draws(0, DRAWS) < ALARM, "centre a quarter too low");
+  CHECK(p_of_draws(0, CONTROLS) < ALARM, "centre a quarter too low");
 }
 
 /* For short vectors, the sampler draws each coordinate from a batch. */
@@ -207,13 +208,13 @@ static void laplace_points_follow_their_law(void) {
 /* Control: the test must reject distributions with one slightly different scale or end point. */
 static void a_wrong_laplace_law_is_seen(void) {
   struct laplace_bridge bridge = {10, 20, 50};
-  fill(inner, 0, DRAWS);
-  fill(outer, 3, DRAWS);
-  CHECK(laplace_bridge_draw(&bridge, inner, outer, between, DRAWS) == 1, "no random bytes");
+  fill(inner, 0, CONTROLS);
+  fill(outer, 3, CONTROLS);
+  CHECK(laplace_bridge_draw(&bridge, inner, outer, between, CONTROLS) == 1, "no random bytes");
   const int wrong[][4] = {{11, 20, 50, 3}, {10, 21, 50, 3}, {10, 20, 55, 3}, {10, 20, 50, 5}};
   for (int i = 0; i < 4; i++) {
     laplace_law(wrong[i][0], wrong[i][1], wrong[i][2], wrong[i][3]);
-    CHECK(p_of_draws(0, DRAWS) < ALARM, "case %d", i);
+    CHECK(p_of_draws(0, CONTROLS) < ALARM, "case %d", i);
   }
 }
 
