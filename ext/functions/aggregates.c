@@ -96,9 +96,10 @@ static int refuse_parameter(const struct aggregate *aggregate, int place, const 
 }
 
 /*
-** Returns whether two values are the same. An inexact value has the first 15 digits of the other.
+** Returns whether a value of the text is one of the row, of which it may show only the first digits
+** or bytes.
 */
-static int is_same(sqlite3_value *one, sqlite3_value *other, int is_inexact) {
+static int is_same(sqlite3_value *one, sqlite3_value *other, enum shown shown) {
   int type = sqlite3_value_type(one);
   if (type != sqlite3_value_type(other)) return 0;
   if (type == SQLITE_INTEGER) return sqlite3_value_int64(one) == sqlite3_value_int64(other);
@@ -108,13 +109,15 @@ static int is_same(sqlite3_value *one, sqlite3_value *other, int is_inexact) {
     double a = sqlite3_value_double(one), b = sqlite3_value_double(other);
     sqlite3_snprintf(sizeof texts[0], texts[0], "%!.15g", a);
     sqlite3_snprintf(sizeof texts[1], texts[1], "%!.15g", b);
-    return memcmp(&a, &b, sizeof a) == 0 || (is_inexact && strcmp(texts[0], texts[1]) == 0);
+    return memcmp(&a, &b, sizeof a) == 0 ||
+           (shown != SHOWN_WHOLE && strcmp(texts[0], texts[1]) == 0);
   }
   int is_text = type == SQLITE_TEXT;
   const void *a = is_text ? (const void *)sqlite3_value_text(one) : sqlite3_value_blob(one);
   const void *b = is_text ? (const void *)sqlite3_value_text(other) : sqlite3_value_blob(other);
   int size = sqlite3_value_bytes(one);
-  return size == sqlite3_value_bytes(other) &&
+  int is_long = shown == SHOWN_FIRST_BYTES && size < sqlite3_value_bytes(other);
+  return (is_long || size == sqlite3_value_bytes(other)) &&
          (size == 0 || (a && b && memcmp(a, b, (size_t)size) == 0));
 }
 
@@ -131,15 +134,17 @@ static void forget_values(struct reading *reading) {
 */
 static int take_parameter(struct reading *reading, const struct asked_call *call, int place,
                           struct error *error) {
-  int is_inexact;
+  enum shown shown;
+  int is_alone;
   const char *message;
-  sqlite3_value *value = asked_value(reading->statement, call, place, &is_inexact, &message);
+  sqlite3_value *value =
+      asked_value(reading->statement, call, place, &shown, &is_alone, &message);
   reading->values[place] = value;
   if (!value && !message) return error_set_memory(error);
   if (!value) return refuse_parameter(reading->binding->aggregate, place, message, error);
   /* The value of a parameter that is the whole argument is known from the row. */
-  if (is_inexact > (reading->row != 0)) return asked_inexact(error);
-  return !reading->row || is_same(value, reading->row[place], is_inexact) ? 1 : -1;
+  if (shown != SHOWN_WHOLE && !(reading->row && is_alone)) return asked_not_shown(shown, error);
+  return !reading->row || is_same(value, reading->row[place], shown) ? 1 : -1;
 }
 
 /* Evaluates the parameters of a call. Returns the same. */

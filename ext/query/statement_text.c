@@ -19,7 +19,7 @@ struct token {
   int size;
   int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
   int partner; /* the other parenthesis, or -1 */
-  int is_real; /* the value of a parameter to which a real number is bound */
+  enum shown shown; /* how much of a bound value it is */
 };
 
 /* A connection that evaluates expressions without a column. */
@@ -68,11 +68,11 @@ static int is_name(const struct token *token, const char *name) {
 
 /*
 ** Returns the end of the value at the start of a text of sqlite3_expanded_sql(), or null. Sets
-** *is_real to whether the value is a real number.
+** *shown to whether it is a real number.
 */
-static const char *value_end(const char *at, int *is_real) {
+static const char *value_end(const char *at, enum shown *shown) {
   const char *start = at, *end;
-  *is_real = 0;
+  *shown = SHOWN_WHOLE;
   if (*at == '\'' || strncmp(at, "x'", 2) == 0 || strncmp(at, "NULL", 4) == 0) {
     end = sql_token_end(at);
   } else if (strncmp(at, "zeroblob(", 9) == 0) {
@@ -80,28 +80,33 @@ static const char *value_end(const char *at, int *is_real) {
     if (end) end++;
   } else {
     end = sql_token_end(at + (*at == '-'));
-    *is_real = strspn(at + (*at == '-'), "0123456789") != (size_t)(end - at) - (*at == '-');
-    if (*is_real && !strchr("0123456789I", at[*at == '-'])) return 0;
+    if (strspn(at + (*at == '-'), "0123456789") != (size_t)(end - at) - (*at == '-'))
+      *shown = SHOWN_15_DIGITS;
+    if (*shown != SHOWN_WHOLE && !strchr("0123456789I", at[*at == '-'])) return 0;
   }
-  /* A build of SQLite that shortens texts says so in a comment. */
-  return end > start && strncmp(end, "/*+", 3) != 0 ? end : 0;
+  return end > start ? end : 0;
 }
 
 /*
 ** Replaces a parameter by its value. *expanded is the place of the value in the text that SQLite
-** has made of the statement, and moves behind it. Returns 0 if the value cannot be read.
+** has made of the statement, and moves behind it. Returns 0 if the value cannot be read. A build of
+** SQLite that shortens texts (SQLITE_TRACE_SIZE_LIMIT) says so in a comment behind the value.
 */
 static int take_value(struct token *token, const char **expanded) {
-  const char *end = value_end(*expanded, &token->is_real);
+  const char *end = value_end(*expanded, &token->shown);
   if (!end) return 0;
   token->at = *expanded;
   token->size = (int)(end - *expanded);
-  if (token->is_real && token->at[*token->at == '-'] == 'I') { /* Inf */
+  if (token->shown == SHOWN_15_DIGITS && token->at[*token->at == '-'] == 'I') { /* Inf */
     token->at = *token->at == '-' ? "-9e999" : "9e999";
     token->size = (int)strlen(token->at);
   }
   *expanded = end;
-  return 1;
+  if (strncmp(end, "/*+", 3) != 0) return 1;
+  token->shown = SHOWN_FIRST_BYTES;
+  *expanded = strstr(end, "*/");
+  if (*expanded) *expanded += 2;
+  return *expanded != 0;
 }
 
 /*
@@ -117,7 +122,7 @@ static int read_tokens(struct asked_statement *statement, const char *sql, const
     if (expanded && strncmp(expanded, at, space) != 0) return 0;
     if (expanded) expanded += space;
     at = sql_token_end(start);
-    *token = (struct token){start, (int)(at - start), depth, -1, 0};
+    *token = (struct token){start, (int)(at - start), depth, -1, SHOWN_WHOLE};
     if (expanded && sql_is_parameter(start)) {
       if (!take_value(token, &expanded)) return 0;
     } else if (expanded) {
@@ -211,8 +216,7 @@ static int read_statement(struct asked_statement **read, sqlite3_stmt *statement
   if (has_values) made->expanded = sqlite3_expanded_sql(statement);
   if ((!has_values || made->expanded) && read_tokens(made, sql, has_values ? made->expanded : 0))
     return 1;
-  /* Advice: A text or number that SQLite shortens, a build without sqlite3_expanded_sql(), or a
-     statement that runs inside another one. */
+  /* Advice: A build without sqlite3_expanded_sql(), or a statement that runs inside another one. */
   return error_set(error, "the values that are bound to the statement cannot be read (write them "
                           "into its text)");
 }
@@ -286,8 +290,8 @@ struct writer {
   sqlite3_str *text;
   const char *last; /* null: none */
   int size;
-  int is_unary;   /* the last token is a sign before an operand */
-  int is_inexact; /* a token is a bound real number */
+  int is_unary;     /* the last token is a sign before an operand */
+  enum shown shown; /* how much of a bound value a token is; of several, the last */
 };
 
 /* Returns whether a token is an operator. A bound number may begin with a sign. */
@@ -336,7 +340,7 @@ static void write_range(struct writer *writer, const struct asked_statement *sta
                         int to) {
   for (int i = from; i < to; i++) {
     write(writer, statement->tokens[i].at, statement->tokens[i].size);
-    writer->is_inexact |= statement->tokens[i].is_real;
+    if (statement->tokens[i].shown != SHOWN_WHOLE) writer->shown = statement->tokens[i].shown;
   }
 }
 
@@ -355,18 +359,17 @@ static void find_argument(const struct asked_statement *statement, const struct 
 
 /* The parentheses make the text one expression, or an error. */
 sqlite3_value *asked_value(const struct asked_statement *statement, const struct asked_call *call,
-                           int argument, int *is_inexact, const char **message) {
+                           int argument, enum shown *shown, int *is_alone, const char **message) {
   struct writer writer = {sqlite3_str_new(0), 0, 0, 0, 0};
   sqlite3 *db = statement->constants->db;
   sqlite3_stmt *row = 0;
   sqlite3_value *value = 0;
   int from, to;
   find_argument(statement, call, argument, &from, &to);
-  *is_inexact = 0;
-  for (int i = from; i < to; i++)
-    if (statement->tokens[i].is_real) *is_inexact = to - from == 1 ? 1 : 2;
+  *is_alone = to - from == 1;
   sqlite3_str_appendall(writer.text, "SELECT (");
   write_range(&writer, statement, from, to);
+  *shown = writer.shown;
   sqlite3_str_appendall(writer.text, ")");
   char *sql = sqlite3_str_finish(writer.text);
   if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
@@ -598,7 +601,12 @@ static void write_where(struct writer *writer, const struct asked_statement *sta
   if (both) write_word(writer, ")");
 }
 
-int asked_inexact(struct error *error) {
+int asked_not_shown(enum shown shown, struct error *error) {
+  /* Advice: A build of SQLite that shortens bound texts (SQLITE_TRACE_SIZE_LIMIT), such as the
+     driver of Go. Options that are bound as the whole argument are read all the same. */
+  if (shown == SHOWN_FIRST_BYTES)
+    return error_set(error, "this SQLite shows only the first bytes of a value that is bound to "
+                            "the statement (write it into the text)");
   /* Advice: SQLite shows 15 digits of a bound real number, and the question would be about another
      number. Bind an integer or a text, or write the number into the statement. */
   return error_set(error, "a real number that is bound to the statement cannot be read to its last "
@@ -629,10 +637,10 @@ char *asked_question(const struct asked_statement *statement, const struct asked
   write_where(&writer, statement, call, &clauses);
   while (open-- > 0) write_word(&writer, ")");
   char *question = sqlite3_str_finish(writer.text);
-  if (question && !writer.is_inexact) return question;
+  if (question && writer.shown == SHOWN_WHOLE) return question;
   sqlite3_free(question);
   if (question)
-    asked_inexact(error);
+    asked_not_shown(writer.shown, error);
   else
     error_set_memory(error);
   return 0;

@@ -16,6 +16,12 @@
 
 struct asked_statement;
 
+/*
+** How much of a bound value SQLite shows: all, the first 15 digits of a real number, or the first
+** bytes of a text or blob (where it was built to shorten them, as the driver of Go does).
+*/
+enum shown { SHOWN_WHOLE, SHOWN_15_DIGITS, SHOWN_FIRST_BYTES };
+
 /* A call: the index of the token that is the name of the function, and the number of arguments. */
 struct asked_call {
   int name, arguments;
@@ -47,11 +53,11 @@ int asked_call_next(const struct asked_statement *statement, const char *functio
 ** column or a table, uses a function that a question may not use, or fails. Sets *message then to
 ** SQLite's, which is valid until the next call, or to null when out of memory.
 **
-** Sets *is_inexact to 0; to 1 if the argument is a parameter of the statement to which a real
-** number is bound, whose text has only 15 digits; and to 2 if such a parameter is a part of it.
+** Sets *shown to how much the text shows of the values that are bound in the argument, and
+** *is_alone to whether the argument has no other token.
 */
 sqlite3_value *asked_value(const struct asked_statement *statement, const struct asked_call *call,
-                           int argument, int *is_inexact, const char **message);
+                           int argument, enum shown *shown, int *is_alone, const char **message);
 
 /*
 ** Returns the question of a call, whose result list has the arguments key and value, each of which
@@ -61,8 +67,8 @@ sqlite3_value *asked_value(const struct asked_statement *statement, const struct
 char *asked_question(const struct asked_statement *statement, const struct asked_call *call,
                      int key, int value, const char *keyed, struct error *error);
 
-/* Says that a bound real number is not known to its last bit. Always returns 0. */
-int asked_inexact(struct error *error);
+/* Says that a value is not shown as a whole. Always returns 0. */
+int asked_not_shown(enum shown shown, struct error *error);
 
 /* Returns whether the call stands in the outermost SELECT, so that SQLite executes it once. */
 int asked_call_is_outermost(const struct asked_statement *statement, const struct asked_call *call);

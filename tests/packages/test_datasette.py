@@ -53,7 +53,8 @@ class Server:
         (folder / "metadata.json").write_text(json.dumps({"plugins": {"sqlite-diffuse": {"databases": databases}}}))
         self.log = open(folder / f"log-{self.port}", "w+")
         self.process = subprocess.Popen(
-            [PYTHON, "-m", "datasette", "serve", "-p", str(self.port), "-m", folder / "metadata.json", "--setting", "trace_debug", "1", *map(str, arguments)],
+            [PYTHON, "-m", "datasette", "serve", "-p", str(self.port), "-m", folder / "metadata.json", "--setting", "trace_debug", "1",
+             "--setting", "sql_time_limit_ms", "100000", *map(str, arguments)],
             env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}, stdout=self.log, stderr=self.log)
         for _ in range(300):
             if self.process.poll() is not None:
