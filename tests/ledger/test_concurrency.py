@@ -59,47 +59,7 @@ def go(racers):
         racer.stdin.flush()
 
 
-# ---- the last of a budget -------------------------------------------------------------------------
-
-ROUNDS, FIT, RACERS = 25, 2, 3
-
-
-@pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', ?)"],
-                         ids=["aggregate", "dp_release"])
-def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
-    """In every round, three processes ask at the same moment for one of the two releases that fit. The process that starts first
-    changes from round to round."""
-    paths = [str(tmp_path / f"{i}.db") for i in range(ROUNDS)]
-    for path in paths:
-        db = create(path, tiers=[])
-        epsilon = one(db, "SELECT dp_zcdp_epsilon(? * 0.1, 1e-6)", FIT)
-        add_tiers(db, [("clinic", 0.1, epsilon, 1e-6)])
-        db.close()
-    racers = [start("""
-        sql, *paths = sys.argv[1:]
-        connections = [connect(path) for path in paths]
-        print("ready", flush=True)
-        for db in connections:
-            assert sys.stdin.readline() == "go\\n"
-            try:
-                one(db, sql, '{"clip":10}' if "dp_release" in sql else None)
-                print(1, flush=True)
-            except sqlite3.Error as error:
-                assert "would exceed its budget" in str(error), error
-                print(0, flush=True)
-        """, sql, *paths, stdin=subprocess.PIPE) for _ in range(RACERS)]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
-    rounds = []
-    for i in range(ROUNDS):
-        go(racers[i % RACERS:] + racers[:i % RACERS])
-        rounds.append([racer.stdout.readline() for racer in racers])
-    finish(racers)
-    assert all(sorted(lines) == ["0\n"] + ["1\n"] * FIT for lines in rounds), rounds
-    for path in paths:
-        db = connect(path)
-        assert one(db, "SELECT count(*) FROM dp_charge") == FIT and one(db, "SELECT dp_verify()") == "ok"
-        assert one(db, "SELECT releases_left FROM dp_budget") == 0
+# ---- races -----------------------------------------------------------------------------------------
 
 
 def test_processes_that_race_for_one_name_draw_once(path):

@@ -175,23 +175,6 @@ def test_a_statement_that_is_dropped_after_its_row_keeps_its_release(path):
     assert state(db) == "released" and one(db, SUM, "a") == value
 
 
-def test_a_statement_that_runs_twice_charges_once_and_gives_the_same_value(path):
-    create(path).close()
-    raw = Raw(path)
-    for sql in (SUM.replace("?", "'a'"), VALUE_RELEASE.replace('"a"', '"b"')):
-        statement = raw.prepare(sql)
-        values = []
-        for _ in range(3):
-            assert raw.step(statement) == raw.ROW
-            values.append(raw.double(statement))
-            assert raw.reset(statement) == raw.OK
-        raw.finalize(statement)
-        assert len(set(values)) == 1
-    assert raw.close() == raw.OK
-    db = connect(path)
-    assert charges(db) == 2 and one(db, VALUE_RELEASE.replace('"a"', '"b"')) == values[0]
-
-
 # ---- fork, deleted, replaced ----------------------------------------------------------------------
 
 

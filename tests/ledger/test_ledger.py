@@ -547,46 +547,6 @@ def test_an_attached_plain_database_is_fine(db, tmp_path):
     assert charges(db) == 1
 
 
-def test_a_copied_pair_works_elsewhere_with_the_same_budget(db, path, tmp_path_factory):
-    value = one(db, SUM, "a")
-    db.close()
-    there = tmp_path_factory.mktemp("there")
-    for name in ("clinic.db", "clinic.db-ledger"):
-        shutil.copy(path.parent / name, there)
-    copy = connect(there / "clinic.db")
-    assert charges(copy) == 1 and spent(copy) > 0
-    assert one(copy, SUM, "a") == value
-    one(copy, SUM, "b")
-    assert charges(copy) == 2 and charges(connect(path)) == 1
-
-
-def test_a_copy_of_the_database_beside_it_shares_the_budget(db, path):
-    one(db, SUM, "a")
-    shutil.copy(path, path.parent / "copy.db")
-    copy = connect(path.parent / "copy.db")
-    one(copy, SUM, "b")
-    assert charges(copy) == charges(db) == 2
-    assert files(path.parent) == ["clinic.db", "clinic.db-ledger", "copy.db"]
-
-
-def test_a_copy_of_the_database_alone_elsewhere_is_refused(db, path, tmp_path_factory):
-    one(db, SUM, "a")
-    there = tmp_path_factory.mktemp("there")
-    shutil.copy(path, there)
-    lost(connect(there / "clinic.db"), "missing")
-    assert files(there) == ["clinic.db"]
-
-
-@pytest.mark.parametrize("way", ["VACUUM INTO", "backup"])
-def test_a_vacuumed_or_backed_up_database_carries_the_marker(db, tmp_path_factory, way):
-    there = tmp_path_factory.mktemp("there") / "clinic.db"
-    if way == "backup":
-        db.backup(sqlite3.connect(there))
-    else:
-        db.execute("VACUUM INTO ?", (str(there),))
-    lost(connect(there), "missing")
-
-
 def test_a_symlinked_database_uses_the_same_ledger(db, path, tmp_path_factory):
     one(db, SUM, "a")
     link = tmp_path_factory.mktemp("links") / "link.db"
@@ -622,21 +582,6 @@ def test_odd_file_names_work(tmp_path, name):
 
 
 # ---- nothing takes a charge back ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("begin,undo", [("BEGIN", ["ROLLBACK"]), ("BEGIN IMMEDIATE", ["ROLLBACK"]),
-                                        ("SAVEPOINT s", ["ROLLBACK TO s", "RELEASE s"])])
-@pytest.mark.parametrize("sql,parameter", [(SUM, "a"), (RELEASE, '{"name":"a","clip":10}')])
-def test_rollback_after_the_value_keeps_charge_and_value(db, path, begin, undo, sql, parameter):
-    db.execute(begin)
-    db.execute("INSERT INTO visits VALUES (999, 3)")
-    value = one(db, sql, parameter)
-    for statement in undo:
-        db.execute(statement)
-    assert one(db, "SELECT count(*) FROM visits") == 100
-    for connection in (db, connect(path)):
-        assert charges(connection) == 1 and spent(connection) > 0
-        assert one(connection, sql, parameter) == value
 
 
 @pytest.mark.parametrize("sql", [
@@ -884,22 +829,6 @@ def test_the_same_tier_again_is_a_no_op(db, path):
     assert list(ledger_of(path).iterdump()) == dump
 
 
-@pytest.mark.parametrize("tier,word", [
-    (("clinic", 0.005, 8.0, 1e-6), "'clinic'"), (("clinic", 0.004, 8.5, 1e-6), "'clinic'"),
-    (("clinic", 0.004, 8.0, 1e-7), "'clinic'"), (("clinic", 0.004, 8.0, 1e-6, "gdp"), "'clinic'"),
-    (("other", 0.004, 8.0, 1e-6), "rate"), (("a,b", 0.1, 8.0, 1e-6), "comma"), (("", 0.1, 8.0, 1e-6), "name"),
-    (("x", 0, 8.0, 1e-6), "rate"), (("x", -1, 8.0, 1e-6), "rate"), (("x", 1e999, 8.0, 1e-6), "rate"),
-    (("x", "0.1 or so", 8.0, 1e-6), "rate"), (("x", None, 8.0, 1e-6), "rate"), (("x", 0.1, 0, 1e-6), "epsilon"),
-    (("x", 0.1, 1e999, 1e-6), "epsilon"), (("x", 0.1, 8.0, 0), "delta"), (("x", 0.1, 8.0, 1), "delta"),
-    (("x", 5e-324, 8.0, 1e-6), "rate"), (("x", 0.1, 8.0, 1e-6, "xdp"), "accountant"),
-    (("x", 0.1, 8.0, 1e-6, "rdp", 1e-6), "delta_keys")])
-def test_a_bad_tier_is_refused_with_nothing_stored(db, path, tier, word):
-    dump = list(ledger_of(path).iterdump())
-    message = refused(db, f"SELECT dp_tier({','.join('?' * len(tier))})", *tier)
-    assert message.startswith("dp_tier: ") and word in message
-    assert list(ledger_of(path).iterdump()) == dump
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_release_has_paid_in_pieces_is_never_below_its_rate(path, seed):
     """If a release is refined step by step, the exact sum of the charges is at least the rate of the innermost publication."""
@@ -994,24 +923,6 @@ def test_a_gdp_tier_has_room_for_more_than_an_rdp_tier(path):
     assert limits["gdp"] > limits["rdp"] * 1.1
 
 
-def test_a_thousand_tiny_charges_do_not_vanish(path):
-    """Rates of 1e-12 are added to 1e5, whose last bit is worth 1.5e-11. The test compares the total with exact rational
-    arithmetic."""
-    db = create(path, tiers=[("clinic", 1e5, 1e7, 1e-6)])
-    one(db, SUM, "a")
-    assert spent(db) + 1e-12 == spent(db)
-    for _ in range(1000):
-        one(db, """SELECT dp_release('clinic', 'sum', 'SELECT 1 FROM visits', '{"clip":1,"weight":1.01e-17}')""")
-    rates = [Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_publication")]
-    exact = sum(rates)
-    assert len(rates) == 1001 and exact > max(rates) + Fraction(1, 10**9)
-    assert sum(Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge")) == exact
-    high, low = ledger_of(path).execute("SELECT spent_high, spent_low FROM dp_budget").fetchall()[0]
-    assert exact <= Fraction(high) + Fraction(low) <= exact * (1 + Fraction(1, 2**90))
-    assert exact <= Fraction(spent(db)) <= exact + Fraction(3, 10**11)
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
 def test_discarding_frees_the_name_and_keeps_the_charge(db):
     """After dp_discard(), the name stands for a new release with fresh noise, and the old charge stays. (The probability that two
     fresh numbers both equal the old numbers is 1.6e-13.)"""
@@ -1070,63 +981,6 @@ def test_the_tables_show_what_the_file_holds(rich, path, table):
     want = ledger_of(path).execute(
         f"SELECT {columns} FROM {table} {live if table in ('dp_value', 'dp_publication') else ''}").fetchall()
     assert sorted(cursor.fetchall(), key=repr) == sorted(want, key=repr) and want
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_an_equality_gives_the_rows_of_a_full_scan(rich, table):
-    cursor = rich.execute(f"SELECT * FROM {table}")
-    columns, rows = [d[0] for d in cursor.description], cursor.fetchall()
-    for i, column in enumerate(columns):
-        for value in sorted({row[i] for row in rows}, key=repr)[:12] + ["nothing", None]:
-            want = [row for row in rows if row[i] == value and value is not None]
-            assert rich.execute(f"SELECT * FROM {table} WHERE {column} = ?", (value,)).fetchall() == want
-            other = [row for row in rows if row[i] == value]
-            assert rich.execute(f"SELECT * FROM {table} WHERE {column} IS ?", (value,)).fetchall() == other
-
-
-@pytest.mark.parametrize("table,column", [("dp_tier", "name"), ("dp_release", "name"), ("dp_value", "release"),
-                                          ("dp_charge", "tier"), ("dp_budget", "tier"), ("dp_rdp", "tier")])
-def test_an_equality_under_another_collation_gives_the_rows_of_a_full_scan(rich, table, column):
-    cursor = rich.execute(f"SELECT {column} FROM {table}")
-    names = [name for (name,) in cursor]
-    for name in {names[0].upper(), "a"}:
-        got = rich.execute(f"SELECT {column} FROM {table} WHERE {column} = ? COLLATE NOCASE", (name,)).fetchall()
-        assert [n for (n,) in got] == [n for n in names if n.lower() == name.lower()]
-
-
-@pytest.mark.parametrize("table,column,text", [
-    ("dp_release", "id", "1"), ("dp_charge", "id", " 2 "), ("dp_publication", "release_id", "1.0"),
-    ("dp_release", "weight", "1"), ("dp_rdp", "spent", "0"), ("dp_budget", "releases", "4")])
-def test_an_equality_with_a_number_written_as_text_gives_the_rows_of_a_full_scan(rich, table, column, text):
-    add_tiers(rich, [("web", 0.0001, 1.0, 1e-6)])  # a tier that has spent nothing
-    rows = rich.execute(f"SELECT {column} FROM {table}").fetchall()
-    want = [row for row in rows if row[0] == float(text)]
-    assert want and rich.execute(f"SELECT {column} FROM {table} WHERE {column} = ?", (text,)).fetchall() == want
-
-
-def test_equalities_in_joins_give_the_rows_of_a_full_scan(rich):
-    rows = rich.execute("SELECT id, release FROM dp_charge").fetchall()
-    released = {name for (name,) in rich.execute("SELECT name FROM dp_release WHERE state = 'released'")}
-    got = rich.execute("SELECT c.id, c.release FROM dp_charge c JOIN dp_release r ON r.id = c.release_id"
-                       " AND r.name = c.release WHERE r.state = 'released' ORDER BY c.id").fetchall()
-    assert got == [row for row in rows if row[1] in released]
-    got = rich.execute("SELECT id FROM dp_charge WHERE tier IN ('clinic', 'public') ORDER BY id").fetchall()
-    all_tiers = rich.execute("SELECT id, tier FROM dp_charge").fetchall()
-    assert got == [(i,) for i, tier in all_tiers if tier in ("clinic", "public")]
-
-
-def test_conditions_that_are_not_passed_down_hold_all_the_same(rich):
-    """SQLite passes some equalities to xFilter. All other conditions still hold: conditions on the rowid, comparisons, and
-    further equalities."""
-    rows = rich.execute("SELECT rowid, id, tier FROM dp_charge").fetchall()
-    assert len({row[0] for row in rows}) == len(rows)
-    for row in rows:
-        assert rich.execute("SELECT rowid, id, tier FROM dp_charge WHERE rowid = ?", row[:1]).fetchall() == [row]
-    assert rich.execute("SELECT id, tier FROM dp_charge WHERE id > 2 AND tier = 'public'").fetchall() == [
-        row[1:] for row in rows if row[1] > 2 and row[2] == "public"]
-    many = " AND ".join(f"id = ?{i}" for i in range(1, 31))
-    assert rich.execute(f"SELECT id, tier FROM dp_charge WHERE {many}", [2] * 30).fetchall() == [rows[1][1:]]
-    assert rich.execute(f"SELECT id, tier FROM dp_charge WHERE {many}", [2] * 29 + [3]).fetchall() == []
 
 
 def test_the_tables_work_in_a_persistent_view(rich, path):

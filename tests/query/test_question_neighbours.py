@@ -1,5 +1,4 @@
-"""Tests questions by brute force over small databases and queries. No unit changes the contribution of another unit. A
-question that is evaluated for all units at once gives exactly the same integers as unit by unit.
+"""Tests questions by brute force over small databases and queries. No unit changes the contribution of another unit.
 
 The program `fixed` draws the same noise every time, so two releases differ exactly as their exact totals do. Each unit gets
 keys of its own, so that a group release shows the contribution of every unit separately.
@@ -8,14 +7,11 @@ keys of its own, so that a group release shows the contribution of every unit se
 import itertools
 import json
 import random
-import shutil
-import sqlite3
 
 import pytest
 
 from conftest import connect, ledger_of, one
 from fixed_noise import run_fixed
-import question_reference as reference
 
 SCHEMA = ["CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INT, n INT)", "CREATE TABLE exam(visit INT, x INT)",
           "CREATE TABLE ward(n INT, beds INT)", "INSERT INTO ward VALUES (0, 3), (1, 5), (1, 7)"]
@@ -106,42 +102,6 @@ def test_no_unit_changes_the_contribution_of_another(tmp_path, most):
                     else:
                         changed += with_rows[key] != without[key]
     assert compared > (1000 if most == 2 else 5000) and changed > (200 if most == 2 else 1000)  # the points show what a patient contributes
-
-
-def totals(path, queries):
-    """Returns the integers of sums by questions about a hospital. The noise is the same in every release."""
-    run_fixed(path, ["SELECT dp_init()", *("SELECT " + call for call in reference.POLICY), "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
-              + ["SELECT fixed_seed(1); SELECT dp_release('t', 'sum', '{}', '{{\"clip\":50}}')".format(q.replace("'", "''")) for q in queries])
-    with ledger_of(path) as ledger:
-        return [row[0] for row in ledger.execute("SELECT value FROM dp_path ORDER BY release_id")]
-
-
-FAST = [
-    "SELECT minutes FROM visit", "SELECT minutes * 2 - day FROM visit WHERE day > 3", "SELECT dose FROM drug WHERE name = 'iron'",
-    "SELECT CASE WHEN ward = 'north' THEN minutes ELSE NULL END FROM visit", "SELECT result FROM exam WHERE result > 1",
-    "SELECT coalesce(minutes, 7) FROM visit AS v WHERE length(note) > 3", "SELECT minutes FROM long_visit WHERE minutes < 40",
-    "SELECT beds FROM visit JOIN ward ON name = ward", "SELECT beds * minutes FROM visit LEFT JOIN ward ON name = ward",
-    "SELECT amount FROM drug JOIN price USING (name) WHERE dose BETWEEN 1 AND 2 AND amount > 2", "SELECT rowid + id FROM visit",
-    "SELECT round(minutes / 7.0, 1) FROM visit", "SELECT minutes FROM visit WHERE ward IN ('north', 'south')", "SELECT 1 FROM exam",
-]
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_both_paths_give_the_same_integers(tmp_path, seed):
-    """A LIMIT that cuts nothing makes the evaluation go unit by unit. Otherwise simple queries read all units at once."""
-    db = sqlite3.connect(tmp_path / "hospital.db", isolation_level=None)
-    db.executescript(reference.SCHEMA)
-    reference.hospital(db, seed)
-    db.close()
-    queries = FAST + [sql.strip().rstrip(";") for sql, _ in reference.QUESTIONS]
-    for name in ("whole", "apart"):
-        shutil.copy(tmp_path / "hospital.db", tmp_path / name)
-    whole = totals(str(tmp_path / "whole"), queries)
-    apart = totals(str(tmp_path / "apart"), [f"SELECT * FROM ({sql}\n) LIMIT -1" for sql in queries])
-    assert len(whole) == len(apart) == len(queries)
-    for sql, first, second in zip(queries, whole, apart):
-        assert first == second, sql
-    assert len(set(whole)) > 30
 
 
 TERMS = [f"{column} COLLATE {collation}{direction}" for column in "kl" for collation in ("BINARY", "NOCASE", "RTRIM") for direction in ("", " DESC")]

@@ -33,53 +33,8 @@ def hospital(seed, encoding="UTF-8", **options):
     return db
 
 
-@pytest.fixture(scope="module", params=[(1, "UTF-8"), (2, "UTF-8"), (3, "UTF-16le")], ids=["one", "two", "utf16"])
-def some_hospital(request):
-    db = hospital(*request.param)
-    yield db
-    db.close()
-
-
 def ask(db, kind, sql, options):
     return one(db, "SELECT dp_release('t', ?, ?, ?)", kind, sql, options)
-
-
-@pytest.mark.parametrize("sql, tables", reference.QUESTIONS, ids=lambda x: x if isinstance(x, str) else "")
-@pytest.mark.sample(12)
-def test_a_question_is_a_loop_over_units(some_hospital, sql, tables):
-    want = reference.clipped_sum(reference.contributions(some_hospital, sql, tables), CLIP)
-    assert abs(ask(some_hospital, "sum", sql, f'{{"clip":{CLIP}}}') - want) < 0.45  # eleven standard deviations
-
-
-def by_unit(db, sql, tables):
-    return reference.contributions(db, sql, tables)
-
-
-def test_every_kind(some_hospital):
-    db = some_hospital
-    minutes = by_unit(db, "SELECT minutes FROM visit WHERE minutes IS NOT NULL LIMIT 3", ["visit"])
-    rows = [row[0] for unit in minutes.values() for row in unit]
-    text = "SELECT minutes FROM visit WHERE minutes IS NOT NULL LIMIT 3"
-    assert abs(ask(db, "count", text, '{"clip":20}') - len(rows)) < 0.45
-    assert abs(ask(db, "avg", text, '{"clip":20,"lo":-10,"hi":50}') - sum(rows) / len(rows)) < 0.5
-    some = sum(1 for unit in by_unit(db, "SELECT 1, 2 FROM visit WHERE minutes > 10", ["visit"]).values() if unit)
-    assert abs(ask(db, "count_distinct", "SELECT 1, 2 FROM visit WHERE minutes > 10", "{}") - some) < 0.45
-    vectors = by_unit(db, "SELECT json_array(minutes, day) FROM visit WHERE minutes > 0", ["visit"])
-    assert any(vectors.values())
-    got = eval(ask(db, "vec_sum", "SELECT json_array(minutes, day) FROM visit WHERE minutes > 0", '{"clip":1000,"dim":2}'))
-    want = [sum(eval(row[0])[i] for unit in vectors.values() for row in unit) for i in (0, 1)]
-    assert all(abs(a - b) < 9 for a, b in zip(got, want))  # a standard deviation of 0.7
-    grouped = by_unit(db, "SELECT ward, sum(minutes) FROM visit WHERE ward IS NOT NULL GROUP BY ward", ["visit"])
-    want = {}
-    for unit in grouped.values():
-        for ward, x in unit:
-            want[ward] = want.get(ward, 0) + (x or 0)
-    for keys in ('"keys":["attic","north","south","east","West"]',):
-        got = eval(ask(db, "group_sum", "SELECT ward, sum(minutes) FROM visit WHERE ward IS NOT NULL GROUP BY ward",
-                       f'{{"clip":1000,{keys}}}'))
-        assert set(want) <= set(got) and all(abs(got[w] - want.get(w, 0)) < 20 for w in got)
-    assert ask(db, "median", text, '{"clip":20,"lo":-10,"hi":50,"bins":64}') is not None
-    ask(db, "histogram", text, '{"clip":20,"lo":-10,"hi":50,"bins":6}')
 
 
 @pytest.mark.parametrize("sql, reason", [
