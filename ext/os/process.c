@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(_WIN32)
 
@@ -118,11 +119,6 @@ int process_is_same(const struct process *process) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-#if defined(__linux__)
-#include <string.h>
-#include <sys/mman.h>
-#endif
-
 static _Atomic(int (*)(size_t)) limit;
 static atomic_size_t taken;
 
@@ -171,13 +167,20 @@ void memory_table_free(void *table, size_t size) {
   free(table);
 }
 
+/* memcpy() because pointers of different types may not share a place in memory. */
+int memory_resize(void *array, size_t size) {
+  void *before;
+  memcpy(&before, array, sizeof before);
+  void *after = realloc(before, size);
+  if (after) memcpy(array, &after, sizeof after);
+  return after != 0;
+}
+
 /* ---- locale ---------------------------------------------------------------------------------- */
 
 #if defined(_WIN32)
 
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct number_locale locale_plain(void) {
   struct number_locale before = {0, 0};

@@ -57,6 +57,12 @@ void *memory_table(size_t size);
 void memory_table_free(void *table, size_t size);
 
 /*
+** Resizes an array of the C library; `array` points to its address. Returns 1, or 0 if memory runs
+** out, and then the array is as before.
+*/
+int memory_resize(void *array, size_t size);
+
+/*
 ** Prefetches the cache line at an address for writing. On x86-64 the function names the instruction
 ** PREFETCHW. For generic x86, gcc would choose another instruction, which some processors ignore
 ** after a TLB miss.

@@ -6,7 +6,6 @@
 */
 #include "sums/allowance.h"
 
-#include <math.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,10 +134,7 @@ static int64_t norm_up_to(const int128 *values, size_t cells, const struct layou
     }
   }
   if (shape->is_l1) return (int64_t)sum;
-  int64_t root = (int64_t)sqrt((double)sum);
-  while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= sum) root--;
-  while ((uint128)root * (uint128)root < sum) root++;
-  return root;
+  return layout_root_up(sum);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/process.h"
 #include "sums/households.h"
 
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
@@ -47,7 +48,7 @@ struct cross_sums {
   int128 level_sums[WAYS_MAX_ATTRIBUTES + 1][MOST_COMPONENTS];
 };
 
-/* Sets W: the square of each table, then sums over the tables inside, attribute by attribute. */
+/* The square of each table, then sums over the tables inside, attribute by attribute. */
 static void set_meets(struct cross_sums *tables) {
   const struct ways *ways = tables->shape->ways;
   for (int a = 0; a < ways->count; a++) {
@@ -66,7 +67,6 @@ static int level_of(const struct cross_table *table) {
   return level;
 }
 
-/* Lists the measured tables by their last attribute. */
 static void set_levels(struct cross_sums *tables) {
   const struct ways *ways = tables->shape->ways;
   int used = 0;
@@ -108,15 +108,11 @@ void cross_sums_close(struct cross_sums *tables) {
 static int reserve(struct cross_sums *tables, size_t count) {
   if (count <= tables->room) return 1;
   size_t room = count + tables->room, components = (size_t)tables->shape->components;
-  struct place *order = realloc(tables->order, sizeof *order * room);
-  if (order) tables->order = order;
-  int *keys = realloc(tables->keys, sizeof *keys * room * WAYS_MAX_ATTRIBUTES);
-  if (keys) tables->keys = keys;
-  struct place *places = realloc(tables->places, sizeof *places * room);
-  if (places) tables->places = places;
-  int128 *sums = realloc(tables->sums, sizeof *sums * room * components);
-  if (sums) tables->sums = sums;
-  if (!order || !keys || !places || !sums) return 0;
+  if (!memory_resize(&tables->order, sizeof *tables->order * room) ||
+      !memory_resize(&tables->keys, sizeof *tables->keys * room * WAYS_MAX_ATTRIBUTES) ||
+      !memory_resize(&tables->places, sizeof *tables->places * room) ||
+      !memory_resize(&tables->sums, sizeof *tables->sums * room * components))
+    return 0;
   tables->room = room;
   return 1;
 }
@@ -184,7 +180,6 @@ static size_t project(struct cross_sums *tables, const struct cross_table *table
 **
 ** which is the fast way for units with few cells. Otherwise the tables are added up one by one.
 */
-
 
 /* Returns whether the sum over pairs can be computed for the first `end` components. */
 static int are_few(const struct cross_sums *tables, int end) {
@@ -325,7 +320,6 @@ static int shrink(struct cross_sums *tables, int end, int64_t reach) {
   return round > 0;
 }
 
-/* Makes the caller's cells those of the unit that is clipped. Returns 0 when out of memory. */
 static int begin(struct cross_sums *tables, const int64_t *cells, int128 *values, size_t count) {
   if (!reserve(tables, count)) return 0;
   tables->count = count;
@@ -347,10 +341,7 @@ int cross_sums_clip(struct cross_sums *tables, const int64_t *cells, int128 *val
 
 /* ---- households ------------------------------------------------------------------------------ */
 
-/*
-** Lists the coordinates of the measured tables of the unit: their places, and their values. Returns
-** how many these are.
-*/
+/* Lists the values of the measured tables and their places. Returns how many these are. */
 static size_t list_coordinates(struct cross_sums *tables, size_t *places, int128 *list) {
   const struct ways *ways = tables->shape->ways;
   size_t components = (size_t)tables->shape->components, used = 0;
@@ -437,7 +428,7 @@ struct full_cells {
   int last_number;
 };
 
-/* Returns the first slot of a cell: the upper bits of a product (Fibonacci hashing). */
+/* The upper bits of a product (Fibonacci hashing). */
 static size_t slot_of(const struct full_cells *table, int64_t cell) {
   return (size_t)(((uint64_t)cell * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - table->bits));
 }

@@ -42,10 +42,10 @@ int cross_sums_project(struct cross_sums *tables, const int64_t *cells, int128 *
                        size_t count, int64_t reach, int128 *coordinates, int *is_short);
 
 /*
-** Add up the coordinates of all measured tables. cross_sums_add() takes the values of the cell of
-** the full table with these keys, each within +-2^110. Cells whose keys follow each other are
-** fastest, because tables without the last attributes wait for the sum of many cells.
-** cross_sums_end() completes the coordinates. The sums saturate at +-2^125.
+** Add up the coordinates of all measured tables. cross_sums_add() takes the values, within +-2^110,
+** of the cell with these keys. Cells whose keys follow each other are fastest, because tables
+** without the last attributes wait for the sum of many cells. cross_sums_end() completes the
+** coordinates. The sums saturate at +-2^125.
 */
 void cross_sums_add(struct cross_sums *tables, const int *keys, const int128 *values,
                     int128 *coordinates);
@@ -68,7 +68,6 @@ void full_cells_close(struct full_cells *cells);
 int full_cells_number(struct full_cells *cells, int64_t cell);
 
 int full_cells_count(const struct full_cells *cells);
-/* Returns the cell that has this number. */
 int64_t full_cells_cell(const struct full_cells *cells, int number);
 
 #endif

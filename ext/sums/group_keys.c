@@ -41,9 +41,8 @@ static inline int is_small(struct identity key) {
 }
 
 /*
-** Stores the number of a key's cell. For a small integer this is an assignment. Other keys are in
-** unit tables. A unit table adds up all numbers of one key. Here each key is entered only once, so
-** its total is the number of the cell. Returns 1, or 0 if memory runs out.
+** Stores the number of a key's cell. A unit table adds up all numbers of one key; here each key is
+** entered only once, so its total is the number of the cell. Returns 0 if memory runs out.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   if (is_small(key)) {
@@ -58,15 +57,12 @@ static int enter(struct group_keys *cells, struct identity key, int cell) {
 /* Makes a cell for a text. Returns its number, or CELL_FAILED. */
 static int add_cell(struct group_keys *cells, struct identity named, const char *text) {
   if (cells->count == cells->room) {
-    int room = cells->room * 2 + 64;
-    char **texts = realloc(cells->texts, sizeof *texts * (size_t)room);
-    if (texts) cells->texts = texts;
-    struct identity *identities = realloc(cells->named, sizeof *identities * (size_t)room);
-    if (identities) cells->named = identities;
-    atomic_uchar *kept = realloc(cells->kept, sizeof *kept * (size_t)room);
-    if (kept) cells->kept = kept;
-    if (!texts || !identities || !kept) return CELL_FAILED;
-    cells->room = room;
+    size_t room = (size_t)cells->room * 2 + 64;
+    if (!memory_resize(&cells->texts, sizeof *cells->texts * room) ||
+        !memory_resize(&cells->named, sizeof *cells->named * room) ||
+        !memory_resize(&cells->kept, sizeof *cells->kept * room))
+      return CELL_FAILED;
+    cells->room = (int)room;
   }
   size_t size = strlen(text) + 1;
   char *copy = malloc(size);

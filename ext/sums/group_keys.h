@@ -17,18 +17,14 @@ struct group_keys;
 #define CELL_FAILED (-3) /* out of memory */
 
 /*
-** Makes a table of keys. keys[0 .. count-1] are the public keys, which must all be different, and
-** keys[i] gets cell i. If `collecting` is true, the table also gives cells to new keys (private
-** keys). Returns null if memory runs out.
+** Makes a table of keys: keys[i], of `count` different public keys, gets cell i. If `collecting` is
+** true, the table also gives cells to new (private) keys. Returns null if memory runs out.
 */
 struct group_keys *group_keys_open(const struct secret *secret, char *const *keys, int count,
                                    int collecting);
 void group_keys_close(struct group_keys *cells);
 
-/*
-** Returns the cells of the integers 0 ... GROUP_KEYS_SMALL - 1, as group_keys_find() does. The
-** array lives as long as the table.
-*/
+/* The cells of the integers 0 ... GROUP_KEYS_SMALL - 1, as long as the table lives. */
 #define GROUP_KEYS_SMALL 4096
 const int *group_keys_small(const struct group_keys *cells);
 
@@ -47,9 +43,9 @@ int group_keys_recall(const struct group_keys *cells, const void *bytes, size_t 
 void group_keys_note(struct group_keys *cells, const void *bytes, size_t size, int cell);
 
 /*
-** Returns the cell of the key with this text. If there is a cell, the function also stores its
-** number under the identity `key`, for group_keys_find(). Returns CELL_NONE for a key that is
-** neither public nor collected, and CELL_FAILED if memory runs out.
+** Returns the cell of the key with this text, and stores it under the identity `key` for
+** group_keys_find(). Returns CELL_NONE for a key that is neither public nor collected, and
+** CELL_FAILED if memory runs out.
 */
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text);
 

@@ -26,8 +26,8 @@ struct identity identity_real(double value) {
 /* ---- long texts, and states ------------------------------------------------------------------ */
 
 /*
-** Returns 128 bits of the SHA-256 of the secret's key (unless `secret` is null) followed by the
-** bytes. The result does not depend on the byte order of the machine.
+** Returns 128 bits of the SHA-256 of the secret's key (unless `secret` is null) and the bytes. The
+** result does not depend on the byte order of the machine.
 */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
   crypto_hash_sha256_state state;
@@ -62,10 +62,7 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 ** H and H' with probability exactly 2^-126.
 */
 struct multilinear {
-  /*
-  ** Three words of H, each with its carries in the upper 64 bits. There are at most 100 terms, so
-  ** nothing overflows.
-  */
+  /* Words of H, each with its carries in the upper 64 bits: at most 100 terms overflow nothing. */
   uint128 sum[3];
 };
 
@@ -84,10 +81,7 @@ static inline uint64_t word_of(const unsigned char *bytes) {
   return word;
 }
 
-/*
-** Returns a word made from up to 7 bytes. Two different texts of the same size give different
-** words.
-*/
+/* Makes a word of up to 7 bytes. Two different texts of the same size give different words. */
 static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
   uint32_t first, last;
   if (size >= 4) {
@@ -121,9 +115,8 @@ static struct identity short_hash(const struct secret *secret, const unsigned ch
 /* ---- identities ------------------------------------------------------------------------------ */
 
 /*
-** Returns an identity made from 126 bits of a hash and the two upper bits of `what`. HASHED is set
-** in `what` for a value of a row, and not for a name. TEXT is set for a text or a name, and not for
-** a blob.
+** Makes an identity of 126 bits of a hash and the two upper bits of `what`: HASHED for a value of a
+** row and not for a name, TEXT for a text or a name and not for a blob.
 */
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {

@@ -33,9 +33,8 @@ struct identity {
 };
 
 /*
-** SECRET_WORDS is the number of words of 64 bits in a secret. The first 3 words are for
-** identity_mix(). The next 4 words are hashed before a long text. The other words are for the hash
-** of a short text: 3 for each word of the text, 3 for its size, and 3 for the constant k_0
+** The words of 64 bits of a secret: 3 for identity_mix(), 4 that are hashed before a long text, and
+** for the hash of a short text 3 for each of its words, for its size and for the constant k_0
 ** (identity.c).
 */
 #define IDENTITY_SHORT 240 /* longest text, in bytes, that is hashed by sums of products */
@@ -89,9 +88,8 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
 
 /*
 ** Returns a place in a hash table: 64 bits that depend on an identity, a number and the secret. The
-** function multiplies two words of 64 bits and combines the two halves of the product. It then
-** multiplies the result by a constant from the golden ratio, so that low bits also affect high
-** bits.
+** two halves of a product of two words are combined, and multiplied by a constant from the golden
+** ratio, so that low bits also affect high bits.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {

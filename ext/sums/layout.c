@@ -15,6 +15,13 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
+int64_t layout_root_up(uint128 x) {
+  int64_t root = (int64_t)sqrt((double)x);
+  while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= x) root--;
+  while ((uint128)root * (uint128)root < x) root++;
+  return root;
+}
+
 #define BITS_OF_LEVEL 4 /* of a tree for the sum norm */
 
 struct tree tree_make(int bits, int is_l1) {
@@ -49,7 +56,6 @@ int layout_width(const struct family *family, int size, int is_private) {
   return width < LAYOUT_MAX_COORDINATES ? (int)width : 0;
 }
 
-/* Returns the norm of the vector that one row adds to a tree, or 1 without a tree. */
 static double height_of(const struct layout *shape) {
   if (!shape->tree.levels) return 1;
   return shape->is_l1 ? shape->tree.levels : sqrt(shape->tree.levels);
@@ -72,10 +78,7 @@ static double count_factor_of(const struct layout *shape, const struct contribut
   return factor;
 }
 
-/*
-** Returns the bound on the norm of a unit's vector. The count that selects private keys is not part
-** of this norm.
-*/
+/* The bound on the norm of a unit's vector, without the count that selects private keys. */
 static double norm_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
   double norm = question->clip * family->row_norm * height_of(shape);
@@ -86,10 +89,7 @@ static double norm_of(const struct layout *shape, const struct contribution *que
   return family->is_l1 && family->is_ratio ? norm + shape->count_factor : norm;
 }
 
-/*
-** Returns the largest number of coordinates that one unit can change. If neighbours replace a unit,
-** returns the number that two units together can change.
-*/
+/* Returns how many coordinates one unit can change, or two units if neighbours replace a unit. */
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
   int64_t one = (int64_t)shape->width * (shape->cells ? shape->cells : shape->max_groups);
   if (!by_unit) { /* a row touches its own slot, or a node on each level of the tree */
@@ -114,10 +114,9 @@ static void add_block(struct layout *shape, int first, int end, double norm, dou
 }
 
 /*
-** Makes the blocks of a mean of vectors in the sum norm. clip_vector() first scales the count and
-** the vector by one factor until the count fits. Then it scales the vector alone until the vector
-** fits. The spread of the count is 1, because two counts between 0 and the bound are at most the
-** bound apart.
+** The blocks of a mean of vectors in the sum norm: clip_vector() first scales count and vector by
+** one factor until the count fits, and then the vector alone. The spread of the count is 1, because
+** two counts between 0 and the bound are at most the bound apart.
 */
 static void make_ratio_blocks(struct layout *shape, const struct contribution *question) {
   int64_t count = shape->count_steps, any = INT64_MAX >> 1;
@@ -167,8 +166,8 @@ static uint64_t ratio_replaced(const struct layout *shape) {
 }
 
 /*
-** Returns the exact distance of two neighbours in the sum norm. Each component is in the leading
-** part of exactly one block, so the distance is a sum over the leading parts.
+** Each component is in the leading part of exactly one block, so the distance in the sum norm is a
+** sum over the leading parts, exactly.
 */
 static uint64_t sum_distance_of(const struct layout *shape, int replace) {
   uint64_t sum = 0;
@@ -181,8 +180,8 @@ static uint64_t sum_distance_of(const struct layout *shape, int replace) {
 }
 
 /*
-** Returns the distance of two neighbours (layout.h), rounded up. This is the square root of the sum
-** of the squared distances in the blocks. The margins cover the rounding errors.
+** The root of the sum of the squared distances in the blocks, rounded up. The margins cover the
+** rounding errors.
 */
 static uint64_t distance_of(const struct layout *shape, int replace) {
   if (shape->is_l1) return sum_distance_of(shape, replace);
@@ -209,10 +208,7 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
 #define DIAGNOSE_PART    (5.0 / 16) /* sqrt(1 + (5/16)^2) = 1.0477 */
 #define DIAGNOSE_PART_L1 (3.0 / 64) /* 1 + 3/64 = 1.0469 */
 
-/*
-** Adds the two counts of units to the layout (layout.h). Under 'replace', a unit can move from one
-** count to the other, so that both counts change.
-*/
+/* Under 'replace', a unit can move from one count to the other, so that both counts change. */
 static void add_diagnoses(struct layout *shape, int replace) {
   double distance = (double)shape->distance, changes = replace ? 2 : 1;
   double part = shape->is_l1 ? DIAGNOSE_PART_L1 / changes : DIAGNOSE_PART / sqrt(changes);
@@ -230,25 +226,16 @@ static void add_diagnoses(struct layout *shape, int replace) {
 
 /* ---- cross tables ---------------------------------------------------------------------------- */
 
-/* Returns the least integer whose square is at least x. */
-static int64_t root_up(uint128 x) {
-  int64_t root = (int64_t)sqrt((double)x);
-  while (root > 0 && (uint128)(root - 1) * (uint128)(root - 1) >= x) root--;
-  while ((uint128)root * (uint128)root < x) root++;
-  return root;
-}
-
-/* Returns the largest distance of two units' vectors under 'replace', rounded up. */
 static uint64_t tables_spread(const struct layout *shape, int64_t reach) {
   const struct family *family = shape->family;
   uint128 square = (uint128)reach * (uint128)reach;
   if (shape->is_l1 || family->spread == 2) return 2 * (uint64_t)reach;
-  if (family->is_ratio) return (uint64_t)root_up((16 * square + 4) / 5);
+  if (family->is_ratio) return (uint64_t)layout_root_up((16 * square + 4) / 5);
   uint128 all = (uint128)ways_square(shape->ways),
           total = (uint128)shape->ways->tables[0].multiplier;
   uint128 part = 2 * (all - total * total);
   uint128 apart = part * (square / all) + (part * (square % all) + all - 1) / all;
-  return (uint64_t)root_up(apart > square ? apart : square);
+  return (uint64_t)layout_root_up(apart > square ? apart : square);
 }
 
 /*
@@ -281,12 +268,12 @@ static void make_tables(struct layout *shape, const struct contribution *questio
   uint128 factor = (uint128)ways_square(ways);
   struct block block = {0, shape->components, shape->components, 0, 0, family->spread};
   block.reach = shape->is_l1       ? (int64_t)(steps * (uint64_t)ways_sum(ways))
-                : family->is_ratio ? root_up((5 * factor * square + 3) / 4)
-                                   : root_up(factor * square);
+                : family->is_ratio ? layout_root_up((5 * factor * square + 3) / 4)
+                                   : layout_root_up(factor * square);
   block.lead_reach = block.reach;
   if (family->is_ratio) { /* a unit counts at most clip rows in one cell */
     block.lead_end = 1;
-    block.lead_reach = root_up((factor * square + 3) / 4);
+    block.lead_reach = layout_root_up((factor * square + 3) / 4);
   }
   shape->blocks[shape->block_count++] = block;
   shape->distance = replace ? tables_spread(shape, block.reach) : (uint64_t)block.reach;
@@ -294,7 +281,6 @@ static void make_tables(struct layout *shape, const struct contribution *questio
 
 /* ---- households ------------------------------------------------------------------------------ */
 
-/* Adds the bound on households to a complete layout (layout.h). */
 static void add_households(struct layout *shape, const struct contribution *question, int by_unit,
                            int replace) {
   enum statistic statistic = shape->family->statistic;
@@ -305,7 +291,7 @@ static void add_households(struct layout *shape, const struct contribution *ques
     return;
   uint64_t reach = (uint64_t)shape->blocks[0].reach;
   shape->wide = (int64_t)((uint128)reach * (unsigned)question->household / HOUSEHOLDS_PARTS);
-  shape->distance = reach + 2 * (1 + (uint64_t)root_up((uint128)shape->touched));
+  shape->distance = reach + 2 * (1 + (uint64_t)layout_root_up((uint128)shape->touched));
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -368,10 +354,7 @@ double layout_centred(double x, double low, double high) {
   return u > -1 ? u : u <= -1 ? -1 : 0;
 }
 
-/*
-** The place is computed with doubles, which may put a value that is near an edge into the bin
-** beside its own. The edges decide.
-*/
+/* Rounding may put a value near an edge into the bin beside its own: the edges decide. */
 int layout_bin(double x, const double *edges, int bins) {
   double low = edges[0], high = edges[bins];
   double place = (x / 2 - low / 2) / (high / 2 - low / 2) * bins;

@@ -36,15 +36,14 @@
 /*
 ** A kind is what one aggregate function computes, such as dp_avg. A family says how a row is added
 ** to its cell, how a unit's vector is bounded, and how estimates are made from a noisy point. It is
-** one constant struct of functions and of properties that do not depend on the data. Kinds of one
-** family, such as dp_avg and dp_ou_avg, differ only in their arguments and their noise. The
-** families are in mechanism/families.c. Other code reads the properties of a family or calls its
-** functions, and never asks which family it is.
+** one constant struct of functions and of properties that do not depend on the data
+** (mechanism/families.c). Kinds of one family, such as dp_avg and dp_ou_avg, differ only in their
+** arguments and their noise. Other code never asks which family it is.
 */
 
 /*
-** The statistic that a kind computes from the rows. The statistic decides which mechanisms can
-** release the kind. Each value is one bit, so that an integer can hold a set of statistics.
+** The statistic that a kind computes from the rows, which decides about the mechanisms that can
+** release it. Each value is one bit, so that an integer can hold a set.
 */
 enum statistic {
   STATISTIC_NUMBER = 1,   /* one sum (sums/scalar_sum.h) */
@@ -60,27 +59,23 @@ struct reading;
 struct estimate;
 
 /*
-** Adds a row to a vector of sums. The row belongs to `unit` and to `cell` (0 without keys) and has
-** the value x. Returns 1, or 0 if memory runs out.
+** Adds a row of `unit`, in `cell` (0 without keys), with the value x. Returns 0 if memory runs out.
 */
 typedef int add_to_cell(struct vector_sum *vectors, struct identity unit, int cell, double x);
 
 /*
-** Computes estimates from the values of a point (mechanism/estimate.h). Returns the number of
-** estimates, or -1 if memory runs out.
+** Computes estimates from the values of a point (mechanism/estimate.h). Returns their number, or -1
+** if memory runs out.
 */
 typedef int estimate_values(struct reading *reading, const int64_t *values,
                             struct estimate *estimates);
 
-/*
-** Returns the standard deviation of the noise, computed from public parameters only
-** (estimate_total_stddev()).
-*/
+/* Returns the standard deviation of the noise, from public parameters (estimate_total_stddev()). */
 typedef double total_stddev(const struct reading *reading);
 
 /*
-** Returns the range in which the numbers of the family lie, whatever the rows are. `root`: the
-** numbers are standard deviations, not variances.
+** Returns the range of the numbers of the family, whatever the rows are: with `root`, of standard
+** deviations instead of variances.
 */
 struct contribution;
 struct range {
@@ -92,11 +87,10 @@ struct family {
   enum statistic statistic;
 
   /*
-  ** Laplace noise needs vectors that are bounded in the sum norm (the sum of magnitudes). To have
-  ** the least noise in this norm, a vector needs different components (math/README.md). l1 is the
-  ** family with these components for the same statistic. l1 is null if there is no such family, or
-  ** if this family is already the one for the sum norm. is_l1 is 1 if all norms below are sums of
-  ** magnitudes, not Euclidean norms.
+  ** The family for the same statistic with vectors that are bounded in the sum norm (the sum of
+  ** magnitudes), for Laplace noise: for the least noise in this norm, a vector needs different
+  ** components (math/README.md). Null: there is none, or this one is it. is_l1 is 1 if all norms
+  ** below are sums of magnitudes, not Euclidean norms.
   */
   const struct family *l1;
   int is_l1;
@@ -113,8 +107,8 @@ struct family {
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
   /*
-  ** The bins are those of layout_exponent_bin(). The estimates are the two ends of the range in
-  ** which bins show rows. There is no estimate if no bin shows rows, and no interval around an end.
+  ** The bins are those of layout_exponent_bin(). The estimates are the ends of the range in which
+  ** bins show rows; there is none if no bin does, and no interval around an end.
   */
   int by_exponent;
 
@@ -145,8 +139,7 @@ struct family {
   int shrinks_average; /* the Ornstein-Uhlenbeck kinds shrink averages of x to mid-range */
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
-  ** The columns that dp_release() expects of a query. If null, these are the columns among key, x
-  ** and unit that the kind uses.
+  ** The columns that dp_release() expects of a query; null: key, x and unit, as the kind uses them.
   */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */
@@ -162,8 +155,8 @@ struct contribution {
   const struct family *family;
   int nonnegative; /* for a single sum only: contributions are in [0, clip] */
   /*
-  ** For some families, the largest norm of a unit's vector, in the unit of x. For other families,
-  ** the largest number of rows of a unit that are counted.
+  ** The largest norm of a unit's vector, in the unit of x, or, for other families, the largest
+  ** number of rows of a unit that are counted.
   */
   double clip;
   double low, high; /* range of x, for means, spreads, bins and trees */
@@ -179,10 +172,7 @@ struct contribution {
 };
 #define KEYS_PRIVATE (-1)
 
-/*
-** Bounds on parameters. Outside these bounds the lattice would exceed the range of doubles, or the
-** release would need too much memory.
-*/
+/* Bounds on parameters, for the range of doubles, or for the memory of a release. */
 #define LAYOUT_MAX_RANGE     1e100 /* limit of |low| and |high|, whose squares must be finite */
 #define LAYOUT_MIN_ROWS      0.01  /* least clip, where clip is a number of rows */
 #define LAYOUT_MAX_ROWS      1e9
@@ -198,10 +188,9 @@ struct contribution {
 #define LAYOUT_MAX_COORDINATES (1 << 22)
 
 /*
-** Consecutive components that are clipped together, in the norm of the family. If the norm of the
-** leading components exceeds lead_reach, clip_vector() scales the whole block down until this norm
-** is at most lead_reach. Then clip_vector() scales the block down until the norm of the whole block
-** is at most reach.
+** Consecutive components that are clipped together, in the norm of the family: the whole block is
+** scaled down until the norm of its leading components is at most lead_reach, and then until the
+** norm of the whole block is at most reach.
 */
 struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
@@ -263,16 +252,15 @@ struct layout {
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   /*
   ** The number of periods of a series (mechanism/series_matrix.h), and the distance of neighbours
-  ** in one release with the same clip, from which the lattice is made. Both are 0 for one release.
+  ** in one release with the same clip, from which the lattice is made; 0 for one release.
   */
   int periods;
   uint64_t once;
   int block_count;
   struct block blocks[2];
   /*
-  ** Coordinates after those of all cells: 0, or DIAGNOSES with the option diagnose. The first
-  ** counts the units that were clipped, the second counts the other units. Each unit adds
-  ** diagnose_steps to one of them.
+  ** Coordinates after those of all cells: 0, or DIAGNOSES with the option diagnose, which count the
+  ** units that were clipped, and the others. Each unit adds diagnose_steps to one of them.
   */
   int diagnoses;
   int64_t diagnose_steps;
@@ -282,9 +270,8 @@ struct layout {
 #define DIAGNOSES 2
 
 /*
-** Fills a layout. If by_unit is true, the release protects units, otherwise rows. If replace is
-** true, neighbouring data sets differ by the replacement of one unit. Otherwise they differ by
-** adding or removing one unit.
+** Fills a layout. `by_unit`: the release protects units, otherwise rows. `replace`: neighbouring
+** data sets differ by the replacement of one unit, otherwise by adding or removing one unit.
 **
 ** The function sets shape->distance as follows. Adding or removing a unit moves the sum by the
 ** unit's vector, whose norm is at most a radius R. Replacing a unit moves the sum by the difference
@@ -293,8 +280,8 @@ struct layout {
 **   counts   sqrt(2): no component is negative, so the angle of two vectors is at most 90 degrees
 **   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2. A product of such cones
 **            has the same spread.
-**   spreads  1.30953: a row is on the curve (1, u, 2u^2 - 1), and a clipped vector is a mean
-**            of such rows times n <= clip. Two clipped vectors are at most 2.26818 clip apart (at
+**   spreads  1.30953: a row is on the curve (1, u, 2u^2 - 1), and a clipped vector is a mean of
+**            such rows times n <= clip. Two clipped vectors are at most 2.26818 clip apart (at
 **            u = 1 and u = (sqrt(1/2) - 1)/2), which is 1.30953 times R = sqrt(3) clip.
 **   spreads by key
 **            1.41734: let n and m be the counts of the two vectors in a key. The sums of n^2 and
@@ -304,14 +291,13 @@ struct layout {
 **            this bound. L is the largest eigenvalue of the matrix with the rows (p.p, -p.q) and
 **            (-p.q, q.q), over all points p and q of the curve: 3.01330, at u = -1 and 0.23399.
 ** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
-** For spreads, the rounding of a row can also move the vector out of its cone. For means it cannot,
-** because |u| <= 1 implies round(|u| scale) <= scale. The distance includes a margin for both
-** effects.
+** For spreads, the rounding of a row can do so, too. For means it cannot, because |u| <= 1 implies
+** round(|u| scale) <= scale. The distance includes a margin for both effects.
 **
-** With the option diagnose, a unit also adds w = diagnose_steps to one of two counts. If neighbours
-** are at a distance D without these counts, their distance with them is sqrt(D^2 + w^2), or, if a
-** unit is replaced, sqrt(D^2 + 2 w^2). In the sum norm, the distance is D + w or D + 2 w. The
-** number w is chosen so that the distance grows by less than 5%, and with it the noise.
+** With the option diagnose, a unit also adds w = diagnose_steps to one of two counts. A distance D
+** of neighbours becomes sqrt(D^2 + w^2), or sqrt(D^2 + 2 w^2) if a unit is replaced; in the sum
+** norm D + w or D + 2 w. w is chosen so that the distance grows by less than 5%, and with it the
+** noise.
 **
 ** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
 ** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.
@@ -336,28 +322,28 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
                  int replace);
 
 /*
-** Returns the number of coordinates of one cell. `size` is the number of bins or the dimension of
-** vectors. `is_private` says whether keys are private. The result is 0 if the number is
-** LAYOUT_MAX_COORDINATES or more.
+** Returns the number of coordinates of one cell, or 0 if it is LAYOUT_MAX_COORDINATES or more.
+** `size` is the number of bins or the dimension of vectors.
 */
 int layout_width(const struct family *family, int size, int is_private);
 
 /*
-** Sets the reach and the distance of a model's layout to the values for a smaller clip. The lattice
-** stays the same. Neighbouring data sets differ by the replacement of one row.
+** Sets the reach and the distance of a model's layout to those of a smaller clip, on the same
+** lattice. Neighbours replace one row.
 */
 void layout_narrow(struct layout *shape, double clip);
 
+/* Returns the least integer whose square is at least x < 2^124. */
+int64_t layout_root_up(uint128 x);
+
 /*
-** Maps x in [low, high] to u in [-1, 1]. A value outside the range is treated as the nearer end.
-** The result for NaN is 0.
+** Maps x in [low, high] to u in [-1, 1], a value outside the range as the nearer end, and NaN to 0.
 */
 double layout_centred(double x, double low, double high);
 
 /*
-** Returns the index of the bin of x. Bin k has the values from edges[k] on and below edges[k + 1]
-** (decimal_edges() in base/number.h). A value below the range belongs to the first bin, and a value
-** above the range belongs to the last bin, as does the upper end.
+** Returns the index of the bin of x. Bin k has the values in [edges[k], edges[k + 1])
+** (decimal_edges() in base/number.h). The first and the last bin also have all values beyond.
 */
 int layout_bin(double x, const double *edges, int bins);
 
@@ -390,8 +376,7 @@ double layout_grid_share(const struct contribution *question);
 
 /*
 ** Returns the index of the leaf of x in the question's tree or bins. With a grid, x counts as the
-** nearest grid value (of two that are equally near, the larger). Without a grid, `edges` has the
-** edges of the bins.
+** nearest grid value, of two the larger. Without one, `edges` has the edges of the bins.
 */
 int layout_leaf(const struct contribution *question, const double *edges, double x);
 

@@ -1,9 +1,5 @@
 /*
-** partitioned_sums.c: see partitioned_sums.h.
-**
-** There are four stores of buckets: for units that are integers of 32 bits, for other integers, for
-** other units, and for units with a value or count that needs 128 bits. In the end all records of a
-** unit are in one store.
+** partitioned_sums.c: see partitioned_sums.h. In the end all records of a unit are in one store.
 ** Tests: tests/sums/test_partitioned_sums.c, tests/sums/test_vector_sum.c,
 ** tests/mechanism/test_groups.py
 */
@@ -17,8 +13,8 @@
 /* ---- rows of some buckets, by unit ----------------------------------------------------------- */
 
 /*
-** The rows of some buckets (row_store.h), grouped by unit. All rows of these units
-** are in these buckets, which may belong to several stores with rows of the same form.
+** The rows of some buckets, grouped by unit. All rows of these units are in these buckets, which
+** may belong to several stores with rows of the same form.
 **
 ** A first pass over the rows gives a number to each unit and counts its rows. A second pass writes
 ** the addresses of the rows into a list, ordered by these numbers. Then the rows of each unit are
@@ -55,9 +51,7 @@ static void unit_groups_close(struct unit_groups *groups) {
   free(groups->index);
 }
 
-/*
-** Adds a bucket to those that unit_groups_make() groups next. Returns 1, or 0 if memory runs out.
-*/
+/* Adds a bucket to those that unit_groups_make() groups next. Returns 0 if memory runs out. */
 static int unit_groups_bucket(struct unit_groups *groups, struct bucket *bucket) {
   struct bucket **buckets = chunks_grown(groups->buckets, sizeof(struct bucket *),
                                          groups->bucket_count, &groups->bucket_room);
@@ -67,7 +61,6 @@ static int unit_groups_bucket(struct unit_groups *groups, struct bucket *bucket)
   return 1;
 }
 
-/* Makes room for this number of rows. Returns 1, or 0 if memory runs out. */
 static int reserve_rows(struct unit_groups *groups, size_t rows) {
   if (rows <= groups->row_room) return 1;
   size_t room = rows + rows / 4;
@@ -108,8 +101,8 @@ static int resize_index(struct unit_groups *groups, const struct secret *secret,
 }
 
 /*
-** Gives a number to each unit of a bucket, and counts its rows in `end`. Sets numbers[i] to the
-** number of the unit of row i. Returns 1, or 0 if memory runs out.
+** Gives a number to each unit of a bucket, and counts its rows in `end`. numbers[i] becomes the
+** number of the unit of row i. Returns 0 if memory runs out.
 */
 static int number_units(struct unit_groups *groups, const struct row_store *store,
                         const struct bucket *bucket, uint32_t *numbers) {
@@ -143,10 +136,7 @@ static void place_units(struct unit_groups *groups) {
   }
 }
 
-/*
-** Writes the addresses of the rows of a bucket to the places of their units in the list. numbers[i]
-** is the number of the unit of row i.
-*/
+/* Writes the addresses of a bucket's rows to the places of their units in the list. */
 static void list_rows(struct unit_groups *groups, const struct row_store *store,
                       const struct bucket *bucket, const uint32_t *numbers) {
   size_t rows = rows_of(store, bucket);
@@ -155,12 +145,11 @@ static void list_rows(struct unit_groups *groups, const struct row_store *store,
 }
 
 /*
-** Merges the `count` rows of a unit into one record for each cell. The list then begins with these
-** records. A slot of the store's index holds the number of a record plus 1, or 0. Returns the
-** number of records.
+** Merges the `count` rows of a unit into one record for each cell, with which the list then begins.
+** Returns their number. A slot of the store's index holds the number of a record plus 1, or 0.
 **
-** A cell is multiplied by a secret odd number. The upper bits of the product choose the slot, so
-** nobody can choose keys that collide.
+** A cell is multiplied by a secret odd number, and the upper bits of the product choose the slot,
+** so nobody can choose keys that collide.
 */
 static size_t merge_unit(struct row_store *store, record_word **list, size_t count) {
   if (count < 2) return count;
@@ -186,8 +175,7 @@ static size_t merge_unit(struct row_store *store, record_word **list, size_t cou
 /*
 ** Groups and merges the rows of the buckets, and then forgets the buckets. Rows that were merged
 ** into another row stay in their bucket with values of 0, so that the sums do not change. `store`
-** is a store with rows of the same form, which may get rows in its wide store. Returns 1, or 0 if
-** memory runs out.
+** has rows of the same form, and may get rows in its wide store. Returns 0 if memory runs out.
 */
 static int unit_groups_make(struct unit_groups *groups, struct row_store *store) {
   size_t count = groups->bucket_count, rows = 0, settled = 0;
@@ -322,10 +310,7 @@ int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identit
   return (++records->waiting < BATCH || flush(records)) && !records->failed;
 }
 
-/*
-** Sets *count to the count whose value is `steps`. Returns whether there is such a count, below
-** MOST_COUNT.
-*/
+/* Sets *count to the count of this value, and returns whether it is one below MOST_COUNT. */
 static int count_of(const struct partitioned_sums *records, int128 steps, int64_t *count) {
   int64_t each = records->count_steps;
   *count = 1;
@@ -361,10 +346,7 @@ static void settle_all(struct partitioned_sums *records, struct row_store *store
     if (!row_store_settle(store, &store->buckets[i])) records->failed = 1;
 }
 
-/*
-** Enters every unit with records in the wide store into the table `units`. Returns 1, or 0 if
-** memory runs out.
-*/
+/* Enters every unit of the wide store into the table `units`. Returns 0 if memory runs out. */
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {
   const struct row_store *store = &records->stores[WIDE];
   for (size_t i = 0; i < store->count; i++) {
@@ -398,10 +380,7 @@ static void carry_units(struct partitioned_sums *records, struct row_store *stor
   }
 }
 
-/*
-** Merges the rows of every pair into one record, and moves all records of each unit into one store.
-** Returns 1, or 0 if memory ran out.
-*/
+/* Merges the rows of every pair, and moves all records of each unit into one store. */
 static int gather(struct partitioned_sums *records) {
   struct row_store *stores = records->stores;
   for (int i = 0; i < WIDE; i++) settle_all(records, &stores[i]);
@@ -420,9 +399,9 @@ static int gather(struct partitioned_sums *records) {
 }
 
 /*
-** Returns 1 as soon as the wide store has a row, but only once. Then gather() must be called before
-** the next record is taken. The units of the buckets before have no wide rows, because all records
-** of a unit are in one bucket.
+** Returns 1 once, as soon as the wide store has a row. Then gather() must be called before the next
+** record is taken. The units of the buckets before have no wide rows, because all records of a unit
+** are in one bucket.
 */
 static int needs_gathering(const struct partitioned_sums *records, int *is_gathered) {
   if (records->failed || *is_gathered || row_store_is_empty(&records->stores[WIDE])) return 0;
@@ -430,10 +409,7 @@ static int needs_gathering(const struct partitioned_sums *records, int *is_gathe
   return 1;
 }
 
-/*
-** Prepares a bucket whose records are read next, while they are in the cache: merges the rows of
-** every pair into one record. Returns 1, or 0 if memory ran out.
-*/
+/* Merges the rows of a bucket just before its records are read, while they are in the cache. */
 static int prepare(struct partitioned_sums *records, struct row_store *store, struct bucket *bucket,
                    int *is_gathered) {
   if (!row_store_settle(store, bucket)) records->failed = 1;
@@ -471,8 +447,7 @@ void record_values(const struct partitioned_sums *records, const record_word *co
 }
 
 /*
-** A unit with very many rows fits no cache. Then it is faster to merge all rows of its bucket at
-** once. Returns 1, or 0 if memory runs out.
+** A unit with very many rows fits no cache: it is faster to merge all rows of its bucket at once.
 */
 static int settle_large(struct row_store *store, struct bucket *bucket) {
   return rows_of(store, bucket) <= store->full || row_store_settle(store, bucket);
@@ -488,13 +463,11 @@ static int take_records(struct row_store *store, const struct bucket *bucket, ta
   return 1;
 }
 
-/* Groups the rows of a bucket by unit. Returns 1, or 0 if memory runs out. */
 static int group_units(struct unit_groups *groups, struct row_store *store, struct bucket *bucket) {
   return settle_large(store, bucket) && unit_groups_bucket(groups, bucket) &&
          unit_groups_make(groups, store);
 }
 
-/* Calls `take` for each unit of the groups, with all its records. */
 static int take_groups(struct partitioned_sums *records, take_unit *take, void *context) {
   const struct unit_groups *groups = &records->groups;
   for (size_t i = 0; i < groups->count && !records->failed; i++) {
@@ -505,7 +478,6 @@ static int take_groups(struct partitioned_sums *records, take_unit *take, void *
   return !records->failed;
 }
 
-/* Calls `take` for each unit of a bucket, with all its records. */
 static int take_bucket(struct partitioned_sums *records, struct row_store *store,
                        struct bucket *bucket, int *is_gathered, take_unit *take, void *context) {
   struct unit_groups *groups = &records->groups;
@@ -595,7 +567,6 @@ int partitioned_sums_parts(struct partitioned_sums *const *list, int count,
   return 1;
 }
 
-/* Lists the buckets of a part. Returns 1, or 0 if memory runs out. */
 static int list_buckets(struct unit_groups *groups, struct partitioned_sums *const *list, int count,
                         const struct record_part *part) {
   uint64_t end = next_place(part->place, part->depth);

@@ -42,23 +42,20 @@
 struct partitioned_sums;
 
 /*
-** Makes an empty set of sums. Each record will have `components` values. If `count_steps` is above
-** 0, the first value is a count, and a count of 1 has this value. Otherwise `count_steps` is 0.
-** Returns null if memory runs out.
+** Makes an empty set of sums, whose records have `components` values, or returns null if memory
+** runs out. If `count_steps` is above 0, the first value is a count, and this is the value of a
+** count of 1.
 */
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
                                                int64_t count_steps);
 void partitioned_sums_close(struct partitioned_sums *records);
 
-/*
-** Adds a row. A caller without cells passes cell 0. Returns 1, or 0 if memory ran out in this or an
-** earlier call.
-*/
+/* Adds a row. A caller without cells passes cell 0. Returns 0 if memory has run out. */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
 /*
-** Does the same for a row whose values are within +-2^61. If the first value is a count, values[0]
-** is the count without the steps, in [0, 2^31).
+** The same for values within +-2^61. If the first value is a count, values[0] is the count without
+** the steps, in [0, 2^31).
 */
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values);
@@ -80,10 +77,8 @@ void record_values(const struct partitioned_sums *records, const record_word *co
                    size_t count, int128 *values);
 
 /*
-** partitioned_sums_each() calls `take` for every record. partitioned_sums_each_unit() calls `take`
-** for every unit with its `count` records. The order is arbitrary. Both functions stop when `take`
-** returns 0. Both functions return 1, or 0 if `take` returned 0 or memory ran out in this or an
-** earlier call.
+** Call `take` for every record, or for every unit with its `count` records, in any order, and stop
+** when `take` returns 0. Both return 1, or 0 if `take` returned 0 or memory has run out.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef int take_unit(void *context, const record_word *const *list, size_t count);

@@ -143,7 +143,7 @@ static size_t chunk_words(const struct row_store *store) {
   return store->words << store->chunk_shift;
 }
 
-/* Adds an empty chunk to a bucket whose last chunk is full. Returns 1, or 0 if memory runs out. */
+/* Adds an empty chunk to a bucket whose last chunk is full. Returns 0 if memory runs out. */
 static int add_chunk(struct row_store *store, struct bucket *bucket) {
   record_word **chunks = chunks_grown(bucket->chunks, sizeof *chunks, bucket->count, &bucket->room);
   if (!chunks) return 0;
@@ -161,7 +161,6 @@ static size_t directory_entry(const struct row_store *store, uint64_t place) {
   return (size_t)(place >> 1 >> (63 - store->depth));
 }
 
-/* Drops all rows of a bucket except the first `kept`. Returns 1, or 0 if memory runs out. */
 int row_store_keep(struct row_store *store, struct bucket *bucket, size_t kept) {
   size_t chunks = (kept + chunk_rows(store) - 1) >> store->chunk_shift;
   while (bucket->count > chunks) {
@@ -187,7 +186,6 @@ int row_store_reserve(struct row_store *store, size_t rows) {
   return 1;
 }
 
-/* Makes another bucket. Returns 0 when out of memory. */
 static int open_bucket(struct row_store *store) {
   struct bucket *buckets =
       chunks_grown(store->buckets, sizeof *buckets, store->count, &store->room);
@@ -265,9 +263,7 @@ void row_store_merge(struct row_store *store, record_word *to, record_word *from
   clear_values(store, from);
 }
 
-/*
-** Empties the index and gives it 2^k slots, at least 1.5 times the number of rows. Returns 2^k - 1.
-*/
+/* Empties the index and gives it 2^k >= 1.5 `rows` slots. Returns 2^k - 1. */
 static uint64_t clear_index(const struct row_store *store, size_t rows) {
   size_t slots = 2;
   while (slots < rows + rows / 2) slots *= 2;
@@ -275,17 +271,13 @@ static uint64_t clear_index(const struct row_store *store, size_t rows) {
   return slots - 1;
 }
 
-/* Prefetches the first rows of a chunk, if the bucket has this chunk. */
 void row_store_prefetch(const struct bucket *bucket, size_t chunk) {
   if (chunk >= bucket->count) return;
   for (size_t at = 0; at < CHUNK_BYTES / sizeof(record_word); at += LINE / sizeof(record_word))
     memory_prefetch(bucket->chunks[chunk] + at);
 }
 
-/*
-** Merges the rows of a bucket into one record for each pair. A slot of the index holds the number
-** of a record plus 1, or 0 if the slot is empty. Returns 1, or 0 if memory runs out.
-*/
+/* A slot of the index holds the number of a record plus 1, or 0 if the slot is empty. */
 int row_store_settle(struct row_store *store, struct bucket *bucket) {
   size_t rows = rows_of(store, bucket), known = bucket->settled, kept = 0;
   store->last = 0;
@@ -315,10 +307,7 @@ static size_t part_of(const struct row_store *store, const record_word *row, int
   return row_store_place(store, unit_of_row(store, row)) >> (64 - SPLIT_BITS - depth) & (PARTS - 1);
 }
 
-/*
-** Returns whether a split of this settled bucket would leave at most three quarters of its records
-** in each new bucket.
-*/
+/* Returns whether a split leaves at most 3/4 of the records of a settled bucket in each part. */
 static int is_divisible(const struct row_store *store, const struct bucket *bucket) {
   size_t counts[PARTS] = {0};
   if (bucket->depth + SPLIT_BITS > MOST_DEPTH) return 0;
@@ -340,10 +329,7 @@ static int grow_directory(struct row_store *store) {
   return 1;
 }
 
-/*
-** Moves the records of a settled bucket into the buckets `parts`. The first of these is the bucket
-** itself. Returns 1, or 0 if memory runs out.
-*/
+/* Moves the records of a settled bucket into the buckets `parts`, the first of which is itself. */
 static int move_rows(struct row_store *store, struct bucket *const *parts) {
   struct bucket from = *parts[0];
   *parts[0] = (struct bucket){0};
@@ -368,14 +354,12 @@ static int move_rows(struct row_store *store, struct bucket *const *parts) {
   return going;
 }
 
-/* Sets the number of rows at which a settled bucket is settled again. */
 static void set_limit(const struct row_store *store, struct bucket *bucket, int are_new) {
   bucket->limit = 2 * bucket->settled;
   if (bucket->limit < chunk_rows(store)) bucket->limit = chunk_rows(store);
   if (bucket->limit < store->full && are_new) bucket->limit = store->full;
 }
 
-/* Splits the settled bucket that a place belongs to. Returns 1, or 0 if memory runs out. */
 static int split(struct row_store *store, uint64_t place, int are_new) {
   if (row_store_bucket(store, place)->depth == store->depth && !grow_directory(store)) return 0;
   size_t fresh = store->count;
@@ -396,10 +380,9 @@ static int split(struct row_store *store, uint64_t place, int are_new) {
 }
 
 /*
-** Settles the bucket that a place belongs to, and splits the bucket if it is still more than half
-** full. The new limit is twice the number of records. If most of the new rows had new pairs, the
-** next rows probably have new pairs too, so the limit is then at least a full bucket. Returns 1, or
-** 0 if memory runs out.
+** Settles the bucket of a place, and splits it if it is still more than half full. The new limit is
+** twice the number of records. If most of the new rows had new pairs, the next ones probably have,
+** too, so the limit is then at least a full bucket.
 */
 static int settle_full(struct row_store *store, uint64_t place) {
   struct bucket *bucket = row_store_bucket(store, place);
@@ -413,8 +396,8 @@ static int settle_full(struct row_store *store, uint64_t place) {
 }
 
 /*
-** Makes room for one more row in the bucket that a place belongs to. Returns the bucket, or null if
-** memory runs out. The function is not inlined, so that row_store_add() has few registers to save.
+** Makes room for one more row in the bucket of a place. Returns the bucket, or null if memory runs
+** out. It is not inlined, so that row_store_add() has few registers to save.
 */
 NOT_INLINE static struct bucket *make_room(struct row_store *store, uint64_t place) {
   struct bucket *bucket = row_store_bucket(store, place);
@@ -431,10 +414,7 @@ void row_store_expect(const struct row_store *store, uint64_t place) {
   memory_prefetch(row_store_bucket(store, place)->next);
 }
 
-/*
-** Returns the bucket in which the row after the last row belongs to a place, or null if memory ran
-** out.
-*/
+/* Returns the bucket to which the next row of a place is appended. Null: memory ran out. */
 static inline struct bucket *open_row(struct row_store *store, uint64_t place) {
   struct bucket *bucket = row_store_bucket(store, place);
   if (bucket->next == bucket->end) bucket = make_room(store, place);
@@ -442,10 +422,7 @@ static inline struct bucket *open_row(struct row_store *store, uint64_t place) {
   return *store->failed ? 0 : bucket;
 }
 
-/*
-** Adds the row bucket->next, whose values are set already, to the bucket. If the row before it
-** belongs to the same pair, the two are merged.
-*/
+/* Adds the row bucket->next, whose values are set, or merges it into the row before of its pair. */
 static inline void close_row(struct row_store *store, struct bucket *bucket, struct identity unit,
                              uint32_t cell) {
   record_word *row = bucket->next;

@@ -21,9 +21,9 @@
 /* ---- memory in chunks of one size ------------------------------------------------------------ */
 
 /*
-** A chunk that is freed is used again, and all chunks are freed together at the end. Chunks are cut
-** from slabs. The first slab has one chunk, and each other slab is twice as large as the slab
-** before, up to a huge page.
+** A chunk that is freed is used again, and all are freed together at the end. Chunks are cut from
+** slabs. The first slab has one chunk, and each other slab is twice as large as the slab before, up
+** to a huge page.
 */
 struct slab {
   char *bytes;
@@ -41,7 +41,7 @@ struct chunks {
 
 /*
 ** Returns an array with room for one more element than `count`, or null if memory runs out. `room`
-** is the number of elements for which the array has room.
+** is the number of elements that it has room for.
 */
 void *chunks_grown(void *array, size_t size, size_t count, size_t *room);
 
@@ -78,10 +78,7 @@ struct row_store {
   int chunk_shift;        /* a chunk has 2^chunk_shift rows */
   size_t full;            /* number of rows of a full bucket */
   int depth;              /* number of bits of a place that choose a bucket */
-  /*
-  ** 2^depth entries, each of which is an index into `buckets`. Several neighbouring entries may
-  ** name the same bucket.
-  */
+  /* 2^depth entries, indexes into `buckets`. Neighbouring entries may name the same bucket. */
   uint32_t *directory;
   uint32_t cells; /* all cells, joined by OR */
   struct bucket *buckets;
@@ -94,8 +91,8 @@ struct row_store {
 };
 
 /*
-** Opens an empty store, whose units have `unit_words` words. Returns 1, or 0 if memory runs out.
-** row_store_close() also closes a store that was not opened, if all its bytes are 0.
+** Opens an empty store, whose units have `unit_words` words. Returns 1, or 0 if memory runs out. A
+** store whose bytes are all 0 may be closed, too.
 */
 int row_store_open(struct row_store *store, const struct secret *secret, int components,
                    int64_t count_steps, size_t unit_words, struct row_store *wide, int *failed);
@@ -126,13 +123,10 @@ void row_store_add(struct row_store *store, uint64_t place, struct identity unit
 void row_store_add_wide(struct row_store *store, struct identity unit, uint32_t cell,
                         const int128 *values);
 
-/*
-** Merges the rows of a bucket into one record for each pair. Returns 1, or 0 if memory runs out in
-** this call or if *failed is set.
-*/
+/* Merges the rows of a bucket into one record for each pair. Returns 0 if memory ran out so far. */
 int row_store_settle(struct row_store *store, struct bucket *bucket);
 
-/* Drops all rows of a bucket except the first `kept`. Returns 1, or 0 if memory runs out. */
+/* Drops all rows of a bucket except the first `kept`. Returns 0 if memory runs out. */
 int row_store_keep(struct row_store *store, struct bucket *bucket, size_t kept);
 
 /* Adds the values of the row `from` to the values of the row `to`, and sets `from` to 0. */

@@ -5,8 +5,8 @@
 
 #define ZERO ((uint64_t)1 << 63) /* the mark of a used slot whose number is 0 */
 /*
-** The number of lines of the first chunk. A quarter of these lines has more slots than a batch has
-** rows, so a batch fits into a chunk that is three quarters full.
+** A quarter of the lines of the first chunk has more slots than a batch has rows, so a batch fits
+** into a chunk that is three quarters full.
 */
 #define FIRST_LINES ((uint64_t)1 << 8)
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
@@ -42,7 +42,6 @@ void unit_table_clear(struct unit_table *table) {
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* Returns the number of words of a slot. */
 static inline size_t words_of(int of_integers) {
   return of_integers ? 2 : 4;
 }
@@ -52,10 +51,9 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
 }
 
 /*
-** Returns the slot for a key in a line: the slot that holds the key, or else the first empty slot.
-** Returns null if other keys fill the line. The function compares all slots, so that no branch
-** depends on the position of the key. An empty slot contains the same words as the key 0. This does
-** no harm, because the key 0 may use an empty slot.
+** Returns the slot that holds a key in a line, or else the first empty slot, or null if other keys
+** fill the line. It compares all slots, so that no branch depends on the position of the key. An
+** empty slot contains the same words as the key 0, which may use an empty slot.
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
@@ -68,10 +66,7 @@ static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of
   return 0;
 }
 
-/*
-** Returns the line that follows `line` in the chunk of a key. After the last line comes the first
-** line.
-*/
+/* Returns the line after `line` in the chunk of a key. After the last line comes the first one. */
 static uint64_t *next_line(const struct unit_table *table, const uint64_t *line,
                            struct identity key) {
   uint64_t *chunk = table->chunks[unit_table_chunk(table, unit_table_place(table, key))];
@@ -90,10 +85,7 @@ static uint64_t *find(const struct unit_table *table, struct identity key) {
   return table->of_integers ? find_as(table, key, 1) : find_as(table, key, 0);
 }
 
-/*
-** Gives an empty slot to a key with this mark. Sets table->full if the slot's chunk is then more
-** than three quarters full.
-*/
+/* Gives an empty slot to a key. Sets table->full if its chunk is then more than 3/4 full. */
 static void enter(struct unit_table *table, uint64_t *slot, struct identity key, uint64_t mark) {
   slot[0] = key.low;
   slot[1] = mark;
@@ -103,7 +95,6 @@ static void enter(struct unit_table *table, uint64_t *slot, struct identity key,
       ++table->used[unit_table_chunk(table, unit_table_place(table, key))] > slots / 4 * 3;
 }
 
-/* Returns the key of a slot. */
 static struct identity key_of(const struct unit_table *table, const uint64_t *slot) {
   return (struct identity){table->of_integers ? IDENTITY_INTEGER : slot[2], slot[0]};
 }
@@ -142,10 +133,7 @@ static int grow_directory(struct unit_table *table, size_t chunks) {
   return directory && used;
 }
 
-/*
-** Splits every chunk in two, from the last chunk to the first. The memory of each split chunk is
-** used for the next split.
-*/
+/* Splits every chunk in two, from the last to the first. Its memory is used for the next split. */
 static int split(struct unit_table *table) {
   size_t chunks = (size_t)1 << table->depth, spare = 0;
   if (table->depth == MOST_DEPTH || !grow_directory(table, chunks)) return 0;
@@ -169,10 +157,7 @@ static int split(struct unit_table *table) {
   return is_room;
 }
 
-/*
-** Grows the table until no chunk is more than three quarters full, so that there is room for a
-** batch. Returns 1, or 0 if memory runs out.
-*/
+/* Grows the table until a batch fits into each chunk. Returns 1, or 0 if memory runs out. */
 static int grow(struct unit_table *table) {
   while (table->full) {
     table->full = 0;
@@ -198,10 +183,7 @@ static inline int add(struct unit_table *table, uint64_t *slot, const struct add
   return take && take(context, row->key, number);
 }
 
-/*
-** Adds the waiting rows to the table. If the line of a row is full, the row waits again, for the
-** next line.
-*/
+/* Adds the waiting rows. If the line of a row is full, the row waits again, for the next line. */
 static inline int pass(struct unit_table *table, int of_integers, take_number *take,
                        void *context) {
   int waiting = table->waiting, failed = 0;

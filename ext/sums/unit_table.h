@@ -52,10 +52,7 @@ struct unit_table {
   struct addend batch[TABLE_BATCH];
 };
 
-/*
-** Opens an empty table. Returns 1, or 0 if memory runs out. After a 0 the caller need not close the
-** table.
-*/
+/* Opens an empty table. Returns 1, or 0 if memory runs out; it need not be closed then. */
 int unit_table_open(struct unit_table *table, const struct secret *secret, int of_integers);
 void unit_table_close(struct unit_table *table);
 
@@ -66,16 +63,16 @@ void unit_table_clear(struct unit_table *table);
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Adds all rows of the batch to the table. If a number leaves the range +-TABLE_MOST, the function
-** passes the number to `take` and sets the stored number to 0. If `take` is null, such a number is
-** a failure. Returns 1, or 0 if memory ran out or `take` failed in this or an earlier call.
+** Adds all rows of the batch to the table. A number that leaves the range +-TABLE_MOST is passed to
+** `take`, and the stored number is set to 0; without `take` this is a failure. Returns 1, or 0 if
+** memory ran out or `take` failed in this or an earlier call.
 */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
 /*
-** These functions read the stored numbers. Rows that still wait in the batch are not included.
+** These functions read the stored numbers, without the rows that still wait in the batch.
 ** unit_table_get() sets *number to the number of a key and returns whether the key exists.
-** unit_table_each() calls `take` for every key. It returns 1, or 0 as soon as `take` returns 0.
+** unit_table_each() calls `take` for every key, and returns 0 as soon as `take` does.
 */
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number);
 int unit_table_each(const struct unit_table *table, take_number *take, void *context);

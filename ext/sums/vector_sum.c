@@ -28,7 +28,7 @@
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Notes that a row of the unit was outside the range of x. Returns 0 when out of memory. */
+/* Notes that a row of the unit was outside the range of x. */
 static int note_outside(struct vector_sum *vectors, struct identity unit) {
   return !unit_table_add(&vectors->outsides, unit, 1) || unit_table_flush(&vectors->outsides, 0, 0);
 }
@@ -40,10 +40,7 @@ static int note_row(struct vector_sum *vectors, struct identity unit) {
   return !outside || !vectors->by_unit || note_outside(vectors, unit);
 }
 
-/*
-** Adds vectors->row to the records of the unit or, if rows are protected, to the totals. Returns 1,
-** or 0 if memory runs out.
-*/
+/* Adds vectors->row to the records of the unit or, if rows are protected, to the totals. */
 static int take_row(struct vector_sum *vectors, struct identity unit, uint32_t slot) {
   int outside = vectors->outside;
   if (!note_row(vectors, unit)) return 0;
@@ -70,8 +67,8 @@ static size_t row_width(const struct layout *shape) {
 }
 
 /*
-** Starts the next row: writes its count, if the layout has a count, and returns the address of its
-** other components. Returns null if memory runs out.
+** Starts the next row: writes its count, if there is one, and returns the address of its other
+** components. Null: out of memory.
 */
 static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
@@ -165,9 +162,8 @@ int vector_sum_add_exponent(struct vector_sum *vectors, struct identity unit, in
 }
 
 /*
-** The two numbers that scale a row's vector to a norm of at most `reach`, in the norm of the
-** family. The code divides each component by `divisor` and multiplies the quotient by `factor`. The
-** divisor is the largest component, so nothing overflows. The factor is never so small that digits
+** The numbers by which a row's vector is divided, its largest component, so that nothing overflows,
+** and then multiplied to have a norm of at most `reach`. The factor is never so small that digits
 ** are lost, and it includes a margin for the rounding errors.
 */
 struct row_scale {
@@ -208,10 +204,10 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 
 /*
 ** Returns the largest squared norm, in steps, of a vector that vector_sum_add_vector() and
-** clip_vector() would not change. For sums without a count the limit is the square of the block's
-** reach, exactly. For means, row_scale() must also leave the vector unchanged. The relative errors
-** of row_scale() and of rounding at most 4096 components to steps are each below 2^-39. The margin
-** of 2^-38 covers both. If such a vector has a count, the count then fits too.
+** clip_vector() would not change: for sums without a count the square of the block's reach,
+** exactly. For means, row_scale() must not change it either. The relative errors of row_scale() and
+** of rounding at most 4096 components to steps are each below 2^-39; the margin of 2^-38 covers
+** both. The count of such a vector fits, too.
 */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;
@@ -219,7 +215,6 @@ static uint128 short_limit(const struct contribution *question, const struct lay
   return (uint128)reach * (uint128)reach;
 }
 
-/* Adds the waiting short rows to the totals. */
 static void flush_shorts(struct vector_sum *vectors) {
   for (int i = 0; i < vectors->components && vectors->short_count; i++) {
     vectors->totals[i] += vectors->shorts[i];
@@ -230,9 +225,9 @@ static void flush_shorts(struct vector_sum *vectors) {
 
 /*
 ** The loop passes over the bytes once, without a branch that depends on the numbers. Each component
-** must be at most 2^53 steps, so that the sum of squares fits 128 bits. If a component is larger or
-** NaN, the result of llrint() is unspecified, and the function does not use the row. The rows of a
-** unit need not be short, because clip_vector() clips only their sum.
+** must be at most 2^53 steps, so that the sum of squares fits 128 bits; otherwise the result of
+** llrint() may be unspecified, and the row is not used. The rows of a unit need not be short,
+** because clip_vector() clips only their sum.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
                           const unsigned char *floats) {
@@ -316,7 +311,6 @@ int vector_sum_records(struct vector_sum *vectors, take_record *take, void *cont
   return !vectors->failed && partitioned_sums_each(vectors->records, take, context);
 }
 
-/* The caller's function that receives the matrix of every unit, and the context for it. */
 struct matrices {
   struct vector_sum *vectors;
   take_matrix *take;
@@ -463,8 +457,8 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** Sorts the kept private keys in the order of their texts, and copies the totals in this order.
-** Returns the number of these keys, or -1 if memory runs out.
+** Sorts the kept private keys by text, and copies the totals in this order. Returns their number,
+** or -1 if memory runs out.
 */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
   size_t width = (size_t)vectors->shape->width;
@@ -505,7 +499,6 @@ static void measure(const struct vector_sum *vectors, int128 *totals) {
   cross_sums_end(vectors->tables, totals);
 }
 
-/* Adds all units to the totals. Returns 0 when out of memory. */
 static int add_units(struct vector_sum *vectors) {
   return vector_totals_begin(vectors) &&
          partitioned_sums_each_unit(vectors->records, vector_totals_unit, vectors) &&
@@ -609,7 +602,6 @@ int vector_parts_prepare(struct vector_parts *parts, int number) {
   return 1;
 }
 
-/* Lets a vector use the cells of the first vector. */
 static int borrow(struct vector_sum *vectors, struct vector_sum *first) {
   group_keys_close(vectors->cells);
   full_cells_close(vectors->full);

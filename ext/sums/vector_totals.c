@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/process.h"
+
 /* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
 struct item {
   uint64_t order;
@@ -21,22 +23,15 @@ int vector_scratch_reserve(struct vector_sum *vectors, size_t records) {
   const struct layout *shape = vectors->shape;
   size_t places = room * (size_t)(shape->tree.levels ? shape->tree.levels : 1);
   if (shape->selects) places += room; /* the counts of the unit's keys */
-  struct item *items = realloc(scratch->items, sizeof *items * room);
-  if (items) scratch->items = items;
-  const record_word **chosen = realloc(scratch->chosen, sizeof *chosen * room);
-  if (chosen) scratch->chosen = chosen;
-  uint32_t *slots = realloc(scratch->slots, sizeof *slots * room);
-  if (slots) scratch->slots = slots;
-  size_t *numbers = realloc(scratch->places, sizeof *numbers * places);
-  if (numbers) scratch->places = numbers;
-  int128 *values = realloc(scratch->values, sizeof *values * places * (size_t)vectors->components);
-  if (values) scratch->values = values;
-  if (!items || !chosen || !slots || !numbers || !values) return 0;
-  if (vectors->full) {
-    int64_t *cells = realloc(vectors->full_list, sizeof *cells * room);
-    if (!cells) return 0;
-    vectors->full_list = cells;
-  }
+  size_t values = places * (size_t)vectors->components;
+  if (!memory_resize(&scratch->items, sizeof *scratch->items * room) ||
+      !memory_resize(&scratch->chosen, sizeof *scratch->chosen * room) ||
+      !memory_resize(&scratch->slots, sizeof *scratch->slots * room) ||
+      !memory_resize(&scratch->places, sizeof *scratch->places * places) ||
+      !memory_resize(&scratch->values, sizeof *scratch->values * values) ||
+      (vectors->full &&
+       !memory_resize(&vectors->full_list, sizeof *vectors->full_list * room)))
+    return 0;
   scratch->room = room;
   return 1;
 }
@@ -51,18 +46,16 @@ void vector_late_add(struct vector_sum *vectors) {
 int vector_totals_grow(struct vector_sum *vectors, size_t coordinates) {
   if (vectors->late) vector_late_add(vectors); /* the totals may move */
   size_t room = coordinates + vectors->totals_room;
-  int128 *grown = realloc(vectors->totals, sizeof *grown * room);
-  if (!grown) {
+  if (!memory_resize(&vectors->totals, sizeof *vectors->totals * room)) {
     vectors->failed = 1;
     return 0;
   }
-  memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
-  vectors->totals = grown;
+  memset(&vectors->totals[vectors->totals_room], 0,
+         sizeof *vectors->totals * (room - vectors->totals_room));
   vectors->totals_room = room;
   return 1;
 }
 
-/* Makes empty sums for the households. Returns 0 when out of memory. */
 static int open_households(struct vector_sum *vectors) {
   const struct layout *shape = vectors->shape;
   partitioned_sums_close(vectors->shared);
@@ -84,9 +77,8 @@ int vector_totals_begin(struct vector_sum *vectors) {
 }
 
 /*
-** Replaces the slots [start, end) in the scratch by coordinates. Such a slot is a node of one level
-** of the trees, or a bin. Each cell has `bins` of these slots, and the first of them is coordinate
-** `first` of the cell.
+** Replaces the slots [start, end) in the scratch, nodes of one level of the trees or bins, by
+** coordinates. Each cell has `bins` of them, and the first one is coordinate `first` of the cell.
 */
 static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
                    size_t first) {
@@ -98,13 +90,12 @@ static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_
 }
 
 /*
-** Computes the counts of the inner nodes above the `count` leaves of one unit. The slots and counts
-** of the leaves are in the scratch, sorted by slot, so leaves with the same parent are neighbours.
-** The slots of a level are numbered through all cells. Each cell has a power of two of them, so a
-** shift turns the slot of a node into the slot of its parent, which is in the same cell. Afterwards
-** the scratch contains the coordinates and counts of leaves and inner nodes, leaves first. Returns
-** the number of these coordinates. The additions saturate. Sums of rows are far from the limit, but
-** sums that were read from a state can reach it.
+** Computes the counts of the inner nodes above the `count` leaves of one unit, whose slots and
+** counts are in the scratch, sorted by slot, so leaves with the same parent are neighbours. The
+** slots of a level are numbered through all cells. Each cell has a power of two of them, so a shift
+** turns the slot of a node into the slot of its parent in the same cell. Afterwards the scratch
+** contains the coordinates and counts of all nodes, leaves first. Returns their number. The
+** additions saturate: sums of rows are far from the limit, but sums from a state can reach it.
 */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -135,7 +126,7 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
 /*
 ** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a
 ** unit have the same weight, wherever they lie. Each level of a cell's tree then has at most the
-** norm `clip`, in either norm. The slots are sorted. Returns whether a cell had more rows.
+** norm `clip`, in either norm. Returns whether a cell had more rows.
 */
 static int weigh_leaves(struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;
@@ -150,9 +141,9 @@ static int weigh_leaves(struct vector_sum *vectors, size_t count) {
 }
 
 /*
-** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees
-** also adds a count of 1 for each of these cells to the scratch, from the place `end` on. The slots
-** are sorted if cells have several bins. Returns the number of these counts.
+** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees,
+** where the slots are sorted, also adds a count of 1 for each of these cells to the scratch, from
+** the place `end` on. Returns the number of these counts.
 */
 static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   const struct layout *shape = vectors->shape;
@@ -197,10 +188,6 @@ static void clip_counts(struct vector_sum *vectors, size_t count) {
   for (size_t i = 0; i < count; i++) values[i * components] = *clipped;
 }
 
-/*
-** Adds the values at `count` places in the scratch to the household of the unit. Returns 0 when out
-** of memory.
-*/
 static int add_to_household(struct vector_sum *vectors, const size_t *places, size_t count) {
   struct identity household = identity_integer(vectors->household);
   const int128 *values = vectors->scratch.values;
@@ -211,11 +198,7 @@ static int add_to_household(struct vector_sum *vectors, const size_t *places, si
   return added;
 }
 
-/*
-** Clips the matrix of `count` slots in the scratch and adds the matrix to the totals (V1). The unit
-** counts as clipped if `clipped` is true or if clipping changes its matrix. The counts that only
-** select private keys do not matter for this. Returns 0 when out of memory.
-*/
+/* The counts that only select private keys do not matter for the tally. */
 static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
@@ -248,10 +231,7 @@ static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   return 1;
 }
 
-/*
-** Adds the values of `count` cells of the full table in the scratch to the totals. They wait until
-** the processor has fetched the totals.
-*/
+/* The values wait until the processor has fetched the totals. */
 static void add_late(struct vector_sum *vectors, size_t count) {
   const struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
@@ -270,10 +250,7 @@ static void find_full(struct vector_sum *vectors, size_t count) {
     vectors->full_list[i] = full_cells_cell(vectors->full, (int)vectors->scratch.slots[i]);
 }
 
-/*
-** Clips the rows of `count` cells of the full table in the scratch, and adds them to the totals
-** (V4). Returns 0 when out of memory.
-*/
+/* The same for the rows of `count` cells of the full table (V4). */
 static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
   struct scratch *scratch = &vectors->scratch;
   find_full(vectors, count);
@@ -386,7 +363,6 @@ static void keep_items(struct item *items, size_t count, size_t most) {
   }
 }
 
-/* Returns the number of keys of items that are sorted by key. */
 static size_t count_keys(const struct item *items, size_t count, const struct layout *shape) {
   size_t keys = 1;
   for (size_t i = 1; i < count; i++)
@@ -409,9 +385,8 @@ static size_t keep_bins(struct item *items, size_t count, const struct layout *s
 }
 
 /*
-** Moves the records of the first max_groups keys of a unit to the front and returns their number.
-** The order of keys is that of a keyed hash of unit and key. If there is no limit, the unit keeps
-** all records. If cells have bins, the function also sorts the kept records by slot.
+** Moves the records of the first max_groups keys, in the order of a keyed hash of unit and key, to
+** the front and returns their number. If cells have bins, also sorts these records by slot.
 */
 static size_t first_keys(struct item *items, size_t count, const struct layout *shape,
                          const struct group_keys *cells, const struct secret *secret,
@@ -433,12 +408,7 @@ static size_t first_keys(struct item *items, size_t count, const struct layout *
   return count;
 }
 
-/* ---- the records of a unit ------------------------------------------------------------------- */
-
-/*
-** Writes the records that a unit keeps to the scratch, sorted by slot if cells have bins. Returns
-** their number.
-*/
+/* Writes the records that a unit keeps to the scratch. Returns their number. */
 static size_t choose(struct vector_sum *vectors, struct identity unit,
                      const record_word *const *list, size_t count) {
   struct scratch *scratch = &vectors->scratch;

@@ -1,7 +1,7 @@
 /*
 ** vector_totals.h: the inside of vector_sum.h. vector_sum.c adds rows to the records of the units,
 ** or to the totals; vector_totals.c adds the units to the totals. A record (partitioned_sums.h) is
-** the sum of a unit's rows in one cell.
+** the sum of a unit's rows in one cell. All functions return 0 when out of memory.
 */
 #ifndef DIFFUSE_SUMS_VECTOR_TOTALS_H
 #define DIFFUSE_SUMS_VECTOR_TOTALS_H
@@ -68,40 +68,32 @@ struct vector_sum {
   struct unit_table outsides; /* the units with such rows; open if diagnose and by_unit */
 };
 
-/* Makes room for the matrix of a unit with this number of records. Returns 0 when out of memory. */
+/* Makes room for the matrix of a unit with this number of records. */
 int vector_scratch_reserve(struct vector_sum *vectors, size_t records);
 
-/*
-** Makes room for more coordinates. With private keys, new cells appear while rows are read. Returns
-** 0 when out of memory.
-*/
+/* Makes room for more coordinates. With private keys, new cells appear while rows are read. */
 int vector_totals_grow(struct vector_sum *vectors, size_t coordinates);
 
 static inline int vector_totals_reserve(struct vector_sum *vectors, size_t coordinates) {
   return coordinates <= vectors->totals_room || vector_totals_grow(vectors, coordinates);
 }
 
-/*
-** Sets the totals and the tally to 0, before the units are added. Returns 0 when out of memory.
-*/
+/* Sets the totals and the tally to 0, before the units are added. */
 int vector_totals_begin(struct vector_sum *vectors);
 
 /*
-** Clips the matrix of `count` slots in the scratch and adds it to the totals. `clipped` says
-** whether the unit counts as clipped in any case. Returns 0 when out of memory.
+** Clips the matrix of `count` slots in the scratch and adds it to the totals (V1). The unit counts
+** as clipped if `clipped` is true or if clipping changes its matrix.
 */
 int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped);
 
-/*
-** Adds the records of a unit to the totals. Returns 0 when out of memory. If a unit keeps all
-** records and their order does not matter, there is nothing to choose.
-*/
+/* Adds the records of a unit to the totals. There may be nothing to choose among them. */
 take_unit vector_totals_unit;
 
-/* Adds the households of `others` to those of `vectors`. Returns 0 when out of memory. */
+/* Adds the households of `others` to those of `vectors`. */
 int vector_households_join(struct vector_sum *vectors, struct vector_sum *others);
 
-/* Bounds the sums of all households and adds them to the totals. Returns 0 when out of memory. */
+/* Bounds the sums of all households and adds them to the totals. */
 int vector_households_add(struct vector_sum *vectors);
 
 /* Adds the waiting values of cross tables to the totals. */

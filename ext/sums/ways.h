@@ -52,17 +52,16 @@ struct ways {
 enum ways_limit { WAYS_FIT, WAYS_MANY_TABLES, WAYS_MANY_CELLS, WAYS_MANY_KEYS, WAYS_NO_MEMORY };
 
 /*
-** Makes the programme of the `count` tables `masks` with these weights, and of all tables inside
-** them, whose weight is 1. Each mask stands in the list once. No table is measured yet. Sets *cells
-** to the number of cells of all tables, as far as it was counted. Returns WAYS_FIT, or the limit
-** that the programme exceeds; `ways` is then empty. ways_close() is allowed in both cases.
+** Makes the programme of the `count` different tables `masks` with these weights, and of all tables
+** inside them, whose weight is 1. No table is measured yet. Sets *cells to the number of cells of
+** all tables, as far as it was counted. Returns WAYS_FIT, or the limit that the programme exceeds;
+** `ways` is then empty. ways_close() is allowed in both cases.
 */
 enum ways_limit ways_open(struct ways *ways, int attributes, const int *sizes,
                           const unsigned *masks, const double *weights, int count, double *cells);
 void ways_close(struct ways *ways);
 
-/* Copies a programme. Returns 1, or 0 if memory runs out. */
-int ways_copy(struct ways *to, const struct ways *from);
+int ways_copy(struct ways *to, const struct ways *from); /* 0: out of memory */
 
 /*
 ** Sets the multipliers, one for each table, and numbers the coordinates. Returns whether the
@@ -81,8 +80,7 @@ const struct cross_table *ways_find(const struct ways *ways, unsigned mask);
 /* Returns whether the table is inside no other table of the programme. */
 int ways_is_largest(const struct ways *ways, const struct cross_table *table);
 
-/* Returns the number of cells of the full table. */
-int64_t ways_full(const struct ways *ways);
+int64_t ways_full(const struct ways *ways); /* the number of cells of the full table */
 
 /*
 ** Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The
