@@ -395,11 +395,11 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
 # Builds a program whose noise is the same in every run, and two loadable extensions: one whose noise and clock are the same in every
-# run, and one whose guard has no authorizer (ext/functions/public_tables.h).
+# run, and one whose guard has no authorizer (ext/functions/internal.h).
 fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/bare/diffuse.so
 
-BARE = ext/functions/public_tables.c ext/functions/tier_guard.c
-$(BUILD)/bare/diffuse.so: $(BARE) $(filter-out %/functions/public_tables.o %/functions/tier_guard.o,$(OBJECTS))
+BARE = ext/functions/public_tables.c ext/functions/guard.c
+$(BUILD)/bare/diffuse.so: $(BARE) $(filter-out %/functions/public_tables.o %/functions/guard.o,$(OBJECTS))
 	@echo CC $(BARE)
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) -DGUARD_AUTHORIZERS=0 $(CODEGEN) $(CFLAGS) $(WARNINGS) $(LINK) -o $@ $(filter %.c %.o,$^) $(STATIC) -lm

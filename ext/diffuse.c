@@ -65,26 +65,33 @@ static int fail_load(char **message, int rc, const char *format, const char *det
   return rc;
 }
 
+/* Registers the tables that a guarded connection has, too. */
+static int register_tables(sqlite3 *db, struct host *host) {
+  static const struct row_table *const tables[] = {&answer_table, &column_table, &cross_table_table,
+                                                   &part_table, &span_table};
+  int rc = SQLITE_OK;
+  for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
+    rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
+  if (rc == SQLITE_OK) rc = ledger_tables_register(db, host);
+  return rc == SQLITE_OK ? amplify_register(db) : rc;
+}
+
 static int register_all(sqlite3 *db, struct host *host) {
   static const struct scalar *const scalars[] = {
-      tier_functions,      policy_functions,   guard_functions,  batch_functions,
-      plan_functions,      release_functions,  append_functions, partial_functions,
-      reporting_functions, clipping_functions, answer_functions};
-  static const struct row_table *const tables[] = {&answer_table,      &column_table,
-                                                   &cross_table_table, &part_table,
-                                                   &span_table,        &policy_plan_table};
-  int rc = planning_register(db);
+      ledger_functions, policy_functions,  guard_functions,   batch_functions,     plan_functions,
+      figure_functions, release_functions, partial_functions, reporting_functions};
+  int rc = rates_register(db);
   if (rc == SQLITE_OK) rc = pure_register(db, &version_function, 1);
   if (rc == SQLITE_OK) rc = papers_register(db);
   for (size_t i = 0; i < sizeof scalars / sizeof *scalars && rc == SQLITE_OK; i++)
     for (const struct scalar *scalar = scalars[i]; scalar->name && rc == SQLITE_OK; scalar++)
       rc = scalars_register(db, host, scalar, 1);
-  for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
-    rc = row_table_register(db, tables[i], host_retain(host), host_release_pointer);
+  if (rc == SQLITE_OK)
+    rc = row_table_register(db, &policy_plan_table, host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = releases_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
-  if (rc == SQLITE_OK) rc = tables_register(db, host);
+  if (rc == SQLITE_OK) rc = register_tables(db, host);
   for (int i = 0; rooms[i] && rc == SQLITE_OK; i++) rc = rooms[i]->functions(db, host);
   return rc;
 }
@@ -107,7 +114,7 @@ static int load(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (host_is_complete(db)) return SQLITE_OK;
   gsl_set_error_handler_off(); /* the default handler aborts the process */
   memory_limit(is_within_limit);
-  struct host *host = host_new(db, amplify_register);
+  struct host *host = host_new(db, register_tables);
   if (!host) return SQLITE_NOMEM;
   int rc = register_all(db, host);
   host->complete = rc == SQLITE_OK;

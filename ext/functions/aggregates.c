@@ -20,10 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/functions.h"
+#include "functions/internal.h"
 #include "functions/options.h"
-#include "functions/releases.h"
-#include "functions/tier_guard.h"
 #include "query/statement_text.h"
 
 SQLITE_EXTENSION_INIT3
@@ -262,7 +260,7 @@ static int make_release(struct reading *reading, struct publication *publication
   const struct aggregate *aggregate = binding->aggregate;
   struct host *host = binding->host;
   struct request request = {0};
-  if (!tier_guard_enter(host->guard, aggregate->name, error)) return 0;
+  if (!guard_enter(host->guard, aggregate->name, error)) return 0;
   if (host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (binding->arguments > aggregate->max_arguments)

@@ -13,14 +13,12 @@
 **       its values, and the other processes answer with the stored values.
 ** Tests: tests/functions/test_batch.py
 */
-#include "functions/batch.h"
+#include "functions/internal.h"
 
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "functions/functions.h"
 #include "functions/options.h"
-#include "functions/releases.h"
 #include "release/bounds.h"
 #include "release/default_mechanism.h"
 #include "release/parameters.h"
@@ -201,8 +199,8 @@ struct batch {
 
 /*
 ** Checks the releases that are new in this call: none of them may take a parameter from published
-** bounds that the release's outermost tier does not see (release/bounds.h). The text of the
-** batch can contain bounds of the batch itself only if an earlier call has published them.
+** bounds that the release's outermost tier does not see (release/bounds.h). The text of the batch
+** can contain bounds of the batch itself only if an earlier call has published them.
 */
 static int check_bounds(struct batch *batch) {
   for (int i = 0; i < batch->items.count; i++) {

@@ -14,7 +14,7 @@
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-struct tier_guard; /* functions/tier_guard.h */
+struct guard; /* internal.h */
 
 /* All functions and tables of the connection share this state. */
 struct host {
@@ -23,15 +23,15 @@ struct host {
   struct host *next; /* the next host in the list of all hosts of this process */
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens the ledger */
-  int (*register_others)(sqlite3 *db);
-  struct tier_guard *guard; /* set by dp_guard(); null: the connection is the owner's */
+  int (*register_tables)(sqlite3 *db, struct host *host);
+  struct guard *guard; /* set by dp_guard(); null: the connection is the owner's */
 };
 
 /*
-** Makes a host with one reference. Returns null when out of memory. `register_others` registers the
-** virtual tables that need no host.
+** Makes a host with one reference. Returns null when out of memory. `register_tables` registers the
+** tables that a guarded connection has, too.
 */
-struct host *host_new(sqlite3 *db, int (*register_others)(sqlite3 *db));
+struct host *host_new(sqlite3 *db, int (*register_tables)(sqlite3 *db, struct host *host));
 
 /* Returns whether all functions and tables are registered on a connection. */
 int host_is_complete(sqlite3 *db);
@@ -66,27 +66,21 @@ struct answer;
 void result_answer(sqlite3_context *context, const struct answer *answer);
 
 /* The scalars and tables of the files. A scalar without a name ends a list. */
-extern const struct scalar tier_functions[], policy_functions[], guard_functions[],
-    batch_functions[], plan_functions[], release_functions[], append_functions[],
-    partial_functions[], reporting_functions[], clipping_functions[], answer_functions[],
-    version_function;
+extern const struct scalar ledger_functions[], policy_functions[], guard_functions[],
+    batch_functions[], plan_functions[], release_functions[], partial_functions[],
+    reporting_functions[], figure_functions[], version_function;
 extern const struct row_table answer_table, column_table, cross_table_table, part_table, span_table,
     policy_plan_table;
 
 /* Each of these functions registers what else a file has. */
-int planning_register(sqlite3 *db);
+int rates_register(sqlite3 *db);
 
 int releases_register(sqlite3 *db, struct host *host);
 
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
 
-int tables_register(sqlite3 *db, struct host *host);
-
-/*
-** Registers all tables of a guarded connection, except for the public tables, and an error with
-** advice for the names of declared tables that the connection does not have.
-*/
-int guest_tables_register(sqlite3 *db, struct host *host, const struct ledger_policy *policy);
+/* The tables of the ledger. */
+int ledger_tables_register(sqlite3 *db, struct host *host);
 
 #endif

@@ -447,8 +447,8 @@ const char *request_parameter(const struct aggregate *aggregate, enum parameter 
 }
 
 /*
-** A NULL radius leaves the parameter unset. finish_ou() (release/parameters.c) then requires
-** theta and rho.
+** A NULL radius leaves the parameter unset. finish_ou() (release/parameters.c) then requires theta
+** and rho.
 */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {

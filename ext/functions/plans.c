@@ -1,6 +1,5 @@
 /*
-** plans.c: dp_plan(), which computes the cost and precision of a release before it is made, and
-** dp_interval(), which computes the precision of a published value.
+** plans.c: dp_plan(), which computes the cost and precision of a release before it is made.
 **
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
 ** release, reads the effects, and rolls the transaction back. A plan and the release itself
@@ -8,17 +7,14 @@
 ** Tests: tests/functions/test_plan.py, tests/functions/test_mechanism_choice.py
 */
 #include <assert.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "functions/batch.h"
-#include "functions/functions.h"
+#include "functions/internal.h"
 #include "functions/options.h"
-#include "functions/releases.h"
 #include "ledger/accountant.h"
 #include "ledger/wider.h"
 #include "math/cost.h"
@@ -224,13 +220,13 @@ static char *response_summary(double probability) {
 
 /*
 ** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
-** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the
-** unit of the values, or NaN if it is not known. `shrink` is the factor by which the value then
-** moves towards the centre of the request. `charge` is the id of the last charge before the plan.
+** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the unit
+** of the values, or NaN if it is not known. `shrink` is the factor by which the value then moves
+** towards the centre of the request. `charge` is the id of the last charge before the plan.
 ** `request` is null for a plan of several releases. `of_parts` is null, or the text of
-** tables_summary() or series_summary(), which takes the place of the half-width.
-** `missing` and `cuts` are null, or say which groups will not appear, and what clips cut off.
-** Returns 0 when out of memory.
+** tables_summary() or series_summary(), which takes the place of the half-width. `missing` and
+** `cuts` are null, or say which groups will not appear, and what clips cut off. Returns 0 when out
+** of memory.
 */
 static int append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
                           const char *of_parts, const char *missing, const char *cuts,
@@ -467,10 +463,9 @@ static double epsilon_of_draw(const struct publication *publication) {
 ** Appends how near to the most common category a drawn one is. Sets the text of the summary about
 ** it, which the caller frees. Returns 0 when out of memory. The exponential mechanism prefers a
 ** category by e^step for each unit, so that one of `count` categories with t units fewer than the
-** most common is drawn with a probability of at most e^(-step t), and any such one with
-** count e^(-step t). With permute-and-flip, these bounds are half as large
-** (categories/categories.c). Randomized response draws the most common one with the largest
-** probability.
+** most common is drawn with a probability of at most e^(-step t), and any such one with count
+** e^(-step t). With permute-and-flip, these bounds are half as large (categories/categories.c).
+** Randomized response draws the most common one with the largest probability.
 */
 static int append_choice(sqlite3_str *json, const struct publication *publication, char **summary) {
   const struct mechanism *mechanism = publication->definition.mechanism;
@@ -491,9 +486,7 @@ static int append_choice(sqlite3_str *json, const struct publication *publicatio
   return *summary != 0;
 }
 
-/*
-** Returns the noisy count that a private key needs, or a bin of bounds; NaN for other releases.
-*/
+/* Returns the noisy count that a private key needs, or a bin of bounds; NaN for other releases. */
 static double threshold_of(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
   int has_threshold = definition->release.max_groups || definition->aggregate->family->by_exponent;
@@ -829,158 +822,8 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   end_with_text(context, sqlite3_str_finish(json), error);
 }
 
-/* ---- dp_interval ----------------------------------------------------------------------------- */
-
-static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
-
-/*
-** A published value, identified by the release, the tier, and the key and component of the value.
-*/
-static int aggregate_has_keys(const struct aggregate *aggregate) {
-  return aggregate->form != FORM_NUMBER && aggregate->form != FORM_ARRAY;
-}
-
-struct wanted {
-  const char *name, *tier, *key;
-  int component;
-  int is_text; /* the key is a text, and may be the number of the component instead */
-  double confidence;
-};
-
-/* Reports that a release has no intervals of noise, or returns 1. */
-static int has_interval(struct ledger *ledger, const struct ledger_release *release) {
-  const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
-  struct error *error = ledger_error(ledger);
-  if (strcmp(release->state, "released") != 0)
-    return error_set(error, "release '%s' is %s", release->name, release->state);
-  if (!mechanism) return 1; /* interval_read() says what is unknown */
-  if (mechanism->statistics == STATISTIC_REPORTS)
-    return error_set(error, "release '%s' is made of reports, whose 95%% interval is in dp_value",
-                     release->name);
-  if (mechanism == &leaf_draw_mechanism)
-    return error_set(
-        error,
-        "release '%s' was drawn, not made with noise, and has no interval (its error is "
-        "bounded in rank: see \"rank_error\" of dp_plan)",
-        release->name);
-  if (!mechanism->noise)
-    return error_set(error, "release '%s' is a symbol, not a number with noise around it",
-                     release->name);
-  return !aggregate->family->by_exponent ||
-         error_set(error, "release '%s' is a pair of bounds, not a number with noise around it",
-                   release->name);
-}
-
-/*
-** Returns the published form of a key. For cross tables, the attributes of the key may have any
-** order. The caller frees the text. Returns null when out of memory.
-*/
-static char *published_key(struct publication *publication, const char *key) {
-  const struct ledger_release *release = &publication->definition.release;
-  struct json *json = ledger_json(publication->session->ledger);
-  char *published = 0;
-  if (release->ways && release->keys) {
-    publication->definition.programme = programme_open(json, release->keys, release->ways, 0);
-    if (publication->definition.programme)
-      published = programme_asked_key(publication->definition.programme, json, key);
-  }
-  return published ? published : sqlite3_mprintf("%s", key);
-}
-
-/* Reports that the release has no such value. */
-static int fail_value(struct ledger *ledger, const struct wanted *wanted,
-                      const struct ledger_release *release) {
-  const struct aggregate *aggregate = aggregate_find(release->kind);
-  int has_keys = !aggregate || aggregate_has_keys(aggregate);
-  return error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'%s", wanted->name,
-                   *wanted->key ? "for this key " : "", wanted->tier,
-                   *wanted->key && !has_keys ? " (the key of one number is NULL; in an array, it is"
-                                               " the index from 0)"
-                   : !*wanted->key && has_keys ? " (dp_value lists its keys)"
-                                               : "");
-}
-
-static int interval_of(struct host *host, const struct wanted *asked,
-                       struct publication *publication, double *low, double *high) {
-  struct ledger *ledger = host->session.ledger;
-  const struct ledger_release *release = &publication->definition.release;
-  struct wanted changed = *asked, *wanted = &changed;
-  double value, stddev;
-  if (!has_interval(ledger, release)) return 0;
-  if (wanted->is_text && !release->periods && !aggregate_has_keys(aggregate_find(release->kind))) {
-    wanted->key = "";
-  } else if (wanted->is_text) {
-    wanted->component = 0;
-  }
-  if (release->periods && wanted->component == 0)
-    return interval_read_span(publication, wanted->key, wanted->confidence, low, high);
-  char *key = published_key(publication, wanted->key);
-  int found = key ? ledger_value_find(ledger, release->id, wanted->tier, key, wanted->component,
-                                      &value, &stddev) ||
-                        fail_value(ledger, wanted, release)
-                  : error_set_memory(ledger_error(ledger));
-  if (found)
-    found = interval_read(publication, key, wanted->component, wanted->confidence, low, high);
-  sqlite3_free(key);
-  return found;
-}
-
-static int interval(struct host *host, const struct wanted *wanted, double *low, double *high) {
-  struct ledger *ledger = host->session.ledger;
-  struct publication publication = {.session = &host->session};
-  struct position *position = &publication.position;
-  int found = 0;
-  if (ledger_tiers(ledger, &position->tiers, &position->count))
-    position->at = ledger_tier_find(ledger, position->tiers, position->count, wanted->tier);
-  if (!ledger_release_find(ledger, wanted->name, &publication.definition.release)) {
-    ledger_release_unknown(ledger, wanted->name);
-  } else {
-    if (!error_is_set(ledger_error(ledger)))
-      found = interval_of(host, wanted, &publication, low, high);
-  }
-  publish_clear(&publication);
-  return found;
-}
-
-/* dp_interval(name, tier, key, confidence [, component]) -> JSON [low, high] */
-static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  int64_t index, number = 0;
-  int is_index = whole_number(argv[2], &index);
-  int is_text = argc == 4 && is_index && sqlite3_value_type(argv[2]) == SQLITE_TEXT;
-  int is_component = argc > 4 && whole_number(argv[4], &number);
-  if (argc == 4 && is_index) number = index;
-  /* No release has the component -1. */
-  int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
-  int type = sqlite3_value_type(argv[2]);
-  int is_number = is_index && type != SQLITE_TEXT;
-  const char *key = is_number || type == SQLITE_NULL ? "" : plain_text(argv[2]);
-  double confidence, low = 0, high = 0;
-  if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
-  if (!key) {
-    function_error(context, "key must be a text, the number of a component, or NULL%s",
-                   not_a(argv[2], SQLITE_TEXT));
-    return;
-  }
-  if (argc > 4 && (!*key || !is_component)) {
-    function_error(context, "component must be the number of a component, after the text of a key");
-    return;
-  }
-  if (ledger_ready(ledger) && ledger_begin_reading(host_of(context)->session.ledger)) {
-    struct wanted wanted = {name, tier, key, component, is_text, confidence};
-    interval(host_of(context), &wanted, &low, &high);
-    ledger_rollback(ledger);
-  }
-  end_with_text(context, sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high)),
-                ledger_error(ledger));
-}
-
 const struct scalar plan_functions[] = {
     {"dp_plan", 1, 1, PRIVATE_FUNCTION, dp_plan},
     {"dp_plan", 3, 4, PRIVATE_FUNCTION, dp_plan},
-    {"dp_interval", 4, 5, PRIVATE_FUNCTION, dp_interval},
     {0},
 };

@@ -1,14 +1,29 @@
 /*
-** public_tables.c: see public_tables.h.
+** public_tables.c: the public tables on a guarded connection. dp_guard() replaces the database
+** `main` of the connection by a read-only database in memory. This database contains one virtual
+** table for each public table, and nothing else. The virtual table reads the file on a private
+** connection, whose authorizer admits only the table that is being read.
+**
+**   P1  A virtual table hands a comparison on to the file only if no row that fulfils the
+**       comparison can get lost. SQLite checks every comparison again, with its own rules of
+**       affinity.
+**   P2  All public tables that a statement reads come from the same state of the file.
+**   P3  A table that is no longer public, or no longer has the same columns, cannot be read.
+**   P4  The file and the new `main` have texts in UTF-8. Comparisons and casts depend on the
+**       encoding, and SQLite cannot replace `main` by a database in UTF-16.
+**
+** So a guest reads what the file would give (tests/functions/test_public_reads.py). There is one
+** difference: SQLite gives a key that is the rowid no collation, and a virtual table has no such
+** column. In a compound SELECT such a column compares by BINARY, not by the other side's collation.
 ** Tests: tests/functions/test_public_tables.py, tests/functions/test_public_reads.py,
 ** tests/functions/test_plan.py
 */
-#include "functions/public_tables.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own_connection.h"
+#include "functions/internal.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
 #include "query/in_operators.h"
@@ -17,7 +32,7 @@
 SQLITE_EXTENSION_INIT3
 
 #ifdef SQLITE_CORE
-/* A program may link an older SQLite than that of the headers. tier_guard.c has then refused. */
+/* A program may link an older SQLite than that of the headers. guard.c has then refused. */
 #pragma weak sqlite3_serialize
 #pragma weak sqlite3_deserialize
 #pragma weak sqlite3_vtab_in

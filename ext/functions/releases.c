@@ -1,26 +1,27 @@
 /*
-** releases.c: dp_release(), which runs the owner's query, and dp_diffuse(), dp_discard() and
-** dp_exposure(), which use existing releases.
+** releases.c: dp_release(), which runs the owner's query; dp_answer, which returns the values of
+** the release as rows; dp_append(), which publishes the next periods of a series; and dp_diffuse()
+** and dp_discard(), which use existing releases.
 **
 ** dp_release() checks all parameters before it reads the first row. If the ledger has stored the
 ** release already, dp_release() returns the stored values and does not run the query. A query
 ** without rows is valid. An error or interrupt leaves the release 'failed'.
-** Tests: tests/functions/test_aggregate_form.py, tests/release/test_refine.py
+** Tests: tests/functions/test_aggregate_form.py, tests/release/test_refine.py,
+** tests/functions/test_answer.py, tests/release/test_series_figures.py
 */
-#include "functions/releases.h"
+#include "functions/internal.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "functions/functions.h"
 #include "functions/options.h"
-#include "functions/tier_guard.h"
 #include "query/question.h"
 #include "query/statement_text.h"
 #include "release/parameters.h"
 #include "release/publish.h"
+#include "release/series.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -28,15 +29,15 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
-int release_open_rows(void *context, struct rows *rows, const struct secret *secret,
-                      struct error *error) {
+static int open_rows(void *context, struct rows *rows, const struct secret *secret,
+                     struct error *error) {
   const struct publication *publication = context;
   return rows_open(rows, publication, columns_in_order(publication), secret, error);
 }
 
 /* Collects the rows of the question and finishes the release. */
 static int run(struct publication *publication, struct question *question, struct error *error) {
-  struct rows_opener opener = {release_open_rows, publication, 1, " (the charge stays)"};
+  struct rows_opener opener = {open_rows, publication, 1, " (the charge stays)"};
   struct rows rows = {0};
   int finished = 0;
   if (question_run(question, &opener, &rows, error)) {
@@ -172,8 +173,8 @@ int release_compile(struct request *request, struct host *host) {
   return sound;
 }
 
-int release_ask(struct publication *publication, struct request *request, struct host *host,
-                const struct release_arguments *arguments) {
+static int release_ask(struct publication *publication, struct request *request, struct host *host,
+                       const struct release_arguments *arguments) {
   return ledger_ready(host->session.ledger) && request_read_all(request, host, arguments) &&
          release_question(publication, request, host);
 }
@@ -250,76 +251,164 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
   end_with_value(context, !error_is_set(ledger_error(ledger)), argv[0], ledger_error(ledger));
 }
 
-/* Returns the index of the tier with exactly this name, or -1. */
-static int exact_tier(const struct ledger_tier *tiers, int count, const char *name, size_t length) {
-  int i = 0;
-  while (i < count && (strlen(tiers[i].name) != length || memcmp(tiers[i].name, name, length) != 0))
-    i++;
-  return i < count ? i : -1;
-}
+/* ---- dp_append ------------------------------------------------------------------------------- */
 
 /*
-** Finds the tier for an element of a list. If no tier has exactly this name, the function removes
-** the blanks around the name and tries again. If there is still no such tier, sets the ledger's
-** error and returns -1.
+** Checks that units have the type that they had when the series was declared. After a change from
+** numbers to texts, for example, the book would not know the units again, and all would count anew.
 */
-static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
-                       const char *name, size_t length) {
-  static const char blanks[] = " \t\r\n";
-  int index = exact_tier(tiers, count, name, length);
-  if (index >= 0) return index;
-  while (length && strchr(blanks, *name)) name++, length--;
-  while (length && strchr(blanks, name[length - 1])) length--;
-  index = exact_tier(tiers, count, name, length);
-  /* ledger_tier_find() fails for an empty name, and its error lists the tiers. */
-  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, "");
+static int has_same_units(const struct question *question, const struct ledger_release *release,
+                          struct error *error) {
+  char *type = question_unit_type(question);
+  if (!type) return error_set_memory(error);
+  int same = release->unit_type && strcmp(type, release->unit_type) == 0;
+  sqlite3_free(type);
+  /* Advice: The series knows persons by this column: `1` and `'1'` are two persons. Nothing was
+     read or published. */
+  return same || error_set(error,
+                           "the column of the unit has another type or collation than when '%s' "
+                           "was declared, so everybody would count anew (give it the old ones "
+                           "back, or discard the series)",
+                           release->name);
 }
 
-/*
-** Finds the tiers of a list such as "clinic, public". Returns the number of tiers, or 0 after a
-** failure.
-*/
-static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
-                      const char *list, int *chosen) {
-  int found = 0;
-  while (*list) {
-    size_t length = strcspn(list, ",");
-    int index = listed_tier(ledger, tiers, count, list, length), again = 0;
-    if (index < 0) return 0;
-    for (int i = 0; i < found; i++) again |= chosen[i] == index;
-    if (!again) chosen[found++] = index;
-    list += length + (list[length] == ',');
+/* Counts the rows of the missing periods, with the stored question. */
+static int count_rows(struct host *host, struct publication *publication, struct append *append) {
+  struct error *error = &host->session.error;
+  const struct definition *definition = &publication->definition;
+  struct request request = {.aggregate = definition->aggregate,
+                            .periods = definition->periods,
+                            .sql = definition->release.sql,
+                            .steps = NAN,
+                            .bytes = NAN,
+                            .seconds = NAN};
+  struct rows_opener opener = {open_rows, publication, 1, " (nothing was appended)"};
+  struct counting counting = {publication, append};
+  struct question *question = 0;
+  struct rows rows = {0};
+  int counted = question_open(&question, &host->collector, host->session.ledger, &request, error) &&
+                has_same_units(question, &definition->release, error) &&
+                question_run(question, &opener, &rows, error);
+  if (counted)
+    counted = vector_sum_units(rows.vectors, series_count, &counting) || error_set_memory(error);
+  rows_close(&rows);
+  question_close(question);
+  return counted;
+}
+
+/* dp_append(name, period). Evaluates the stored question once, and charges nothing. */
+static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct host *host = host_of(context);
+  struct publication publication = {0};
+  const char *name = argument_text(context, argv[0], "name");
+  const char *period = name ? argument_text(context, argv[1], "period") : 0;
+  if (!period) return;
+  if (host->collector.collecting) {
+    function_error(context, "a release cannot read from another release");
+    return;
   }
-  return found;
+  int done = ledger_ready(host->session.ledger), again = done;
+  while (again) {
+    struct append append;
+    publish_clear(&publication);
+    done = series_begin(&publication, &host->session, name, period, &append);
+    if (done && !publication.answered)
+      done = count_rows(host, &publication, &append) && series_finish(&publication, &append);
+    again = append.is_stale;
+    append_clear(&append);
+  }
+  if (done) {
+    result_answer(context, &publication.answer);
+  } else {
+    fail_call(context, function_of(context)->name, &host->session.error);
+  }
+  publish_clear(&publication);
 }
 
+/* ---- dp_answer(tier, kind, sql, options) ----------------------------------------------------- */
+
 /*
-** dp_exposure(tiers [, release]) -> JSON. Reads the ledger's file and no copy of it: it reads a
-** small part of the file, which takes less time than to copy the file.
+** Makes a release and returns its values as rows.
+**
+**   W1  The release is complete when the reading begins (V1 in sql_functions.h). A later LIMIT,
+**       ROLLBACK or error of the outer statement changes neither the answer nor the charge.
+**   W2  The options must name the release. If a query plan reads the rows twice, the second read
+**       then gets the stored values of the first.
+**   W3  The table is DIRECTONLY, so no view or trigger can spend a budget.
 */
-static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *list = argument_text(context, argv[0], "tiers");
-  const char *release = list && argc > 1 ? argument_text(context, argv[1], "release") : 0;
-  struct ledger_tier *tiers = 0;
-  int count = 0, *chosen = 0;
-  char *json = 0;
-  if (!list || (argc > 1 && !release)) return;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger) &&
-      (release || ledger_read_periods(ledger))) {
-    if (ledger_tiers(ledger, &tiers, &count)) {
-      chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
-      int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
-      /* ledger_tier_find() fails here, and its error says that there are no tiers. */
-      if (count == 0) ledger_tier_find(ledger, tiers, count, list);
-      if (found) json = ledger_exposure(ledger, tiers, chosen, found, release);
-    }
-    ledger_rollback(ledger);
-  }
-  ledger_tiers_free(tiers, count);
-  sqlite3_free(chosen);
-  end_with_text(context, json, ledger_error(ledger));
+
+#define ANSWER "dp_answer"
+
+struct answer_rows {
+  struct row_list *rows;
+  const char *release, *tier;
+  int has_keys, is_array;
+};
+
+static int take_answer(void *context, const struct ledger_value *value, const char *display,
+                       const char *figure, const char *label) {
+  const struct answer_rows *answer = context;
+  return value_row(answer->rows, answer->has_keys ? value->key : 0,
+                   answer->is_array ? value->component : -1, value, display) &&
+         row_text(answer->rows, figure) && row_text(answer->rows, answer->release) &&
+         row_text(answer->rows, answer->tier) && row_text(answer->rows, label);
 }
+
+/* Reads the rows of a published release. */
+static int read_rows(struct row_list *rows, struct session *session,
+                     const struct publication *publication) {
+  const struct position *position = &publication->position;
+  const struct definition *definition = &publication->definition;
+  const char *quantiles = definition->release.quantiles;
+  enum answer_form form = definition->aggregate->form;
+  struct answer_rows answer = {.rows = rows,
+                               .release = definition->release.name,
+                               .tier = position->tiers[position->at].name,
+                               .has_keys = form == FORM_OBJECT || form == FORM_ARRAYS ||
+                                           form == FORM_SYMBOL || definition->release.periods,
+                               .is_array = form == FORM_ARRAY || (quantiles && *quantiles == '[')};
+  int read = ledger_resume(session->ledger) && ledger_begin_reading(session->ledger) &&
+             ledger_values_in_words(session->ledger, definition->release.id, answer.tier,
+                                    take_answer, &answer);
+  ledger_rollback(session->ledger);
+  return read;
+}
+
+static int answer_fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
+                       struct error *error) {
+  struct host *host = context;
+  struct publication publication = {0};
+  struct request request = {0};
+  struct release_arguments asked = {arguments[0], arguments[1], arguments[2],
+                                    arguments[3], NAME_NEEDED,  0};
+  if (!value_table_enter(host, ANSWER, error)) return 0;
+  int done = release_ask(&publication, &request, host, &asked) &&
+             read_rows(rows, &host->session, &publication);
+  publish_clear(&publication);
+  request_clear(&request);
+  return value_table_leave(host, done, error);
+}
+
+/* Says what to write to a caller who takes the table for a function. */
+static void called(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc, (void)argv;
+  function_error(context, "it is a table, whose rows are the answers (write 'SELECT key, display "
+                          "FROM dp_answer(tier, kind, sql, options)')");
+}
+
+const struct row_table answer_table = {
+    .name = ANSWER,
+    .columns = SHOWN_COLUMNS ", figure TEXT, release TEXT, tier TEXT, label TEXT,"
+                             " tier_asked HIDDEN, kind HIDDEN, sql HIDDEN, options HIDDEN",
+    .count = SHOWN_COUNT + 4,
+    .first = SHOWN_COUNT + 4,
+    .least = 4,
+    .most = 4,
+    .option = SQLITE_VTAB_DIRECTONLY, /* W3 */
+    .estimate = 25,
+    .cost = 1e9,
+    .fill = answer_fill};
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
@@ -327,7 +416,8 @@ const struct scalar release_functions[] = {
     {RELEASE, 3, 4, PRIVATE_FUNCTION, dp_release},
     {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
     {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
-    {"dp_exposure", 1, 2, PRIVATE_FUNCTION, dp_exposure},
+    {"dp_append", 2, 2, PRIVATE_FUNCTION, dp_append},
+    {ANSWER, 1, 4, PRIVATE_FUNCTION, called},
     {0},
 };
 

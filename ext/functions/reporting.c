@@ -8,8 +8,7 @@
 
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "functions/functions.h"
-#include "functions/value_table.h"
+#include "functions/internal.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
 #include "release/publish.h"
@@ -46,12 +45,13 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   (void)argc;
   struct host *host = host_of(context);
   struct ledger *ledger = host->session.ledger;
-  struct ledger_release release = {0};
+  struct publication publication = {.session = &host->session};
+  const struct ledger_release *release = &publication.definition.release;
   struct ledger_clipping clipping = NO_CLIPPING;
   char *unit = 0;
   if (!argument_text(context, argv[0], "name") || !argument_text(context, argv[1], "tier")) return;
   if (ledger_ready(ledger) && ledger_begin_reading(host->session.ledger)) {
-    if (published_find(ledger, argv[0], argv[1], &release, &clipping)) unit = ledger_unit(ledger);
+    if (published_find(&publication, argv[0], argv[1], &clipping)) unit = ledger_unit(ledger);
     if (isnan(clipping.stddev))
       error_set(&host->session.error,
                 "the release was made without \"diagnose\":true (make it under another name)");
@@ -62,7 +62,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
   char *sentence = 0;
   if (!error_is_set(&host->session.error)) {
-    if (share_of(&release, &clipping, unit, by_unit, &share, &words))
+    if (share_of(release, &clipping, unit, by_unit, &share, &words))
       sentence = clipping_sentence(&share, &words);
     else
       error_set(&host->session.error, "the release is of a kind, or has a mechanism, that this "
@@ -80,7 +80,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   end_with_text(context, text, &host->session.error);
   sqlite3_free(sentence);
   sqlite3_free(unit);
-  ledger_release_clear(&release);
+  publish_clear(&publication);
 }
 
 /*
@@ -132,11 +132,6 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
   sqlite3_free(unit);
   return !error_is_set(error);
 }
-
-const struct scalar clipping_functions[] = {
-    {"dp_clipping", 2, 2, PRIVATE_FUNCTION, dp_clipping},
-    {0},
-};
 
 /* ---- dp_export() and dp_report() ------------------------------------------------------------- */
 
@@ -259,40 +254,6 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
 
-/* What the owner chooses for the page of a tier. A null pointer: nothing. */
-struct page_options {
-  char *title, *publisher, *note, *order;
-  struct json *json;
-};
-
-static int page_text(char **member, const char *key, sqlite3_value *value, struct error *error) {
-  const char *text = plain_text(value);
-  if (!text || !*text)
-    return error_set(error, "%s must be a text that is not empty (leave it out for none)%s", key,
-                     not_a(value, SQLITE_TEXT));
-  *member = sqlite3_mprintf("%s", text);
-  return *member ? 1 : error_set_memory(error);
-}
-
-static int page_order(char **member, const char *type, sqlite3_value *value, struct error *error) {
-  if (strcmp(type, "array") != 0)
-    return error_set(error, "order must be a JSON array of names of releases%s",
-                     not_a(value, SQLITE_TEXT));
-  *member = sqlite3_mprintf("%s", sqlite3_value_text(value));
-  return *member ? 1 : error_set_memory(error);
-}
-
-static int page_option(void *context, const char *key, const char *type, sqlite3_value *value) {
-  static const char *const known[] = {"title", "publisher", "note", "order", 0};
-  struct page_options *options = context;
-  struct error *error = options->json->error;
-  if (strcmp(key, "title") == 0) return page_text(&options->title, key, value, error);
-  if (strcmp(key, "publisher") == 0) return page_text(&options->publisher, key, value, error);
-  if (strcmp(key, "note") == 0) return page_text(&options->note, key, value, error);
-  if (strcmp(key, "order") == 0) return page_order(&options->order, type, value, error);
-  return unknown_option(key, known, error);
-}
-
 /* Checks the names of the order, and returns them as JSON. The caller frees it. */
 static char *page_names(sqlite3 *facts, struct json *json, const char *order, struct error *error) {
   int count;
@@ -324,32 +285,31 @@ static char *page_names(sqlite3 *facts, struct json *json, const char *order, st
   return text;
 }
 
-/* Returns the options as a JSON object. The caller frees it. */
+/* Returns what the owner chooses for the page as a JSON object. The caller frees it. */
 static char *page_json(sqlite3 *facts, struct json *json, const char *text, struct error *error) {
-  struct page_options options = {.json = json};
+  static const char wanted[] = "must be a text that is not empty (leave it out for none)";
+  char *texts[3] = {0}, *order = 0, *names = 0;
+  const struct setting settings[] = {
+      {"title", SETTING_TEXT, &texts[0], wanted, 0, 0},
+      {"publisher", SETTING_TEXT, &texts[1], wanted, 0, 0},
+      {"note", SETTING_TEXT, &texts[2], wanted, 0, 0},
+      {"order", SETTING_ARRAY, &order, "must be a JSON array of names of releases", 0, 0},
+      {0}};
   sqlite3_str *made = sqlite3_str_new(0);
   const char *between = "{";
-  if (json_members(json, text, page_option, &options)) {
-    const struct {
-      const char *name, *text;
-    } texts[] = {
-        {"title", options.title}, {"publisher", options.publisher}, {"note", options.note}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-      if (!texts[i].text) continue;
-      sqlite3_str_appendf(made, "%s\"%s\":", between, texts[i].name);
-      json_append_string(made, texts[i].text);
-      between = ",";
-    }
-    char *names = options.order ? page_names(facts, json, options.order, error) : 0;
-    if (names) sqlite3_str_appendf(made, "%s\"order\":%s", between, names);
-    between = names ? "," : between;
-    sqlite3_free(names);
+  int read = settings_read(settings, json, text);
+  for (int i = 0; i < 3 && read; i++) {
+    if (!texts[i]) continue;
+    sqlite3_str_appendf(made, "%s\"%s\":", between, settings[i].name);
+    json_append_string(made, texts[i]);
+    between = ",";
   }
-  sqlite3_str_appendall(made, *between == '{' ? "{}" : "}");
-  sqlite3_free(options.title);
-  sqlite3_free(options.publisher);
-  sqlite3_free(options.note);
-  sqlite3_free(options.order);
+  if (read && order) names = page_names(facts, json, order, error);
+  if (names) sqlite3_str_appendf(made, "%s\"order\":%s", between, names);
+  sqlite3_str_appendall(made, *between == '{' && !names ? "{}" : "}");
+  for (int i = 0; i < 3; i++) sqlite3_free(texts[i]);
+  sqlite3_free(order);
+  sqlite3_free(names);
   char *result = sqlite3_str_finish(made);
   if (!result) error_set_memory(error);
   if (!error_is_set(error)) return result;
@@ -396,6 +356,7 @@ static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) 
 }
 
 const struct scalar reporting_functions[] = {
+    {"dp_clipping", 2, 2, PRIVATE_FUNCTION, dp_clipping},
     {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
     {"dp_report", 0, 2, PRIVATE_FUNCTION, dp_report},
     {0},

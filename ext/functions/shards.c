@@ -1,6 +1,6 @@
 /*
-** shards.c: dp_partial(), dp_states() and dp_merge(), which make one release from the rows of
-** many databases. A shard is one of these databases. dp_partial() asks a question in one shard and
+** shards.c: dp_partial(), dp_states() and dp_merge(), which make one release from the rows of many
+** databases. A shard is one of these databases. dp_partial() asks a question in one shard and
 ** writes the exact sums of its answers as a state. It charges nothing. The aggregate dp_states()
 ** adds up the states, and dp_merge() makes one release of its result. SQLite calls a scalar
 ** function with the result of an aggregate only if the aggregate has seen all rows.
@@ -30,9 +30,8 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "functions/functions.h"
+#include "functions/internal.h"
 #include "functions/options.h"
-#include "functions/tier_guard.h"
 #include "ledger/policy.h"
 #include "ledger/wider.h"
 #include "query/question.h"
@@ -537,7 +536,7 @@ static void states_step(sqlite3_context *context, int argc, sqlite3_value **argv
   struct error *error = &host->session.error;
   if (merging->failed) return;
   error_clear(error);
-  if (!tier_guard_enter(host->guard, STATES, error) ||
+  if (!guard_enter(host->guard, STATES, error) ||
       (sqlite3_value_type(argv[0]) != SQLITE_NULL && !add_state(context, merging, argv[0], error)))
     merge_fail(context, merging, error);
 }

@@ -529,6 +529,5 @@ int papers_register(sqlite3 *db) {
   if (rc == SQLITE_OK) rc = kernels_register(db);
   if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[0].aggregate);
   if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[1].aggregate);
-  if (rc == SQLITE_OK) rc = aggregate_register(db, &diffusion_aggregate);
-  return rc == SQLITE_OK ? amplify_register(db) : rc;
+  return rc == SQLITE_OK ? aggregate_register(db, &diffusion_aggregate) : rc;
 }

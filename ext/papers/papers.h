@@ -9,11 +9,14 @@
 #include <sqlite3ext.h>
 #include <stddef.h>
 
-/* Registers all functions of the room. These functions return an SQLite result code. */
+/*
+** Register all scalars and aggregates of the room, and its table-valued function dp_amplify. These
+** functions return an SQLite result code.
+*/
 int papers_register(sqlite3 *db);
+int amplify_register(sqlite3 *db);
 
 int kernels_register(sqlite3 *db); /* the dp_kernel_... aggregates */
-int amplify_register(sqlite3 *db); /* the table-valued function dp_amplify */
 
 /*
 ** The descriptor of an aggregate, which is the beginning of its user data. Its state has `size`

@@ -48,13 +48,7 @@ int bounds_counts_read(struct bounds_counts *counts, struct session *session, co
   struct ledger_path path = {0};
   int is_read = 0;
   *counts = (struct bounds_counts){.signs = 1};
-  if (ledger_tiers(ledger, &position->tiers, &position->count))
-    position->at = ledger_tier_find(ledger, position->tiers, position->count, tier);
-  if (error_is_set(&session->error)) {
-    publish_clear(&publication);
-    return 0;
-  }
-  if (!ledger_release_find(ledger, name, release)) {
+  if (!publication_open(&publication, tier, name)) {
     ledger_release_unknown(ledger, name);
   } else if (strcmp(release->kind, "bounds") != 0) {
     error_set(&session->error, "release '%s' is no 'bounds' (bounds is for one)", name);

@@ -311,7 +311,17 @@ int definition_store(struct publication *publication) {
   return release->id || ledger_release_insert(ledger, release);
 }
 
-/* ---- clearing -------------------------------------------------------------------------------- */
+/* ---- opening and clearing -------------------------------------------------------------------- */
+
+int publication_open(struct publication *publication, const char *tier, const char *name) {
+  struct ledger *ledger = publication->session->ledger;
+  struct position *position = &publication->position;
+  position->at = -1;
+  if (!ledger_tiers(ledger, &position->tiers, &position->count)) return 0;
+  position->at = ledger_tier_find(ledger, position->tiers, position->count, tier);
+  return position->at >= 0 && name &&
+         ledger_release_find(ledger, name, &publication->definition.release);
+}
 
 void publish_clear(struct publication *publication) {
   cost_room_clear(&publication->cost.room);

@@ -14,9 +14,9 @@
 /*
 ** figure_words() returns what is counted, added up or averaged, how much of it one unit can
 ** contribute, and what did not arrive in the numbers: "rows, at most 5 of each member; groups below
-** about 24 rows do not appear; about 12% of members were cut down". figure_component() returns
-** what one of several numbers is: "20 to 40". figure_append_move() appends how a public bound moves
-** the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
+** about 24 rows do not appear; about 12% of members were cut down". figure_component() returns what
+** one of several numbers is: "20 to 40". figure_append_move() appends how a public bound moves the
+** numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
 */
 describe_figure figure_words;
 describe_component figure_component;

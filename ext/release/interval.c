@@ -5,7 +5,6 @@
 
 #include "release/definition.h"
 #include "release/kinds.h"
-#include "release/numbers.h"
 #include "release/publication.h"
 #include "release/series.h"
 

@@ -71,8 +71,8 @@ struct part_width {
 
 /*
 ** For a release of cross tables, at the clock of the publication's tier: what each table gets.
-** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 after
-** setting the ledger's error.
+** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 after setting the
+** ledger's error.
 */
 int numbers_tables(const struct publication *publication, double rows, struct part_width *widths);
 

@@ -170,11 +170,11 @@ static char *recipe_of(const struct request *request, const struct error *error)
                       : aggregate->places.value ? "count(x)"
                                                 : "count(*)");
   char *text = sqlite3_str_finish(sql);
-  char *recipe = text ? sqlite3_mprintf("; to find one: SELECT dp_release(%s%s%s, 'bounds', %Q, "
-                                        "'{\"name\":\"bounds\"}')",
-                                        tier ? "'" : "", tier ? tier : "tier", tier ? "'" : "",
-                                        text)
-                      : 0;
+  char *recipe = text
+                     ? sqlite3_mprintf("; to find one: SELECT dp_release(%s%s%s, 'bounds', %Q, "
+                                       "'{\"name\":\"bounds\"}')",
+                                       tier ? "'" : "", tier ? tier : "tier", tier ? "'" : "", text)
+                     : 0;
   sqlite3_free(text);
   return recipe;
 }

@@ -56,9 +56,7 @@ static struct terms terms_of(const struct publication *publication) {
                             isnan(share) ? 0 : share * publication_tier(publication)->delta_keys};
 }
 
-/*
-** Returns the cost of a point with this clock. The publication owns the parameters of the cost.
-*/
+/* Returns the cost of a point with this clock. The publication owns the parameters of the cost. */
 static struct cost point_cost(struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
@@ -364,9 +362,9 @@ struct inward_step {
 };
 
 /*
-** Plans the steps from the innermost point (tier `from`, clock `outer`) to the publication's
-** tier. Step i ends at tier from - 1 - i. The plan depends on public parameters alone, so the
-** charge and the draw use the same plan.
+** Plans the steps from the innermost point (tier `from`, clock `outer`) to the publication's tier.
+** Step i ends at tier from - 1 - i. The plan depends on public parameters alone, so the charge and
+** the draw use the same plan.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
                        struct inward_step **steps) {
@@ -632,10 +630,10 @@ int path_keep(struct publication *publication) {
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];
     int is_last = i + 1 == publication->drawn_count;
-    kept = (point->is_stored ||
-            store_point(publication, point->tier, point->clock, point->values)) &&
-           (!is_last ||
-            (keep_stop(publication) && store_values(publication, point->clock, point->values)));
+    kept =
+        (point->is_stored || store_point(publication, point->tier, point->clock, point->values)) &&
+        (!is_last ||
+         (keep_stop(publication) && store_values(publication, point->clock, point->values)));
   }
   return kept;
 }

@@ -40,9 +40,7 @@ int periods_find(const struct periods *periods, const char *label);
 /* Returns whether a label is a date of the form of the last period, and after it. */
 int periods_is_later(const struct periods *periods, const char *label);
 
-/*
-** Writes the last day of a period, such as 2026-02-28. Returns 0 if the label is not a date.
-*/
+/* Writes the last day of a period, such as 2026-02-28. Returns 0 if the label is not a date. */
 #define PERIOD_DAY 11
 int periods_last_day(const struct periods *periods, int period, char day[PERIOD_DAY]);
 

@@ -112,6 +112,13 @@ static inline const struct ledger_tier *publication_tier(const struct publicatio
   return &publication->position.tiers[publication->position.at];
 }
 
+/*
+** Loads the tiers and finds the publication's tier and, unless `name` is null, the release. The
+** publication has its session and is empty otherwise. Returns 1 if the release exists. Sets the
+** session's error if there is no such tier, but not if there is no such release.
+*/
+int publication_open(struct publication *publication, const char *tier, const char *name);
+
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 

@@ -68,24 +68,15 @@ const struct procedure *procedure_of(const struct definition *definition) {
                                                        : procedure_of_kind(definition->aggregate);
 }
 
-static void publication_open(struct publication *publication, struct session *session) {
-  *publication = (struct publication){0};
-  publication->session = session;
-  publication->position.at = -1;
+/* Makes an empty publication. */
+static void start(struct publication *publication, struct session *session) {
+  *publication = (struct publication){.session = session, .position = {.at = -1}};
 }
 
-/*
-** Loads the tiers and finds the requested tier. If `name` is not null, also finds the release.
-** Returns 1 if the release exists.
-*/
+/* Opens a publication, and compares the release with its seal. Returns 1 if the release exists. */
 static int load(struct publication *publication, const char *tier, const char *name) {
-  struct ledger *ledger = publication->session->ledger;
-  if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
-  publication->position.at =
-      ledger_tier_find(ledger, publication->position.tiers, publication->position.count, tier);
-  return publication->position.at >= 0 && name &&
-         ledger_release_find(ledger, name, &publication->definition.release) &&
-         ledger_trust_release(ledger, publication->definition.release.id);
+  return publication_open(publication, tier, name) &&
+         ledger_trust_release(publication->session->ledger, publication->definition.release.id);
 }
 
 static int is_usable(struct publication *publication) {
@@ -142,7 +133,7 @@ int publish_replay(struct publication *publication, int may_refine) {
 /* Publishes a release at an outer tier. */
 static int replay_outward(struct publication *publication, struct session *session,
                           const char *name, const char *tier, int draws_only) {
-  publication_open(publication, session);
+  start(publication, session);
   if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
   publication->draws_only = draws_only && publication->definition.release.periods;
   return is_usable(publication) && publish_replay(publication, 0);
@@ -273,8 +264,8 @@ static int same_text(const char *one, const char *other) {
 
 /*
 ** Checks that the release was made by the same text: that of the question, or of the question whose
-** states were merged. dp_plan() may have no text, and then
-** plans for whatever the release stands for.
+** states were merged. dp_plan() may have no text, and then plans for whatever the release stands
+** for.
 */
 static int same_query(struct publication *publication, const struct request *request) {
   const struct ledger_release *release = &publication->definition.release;
@@ -305,8 +296,8 @@ static int same_question(struct publication *publication, const struct request *
 }
 
 /*
-** Continues a release that was charged and has no point. Only a question can be continued:
-** all functions store the point before they answer, so nobody has seen a value. A merge has no
+** Continues a release that was charged and has no point. Only a question can be continued: all
+** functions store the point before they answer, so nobody has seen a value. A merge has no
 ** question.
 */
 static int resume(struct publication *publication, struct request *request) {
@@ -340,8 +331,7 @@ static void begin_existing(struct publication *publication, struct request *requ
 /* Charges a new release. */
 static void begin_new(struct publication *publication, struct request *request) {
   if (!make_release(publication, request) ||
-      !definition_describe(publication, request->key_count) ||
-      !definition_check_wider(publication))
+      !definition_describe(publication, request->key_count) || !definition_check_wider(publication))
     return;
   const struct ledger_release *release = &publication->definition.release;
   double rate = release->weight * publication_tier(publication)->rate;
@@ -362,7 +352,7 @@ static void begin_new(struct publication *publication, struct request *request) 
 static void begin(struct publication *publication, struct session *session,
                   struct request *request) {
   const struct procedure *procedure = procedure_of_kind(request->aggregate);
-  publication_open(publication, session);
+  start(publication, session);
   int found = load(publication, request->tier, request->name);
   publication->outward = request->outward;
   if (publication->position.at < 0 || !request_default_mechanism(request, publication, found) ||
@@ -394,7 +384,7 @@ int publish_prepare(struct session *session, const struct request *request) {
                      "by it)");
   if (!procedure->prepare) return 1;
   if (!ledger_begin_reading(ledger)) return 0;
-  publication_open(&publication, session);
+  start(&publication, session);
   int found = load(&publication, request->tier, request->name);
   int is_charged = found && strcmp(publication.definition.release.state, "charged") == 0;
   session->deferred.defers = 1;
@@ -412,7 +402,7 @@ int publish_begin(struct publication *publication, struct session *session,
     publish_enter(publication, session, request);
     ledger_commit(session->ledger);
   } else {
-    publication_open(publication, session);
+    start(publication, session);
   }
   deferred_forget(session);
   return !error_is_set(&session->error);
@@ -551,7 +541,7 @@ void publish_fail(struct publication *publication) {
 static void diffuse_once(struct publication *publication, struct session *session, const char *name,
                          const char *tier, const struct mixing *mixing, int draws_only) {
   struct ledger *ledger = session->ledger;
-  publication_open(publication, session);
+  start(publication, session);
   if (!ledger_begin(ledger)) return;
   if (!mixing) {
     replay_outward(publication, session, name, tier, draws_only);
@@ -581,7 +571,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct mixing *mixing) {
   int again = ledger_ready(session->ledger), draws_only = 1;
-  publication_open(publication, session);
+  start(publication, session);
   while (again) {
     session->deferred.defers = mixing != 0;
     diffuse_once(publication, session, name, tier, mixing, draws_only);

@@ -11,8 +11,8 @@
 #include "mechanism/mechanism.h"
 #include "noise/entropy.h"
 #include "release/definition.h"
-#include "release/publication.h"
 #include "release/procedure.h"
+#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -359,9 +359,7 @@ int series_count(void *context, struct identity unit, size_t count, const uint32
 
 /* ---- the draw -------------------------------------------------------------------------------- */
 
-/*
-** The points of a tier: those of the earlier periods, and behind them those of the missing ones.
-*/
+/* The points of a tier: those of the earlier periods, and behind them those of the missing ones. */
 static int64_t *grow(const struct publication *publication, const struct ledger_point *point,
                      size_t before, size_t added) {
   int64_t *values = sqlite3_malloc64(sizeof *values * (before + added + 1));

@@ -8,12 +8,12 @@
 ** One step. At the rung V_(j-1) the point is y_(j-1). The next point y_j is drawn from its
 ** distribution given the exact totals X and y_(j-1) on a path that was drawn outward from X, which
 ** is gaussian_bridge_draw() with the totals as the inner point: with a = V_j, b = V_(j-1) - V_j and
-** v = ab/(a + b), a discrete Gaussian of variance v around (b X + a y_(j-1))/(a + b).
-** So the points of a walk have the joint distribution of a path that was drawn outward, and a later
-** tier between two of them gets a point in the same way as on every other path (path.c).
+** v = ab/(a + b), a discrete Gaussian of variance v around (b X + a y_(j-1))/(a + b). So the points
+** of a walk have the joint distribution of a path that was drawn outward, and a later tier between
+** two of them gets a point in the same way as on every other path (path.c).
 **
-** Cost. Neighbours move the centre by b/(a + b) times their distance, at most s. Up to a factor
-** of exp(+-O(exp(-2 pi^2 v))) from the normalizing sums, the divergence of order alpha is at most
+** Cost. Neighbours move the centre by b/(a + b) times their distance, at most s. Up to a factor of
+** exp(+-O(exp(-2 pi^2 v))) from the normalizing sums, the divergence of order alpha is at most
 **     alpha (s b/(a + b))^2 / (2v) = alpha s^2/2 (1/V_j - 1/V_(j-1)).
 ** The steps 0 to j add up to alpha s^2/(2 V_j), the cost of one release at V_j: the search is free.
 ** v is at least 2^33, so the factor is far inside the margin of 1/12 in the charge (charge.c). The

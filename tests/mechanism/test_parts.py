@@ -1,4 +1,4 @@
-"""dp_parts(): the count inside an average, and the count and the average inside a spread, from one charge (ext/functions/value_table.c)."""
+"""dp_parts(): the count inside an average, and the count and the average inside a spread, from one charge (ext/functions/figures.c)."""
 
 import json
 import math

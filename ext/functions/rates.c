@@ -1,5 +1,5 @@
 /*
-** planning.c: conversions between rates, epsilons, deltas and noise, for use before anything is
+** rates.c: conversions between rates, epsilons, deltas and noise, for use before anything is
 ** released. The functions are pure functions of public parameters. They use no ledger and no data,
 ** and charge nothing.
 **
@@ -15,7 +15,7 @@
 ** up to a relative change of 2e-15 in delta (gaussian.h).
 ** Tests: tests/functions/test_planning.py
 */
-#include "functions/functions.h"
+#include "functions/internal.h"
 
 #include <float.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **ar
 
 static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
 
-struct planning {
+struct rate_function {
   /* The first member, so that a pointer to the scalar is a pointer to the row. */
   struct scalar scalar;
   struct domain domains[2];
@@ -131,7 +131,7 @@ struct planning {
 };
 
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments) {
-  const struct planning *row = (const struct planning *)function_of(context);
+  const struct rate_function *row = (const struct rate_function *)function_of(context);
   double x[2];
   for (int i = 0; i < count; i++)
     if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
@@ -147,7 +147,7 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
   sqlite3_result_double(context, value);
 }
 
-static const struct planning table[] = {
+static const struct rate_function table[] = {
     {{"dp_rate", 2, 2, PURE, plan}, {EPSILON, DELTA}, rate},
     {{"dp_sigma", 2, 2, PURE, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
     {{"dp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, epsilon},
@@ -155,7 +155,7 @@ static const struct planning table[] = {
     {{"dp_zcdp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, any_epsilon},
 };
 
-int planning_register(sqlite3 *db) {
+int rates_register(sqlite3 *db) {
   int rc = pure_register(db, &rate_of_many, 1);
   for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++)
     rc = pure_register(db, &table[i].scalar, 1);
