@@ -145,12 +145,6 @@ def few_rows(units=40):
     return [Row("abcd"[i % 4], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i // 2) for i in range(2 * units)]
 
 
-MONTE_CARLO = {  # for kinds that are not linear, the true answers for few_rows(400)
-    "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
-    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "group_var": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
-}
-
-
 def consistent(nodes, levels):
     """Returns the counts of the leaves that best fit the noisy counts of all nodes except the root, by least
     squares. `levels` is that of kinds_reference.py."""

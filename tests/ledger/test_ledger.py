@@ -799,18 +799,6 @@ def test_budgets_of_a_random_history_are_the_exposures(path, seed):
     assert sum(len(tiers) for tiers in books.published.values()) > len(books.published) > 3
 
 
-def test_a_tier_created_later_pays_at_once(db, path):
-    one(db, SUM, "a")
-    one(db, "SELECT dp_diffuse('a', 'public')")
-    one(db, "SELECT dp_sum('region', minutes, 10, 'b') FROM visits")
-    add_tiers(db, [("staff", 0.002, 5.0, 1e-6), ("board", 0.1, 50.0, 1e-6), ("web", 0.0001, 1.0, 1e-6)])
-    publications = {(r, t): rate for r, t, rate in db.execute("SELECT release, tier, rate FROM dp_publication")}
-    assert spent(db, "staff") == pytest.approx(publications["a", "public"] + publications["b", "region"], rel=1e-12)
-    assert spent(db, "board") == pytest.approx(publications["a", "clinic"] + publications["b", "region"], rel=1e-12)
-    assert spent(db, "web") == 0
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
 def test_a_tier_created_later_that_cannot_pay_is_refused_with_nothing_stored(db, path):
     for name in "abc":
         one(db, "SELECT dp_sum('region', minutes, 10, ?) FROM visits", name)

@@ -1,5 +1,5 @@
-"""Tests that the intervals of dp_value hold the exact figures, where this is hardest: rows that tie, wide ranges, groups of two rows,
-keys that are rarely published, values that shrink.
+"""Tests that the intervals of dp_value hold the exact figures, where this is hardest: rows that tie, wide ranges, values that shrink.
+tests/mechanism/test_estimate.c has spreads of few rows and keys that are rarely published.
 
 A share of intervals may be as small as a binomial variable with probability 0.95 is with probability 1e-11. There are at most 60
 such comparisons. Everything else is exact. bench/coverage.md has the shares of all kinds.
@@ -110,49 +110,7 @@ def test_values_on_a_grid_are_the_literals_that_people_type(lo, hi, grid):
         assert row == (float(literal),) * 3, literal
 
 
-# ---- averages and spreads --------------------------------------------------------------------------
-
-
-SMALL = {"two": [0, 100], "constant": [50] * 20, "at hi": [100] * 20, "even": [2.5 + 5 * i for i in range(20)], "heavy": [2**(i / 5) for i in range(50)]}
-
-
-@pytest.mark.parametrize("kind", ["group_avg", "group_var", "group_stddev"])
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.sample(8)
-def test_averages_and_spreads_of_few_rows(kind, name):
-    keys, xs = 400, [min(x, 100) for x in SMALL[name]]
-    truth = {"group_avg": statistics.fmean, "group_var": statistics.pvariance, "group_stddev": statistics.pstdev}[kind](xs)
-    least, most = (0, 100) if kind == "group_avg" else (0, 2500) if kind == "group_var" else (0, 50)
-    for mechanism in ("gaussian", "laplace"):
-        db = ledger((key, x) for key in range(keys) for x in xs)
-        release(db, kind, {"lo": 0, "hi": 100, "mechanism": mechanism, "keys": list(range(keys))}, "SELECT k, x FROM t")
-        assert one(db, "SELECT count(*) FROM dp_value WHERE low >= ? AND low <= value AND value <= high AND high <= ?", least, most) == 2 * keys
-        for tier in ("inner", "outer"):
-            held = one(db, "SELECT sum(low - 1e-9 <= ? AND ? <= high + 1e-9) FROM dp_value WHERE tier = ?", truth, truth, tier)
-            check_share(held, keys, (kind, name, mechanism, tier))
-        shown = [text for (text,) in db.execute("SELECT display FROM dp_value")]
-        numbers = [float(part) for text in shown for part in text.replace(",", "").replace("(", " ").replace(")", " ").replace("to", " ").split("±")[0].split()]
-        assert min(numbers) >= least and max(numbers) <= most
-
-
-# ---- private keys and OU kinds ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-@pytest.mark.parametrize("kind", ["group_count", "group_sum", "group_avg", "group_var"])
-def test_intervals_hold_among_the_published_keys(kind, mechanism):
-    """Keys of so few units are published in few releases. Unconditional intervals of its count would hold in about half of them."""
-    n, keys = {("group_sum", "laplace"): 32, ("group_count", "gaussian"): 7}.get((kind, mechanism), 10), 1500
-    db = ledger((key, 95) for key in range(keys) for _ in range(n))
-    options = {"group_sum": {"clip": 100}, "group_count": {"clip": 1}}.get(kind, {"lo": 0, "hi": 100})
-    truth = {"group_count": n, "group_sum": 95 * n, "group_avg": 95, "group_var": 0}[kind]
-    for i in range(3):
-        release(db, kind, {**options, "mechanism": mechanism, "max_groups": 1, "key_share": 1e-2, "name": str(i)},
-                "SELECT k FROM t" if kind == "group_count" else "SELECT k, x FROM t", outer=False)
-    count, held = db.execute("SELECT count(*), total(low - 1e-9 <= ? AND ? <= high + 1e-9) FROM dp_value", (truth, truth)).fetchone()
-    assert count >= 10
-    check_share(held, count, kind)
-    assert one(db, "SELECT dp_verify()") == "ok"
+# ---- OU kinds ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind,options,truth", [

@@ -15,8 +15,8 @@ import numpy
 import pytest
 from scipy import stats
 
-from kinds_reference import KINDS, Row, aggregate, by_query, count_factor, effective, levels, numbers, totals
-from kinds_tables import CALLS, MONTE_CARLO, PARAMETERS, cases, consistent, few_rows, fill, random_table
+from kinds_reference import KINDS, Row, aggregate, by_query, count_factor, effective, levels, totals
+from kinds_tables import CALLS, PARAMETERS, cases, consistent, few_rows, fill, random_table
 from laplace_helpers import check_curve, scale_of
 from mechanism_truth import curve_of
 from noise_helpers import SEVEN, check_share, connect, error_of, one, open_ledger, quick_path, record
@@ -313,7 +313,7 @@ def test_values_are_made_from_the_point(path, kind):
         for value, stddev, low, high in got:
             if linear:
                 assert stddev == pytest.approx(sigma, rel=1e-9)
-            # test_intervals.py and test_means.py have the intervals of spreads, quantiles and small groups
+            # test_estimate.c, test_intervals.py and test_means.py have the intervals of spreads, quantiles and small groups
             if not kind.endswith(("var", "stddev", "quantile", "median")) and kind not in ("group_avg", "vec_avg"):
                 assert (high - low) / 2 == pytest.approx(-math.log(0.05) / math.sqrt(2) * stddev, rel=1e-6)
                 assert (high + low) / 2 == pytest.approx(value, rel=1e-9, abs=1e-9)
@@ -323,29 +323,6 @@ def test_values_are_made_from_the_point(path, kind):
             u = (a - b) / (a + b)
             assert got[0][1] == pytest.approx(3 * sigma / (a + b) * math.sqrt(2 + 2 * u * u), rel=1e-9)
     ledger.close()
-
-
-@pytest.mark.parametrize("kind", [kind for kind in MONTE_CARLO if not kind.startswith("ou_")])
-@pytest.mark.sample(2)
-@pytest.mark.slow
-def test_figures_of_averages_are_those_of_their_noise(kind):
-    """The values of 700 releases have the standard deviation `stddev`, and 95% of the intervals or slightly more contain the
-    exact value. `stddev` is a first-order approximation, and the noise is 1% of the number of rows, so the test allows 2% in
-    addition to the sampling error. The standard error uses that sums of Laplace noise have an excess kurtosis of at most 3."""
-    db = open_ledger({"inner": 0.5, "exact": RATE})
-    fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(600)])
-    p, runs = {**MONTE_CARLO[kind], **LAPLACE}, 700
-    exact = numpy.mean([[value for _, _, value in numbers(kind, p, ask(db, kind, p))] for _ in range(20)], axis=0)
-    for _ in range(runs):
-        ask(db, kind, p, tier="inner")
-    rows = numpy.array(db.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = 'inner' ORDER BY release_id, key, component"
-                                  ).fetchall()).reshape(runs, -1, 4)
-    for j, truth in enumerate(exact):
-        value, stddev, low, high = rows[:, j].T
-        assert abs(numpy.std(value) / numpy.mean(stddev) - 1) <= 0.02 + SEVEN * math.sqrt(5) / 2 / math.sqrt(runs)
-        held = numpy.mean((low <= truth) & (truth <= high))
-        assert -0.01 <= held - 0.95 + SEVEN * math.sqrt(0.95 * 0.05 / runs) and held - 0.97 <= SEVEN * math.sqrt(0.97 * 0.03 / runs)
-        assert abs((numpy.mean(value) - truth) / numpy.mean(stddev)) <= 0.05 + SEVEN / math.sqrt(runs)
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------------
