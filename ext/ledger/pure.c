@@ -53,7 +53,7 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
 ** Returns the most that a release of this rate costs: a little less than the epsilon z of
 ** continuous Laplace noise with this rate, so that as many releases fit into a budget as it has
 ** multiples of z, however the rate was rounded. Discrete Laplace noise costs less than
-** (1 - 2^-34) z: its scale is below 2^31, and laplace.c raises its rate by more than 2^-32 of
+** (1 - 2^-34) z: its scale is below 2^31, and mechanism.c raises its rate by more than 2^-32 of
 ** itself, which lowers z by at least half of this. A draw of a leaf or a category takes what this
 ** function returns.
 */

@@ -1,9 +1,7 @@
 /*
-** diffusion.c: see diffusion.h.
-**
-** A direct evaluation of the formulas would lose digits as theta t -> 0 and overflow as theta t ->
-** infinity. Two measures prevent this. One function computes (1 - e^-u)/u and is continuous at u =
-** 0. Products are computed as scaled numbers (numeric.h).
+** diffusion.c: see diffusion.h. A direct evaluation of the formulas would lose digits as theta t ->
+** 0 and overflow as theta t -> infinity. One function computes (1 - e^-u)/u, continuous at u = 0,
+** and products are scaled numbers (numeric.h).
 ** Tests: tests/math/test_diffusion.c
 */
 #include "math/diffusion.h"
@@ -12,10 +10,7 @@
 
 #include "math/numeric.h"
 
-/*
-** Returns (1 - e^(-2 theta t))/theta. At theta = 0 the result is 2t, and at theta t = infinity it
-** is 1/theta.
-*/
+/* Returns (1 - e^(-2 theta t))/theta: 2t at theta = 0, and 1/theta at theta t = infinity. */
 static double decayed_time(double theta, double t) {
   double u = 2.0 * (theta * t);
   if (u > 1.0) return -expm1(-u) / theta;
@@ -39,10 +34,9 @@ static double clock_rate(double sensitivity, struct scaled clock) {
 }
 
 /*
-** Returns a bound on the integral of kappa (diffusion.h) over a segment of the grid. `width` is the
-** length of the segment, `a` is kappa at its start and `b` is kappa at its end. Where the formula
-** for RATE_LOG_CONVEX cannot be evaluated, the function uses the trapezoid rule. Its result is also
-** an upper bound, because a log-convex function is convex.
+** Returns a bound on the integral of kappa over a segment of the grid of this width, from kappa at
+** its ends. Where the formula for RATE_LOG_CONVEX cannot be evaluated, it is the trapezoid rule,
+** also an upper bound, because a log-convex function is convex.
 */
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;

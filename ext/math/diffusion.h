@@ -1,23 +1,21 @@
 /*
-** diffusion.h: Brownian motion and the Ornstein-Uhlenbeck (OU) process as privacy mechanisms
-** (Balle et al. 2019, section 5).
+** diffusion.h: Brownian motion and the Ornstein-Uhlenbeck (OU) process as privacy mechanisms (Balle
+** et al. 2019, section 5).
 **
 ** A diffusion mechanism starts a process in f(D), the answer of a query f on the data D, and
-** releases the value of the process at time t. Every process here has a clock tau, which grows with
-** t. The released value is f(D) + N(0, tau I) after it has been shrunk towards a centre. The factor
-** of this shrinking does not depend on the data. The zCDP rate of the mechanism is exactly
-** sensitivity^2/(2 tau).
+** releases its value at time t. Every process here has a clock tau, which grows with t. The
+** released value is f(D) + N(0, tau I) after it has been shrunk towards a centre, by a factor that
+** does not depend on the data. The zCDP rate of the mechanism is exactly sensitivity^2/(2 tau).
 **     Brownian motion (Example 4):      variance 2t per coordinate, tau = 2t.
 **     OU (Theorem 6, Corollary 7):      dX = -theta (X - centre) dt + sqrt(2) rho dW,
 **         shrink b = e^(-theta t), variance rho^2 (1 - e^(-2 theta t))/theta = b^2 tau.
-** In every function, theta = 0 means Brownian motion with variance 2 rho^2 t.
+** theta = 0 means Brownian motion with variance 2 rho^2 t.
 **
-** Norms, radii and sensitivities are in the unit of f. The times t and 1/theta share a unit of
-** time, and rho is in the unit of f divided by the square root of this unit. Clocks, variances and
-** mean squared errors (MSE) are in the square of the unit of f. Every argument must be finite and
-** >= 0. rho, radius and dimension must be positive. sensitivity and t must not both be 0 where the
-** formula would then be 0/0. The functions do not check these conditions. The relative error is at
-** most 1e-12 wherever the result is a normal double.
+** Norms, radii and sensitivities are in the unit of f; t and 1/theta share a unit of time, and rho
+** is in the unit of f divided by its square root. Clocks, variances and mean squared errors (MSE)
+** are in the square of the unit of f. Every argument is finite and >= 0; rho, radius and dimension
+** are positive; sensitivity and t are not both 0 where the formula would be 0/0. The functions do
+** not check this. The relative error is at most 1e-12 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_DIFFUSION_H
 #define DIFFUSE_MATH_DIFFUSION_H
@@ -27,16 +25,14 @@
 /*
 ** Theorem 6 for any diffusion: the zCDP rate at time t is at most the integral of kappa from t to
 ** infinity. Here kappa(s) = sup_y Gamma(ln p_s(x, y)/p_s(x', y)), and Gamma is the carre du champ
-** operator. The caller passes the values of kappa at the times s of an ascending grid that starts
-** at t. The caller also passes `tail`, an upper bound on the integral from the last time to
-** infinity. The result is an upper bound on the rate if the condition of `rule` holds between any
-** two neighbouring times of the grid:
+** operator. The caller passes kappa at the times s of an ascending grid that starts at t, and an
+** upper bound `tail` on the integral from the last time on. The result is an upper bound on the
+** rate if the condition of `rule` holds between any two neighbouring times of the grid:
 **     RATE_STEPS       kappa is nowhere above the value given for the earlier time, because kappa
 **                      decreases or because the caller passes upper bounds;
 **     RATE_CONVEX      kappa is convex: the function integrates the chord above kappa;
 **     RATE_LOG_CONVEX  ln kappa is convex: the function integrates the exponential above kappa.
-** The functions kappa of Brownian motion and of OU (brownian_gamma, ou_gamma) meet all three
-** conditions.
+** The functions kappa of Brownian motion and of OU (brownian_gamma, ou_gamma) meet all of them.
 */
 enum rate_rule { RATE_STEPS, RATE_CONVEX, RATE_LOG_CONVEX };
 struct rate_point {
@@ -46,46 +42,34 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
                       enum rate_rule rule);
 
 /*
-** These functions return kappa at time s. For Brownian motion it is sensitivity^2/(4 s^2). For OU
-** it is (theta sensitivity e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
+** kappa at time s: sensitivity^2/(4 s^2) for Brownian motion, and for OU (theta sensitivity
+** e^(theta s)/(rho (e^(2 theta s) - 1)))^2.
 */
 double brownian_gamma(double sensitivity, double s);
 double ou_gamma(double sensitivity, double theta, double rho, double s);
 
 /*
-** Returns the zCDP rate of Brownian motion, sensitivity^2/(4 t). At t = 0 the rate is infinite, or
-** 0 if the sensitivity is 0.
+** The zCDP rates of Brownian motion, sensitivity^2/(4 t), and of OU (Corollary 7), sensitivity^2/(2
+** tau). At t = 0 the rate is infinite, or 0 if the sensitivity is 0.
 */
 double brownian_rate(double sensitivity, double t);
-
-/*
-** Returns the zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau). At t = 0 the rate is infinite,
-** or 0 if the sensitivity is 0.
-*/
 double ou_rate(double sensitivity, double theta, double rho, double t);
 
-/*
-** ou_clock() returns the clock tau = rho^2 (e^(2 theta t) - 1)/theta. ou_time() is the inverse: it
-** returns the time t at which the clock is `clock`.
-*/
+/* The clock tau = rho^2 (e^(2 theta t) - 1)/theta, and the time t of a clock. */
 double ou_clock(double theta, double rho, double t);
 double ou_time(double theta, double rho, double clock);
 
-/*
-** ou_variance() returns the variance of each published coordinate. ou_shrink() returns e^(-theta
-** t), the factor by which the mean shrinks towards the centre.
-*/
+/* The variance of each published coordinate, and e^(-theta t), by which the mean shrinks. */
 double ou_variance(double theta, double rho, double t);
 double ou_shrink(double theta, double t);
 
 /*
-** These functions return the mean squared errors of three mechanisms in `dimension` dimensions
-** (equation (4) and the text around it). Each mechanism has the zCDP rate of OU(theta, rho) at time
-** t. ou_mse() is the error of OU if the true answer is at distance `norm` from the centre: (1-b)^2
-** norm^2 + b^2 dimension tau. gaussian_mse() is the error of the plain Gaussian mechanism:
-** dimension tau. pgm_mse() is the error of the Gaussian mechanism whose result is shrunk by the
-** best constant (PGM in the paper), for the worst true answer within `radius` of the centre:
-** dimension tau radius^2/(radius^2 + dimension tau).
+** The mean squared errors of three mechanisms in `dimension` dimensions with the zCDP rate of
+** OU(theta, rho) at time t (equation (4) and the text around it): of OU if the true answer is at
+** distance `norm` from the centre, (1-b)^2 norm^2 + b^2 dimension tau; of the plain Gaussian
+** mechanism, dimension tau; and of the Gaussian mechanism whose result is shrunk by the best
+** constant (PGM in the paper), for the worst true answer within `radius` of the centre, dimension
+** tau radius^2/(radius^2 + dimension tau).
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);
@@ -93,21 +77,19 @@ double pgm_mse(double theta, double rho, double t, double radius, double dimensi
 
 /*
 ** Theorem 8 at t = 1: the OU process with the least worst-case error. ou_best_theta() returns ln(1
-** + x) with x = dimension sensitivity^2/(2 rate radius^2). ou_best_rho() returns the rho at which
-** OU with this theta has the zCDP rate `rate`. Among all shrink factors for Gaussian noise of this
-** rate, the factor of this OU process has the least worst-case MSE over the ball of this radius.
-** rate and sensitivity must be > 0.
+** + x) with x = dimension sensitivity^2/(2 rate radius^2), and ou_best_rho() the rho at which OU
+** with this theta has the zCDP rate `rate`. Among all shrink factors for Gaussian noise of this
+** rate, that of this process has the least worst-case MSE over the ball of this radius. rate and
+** sensitivity are > 0.
 */
 double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension);
 
-/* Returns the shrink factor of Theorem 8 at any clock: radius^2/(radius^2 + dimension clock). */
-double ou_shrink_radius(double radius, double dimension, double clock);
-
 /*
-** Returns the shrink factor of OU(theta, rho) when its clock is `clock`: 1/sqrt(1 + theta
-** clock/rho^2).
+** The shrink factors at any clock: of Theorem 8, radius^2/(radius^2 + dimension clock), and of
+** OU(theta, rho), 1/sqrt(1 + theta clock/rho^2).
 */
+double ou_shrink_radius(double radius, double dimension, double clock);
 double ou_shrink_process(double theta, double rho, double clock);
 
 #endif

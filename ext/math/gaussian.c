@@ -33,17 +33,14 @@
 
 #include "math/numeric.h"
 
-/*
-** mills(t) uses a continued fraction for t >= FRACTION_FROM, and the error function for smaller t.
-*/
+/* mills(t) uses a continued fraction from here on, and the error function for smaller t. */
 #define FRACTION_FROM 2.0
 
 /*
-** On intervals shorter than SHORT, the code integrates by Kronrod's rule of 21 points, which is
-** exact for polynomials of degree up to 31. The rule gives the integral of M' to the last digit for
-** the following reason. M' is an entire function. On the ellipse around the interval with half axes
-** of about 5, the size of M' is at most about exp(5.5^2/2). The error is therefore of the order of
-** 40^-32 exp(16), which is 1e-44.
+** Shorter intervals are integrated by Kronrod's rule of 21 points, which is exact for polynomials
+** of degree up to 31, and gives the integral of M' to the last digit: M' is an entire function, and
+** on the ellipse around the interval with half axes of about 5 at most about exp(5.5^2/2). So the
+** error is of the order of 40^-32 exp(16), which is 1e-44.
 */
 #define SHORT 0.5
 
@@ -72,8 +69,8 @@ static double mills(double t) {
 }
 
 /*
-** Returns -M'(t) = 1 - t M(t) for t > -1. For large t this difference would cancel, so the function
-** uses the continued fraction.
+** Returns -M'(t) = 1 - t M(t) for t > -1; for large t by the continued fraction, as it would
+** cancel.
 */
 static double mills_slope(double t) {
   if (t < FRACTION_FROM) return 1.0 - t * mills(t);
@@ -87,9 +84,8 @@ static double slope_within(double u, void *interval) {
 }
 
 /*
-** Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. The
-** status that it returns is ignored: 21 points are enough, and the error that GSL estimates
-** consists of rounding only.
+** Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. Its
+** status is ignored: 21 points are enough, and the error that GSL estimates is rounding only.
 */
 static double mills_integral(double a, double width) {
   double interval[] = {a, width}, integral, error;
@@ -100,8 +96,8 @@ static double mills_integral(double a, double width) {
 }
 
 /*
-** Returns M(a) - M(b) for b = a + width and a > -1. For a >= FRACTION_FROM the function uses M(a) -
-** M(b) = (width - (K(a) - K(b))) M(a) M(b). In this formula K(a) - K(b) is a small correction.
+** Returns M(a) - M(b) for b = a + width and a > -1. From FRACTION_FROM on it is (width - (K(a) -
+** K(b))) M(a) M(b), where K(a) - K(b) is a small correction.
 */
 static double mills_difference(double a, double b, double width) {
   if (width < SHORT) return mills_integral(a, width);
@@ -127,9 +123,9 @@ static double tail_log(struct tail tail) {
 }
 
 /*
-** Sets *high + *low to A^2/2 = d (d/4)/rate with d = epsilon - rate. The function computes the
-** rounding error of each operation (Dekker, Knuth). An FMA instruction gives the remainder of a
-** division and the error of a product exactly.
+** Sets *high + *low to A^2/2 = d (d/4)/rate with d = epsilon - rate, with the rounding error of
+** each operation (Dekker, Knuth): an FMA gives the remainder of a division and the error of a
+** product exactly.
 */
 static void half_square(double rate, double epsilon, double *high, double *low) {
   double d = epsilon - rate;
@@ -148,8 +144,8 @@ struct profile {
 };
 
 /*
-** Returns the point of the profile at `epsilon`. rate > 0, epsilon >= 0. If the tail is 1 - delta,
-** the tail is below 0.86. If the tail is delta, the tail is below 0.5.
+** Returns the point of the profile at `epsilon` >= 0, rate > 0. A tail 1 - delta is below 0.86, and
+** a tail delta is below 0.5.
 */
 static struct profile profile_at(double rate, double epsilon) {
   double mu = M_SQRT2 * sqrt(rate);
@@ -165,8 +161,8 @@ static struct profile profile_at(double rate, double epsilon) {
 }
 
 /*
-** Returns ln(delta/(1 - delta)), which increases with the rate and decreases with epsilon. The
-** result is accurate for delta close to 0 and for delta close to 1.
+** Returns ln(delta/(1 - delta)), which increases with the rate and decreases with epsilon, and is
+** accurate for delta close to 0 and to 1.
 */
 static double log_odds(double rate, double epsilon) {
   struct profile profile = profile_at(rate, epsilon);
@@ -212,9 +208,9 @@ static double rate_residual(double rate, void *pointer) {
 }
 
 /*
-** The function looks for the root between 0 and an upper end. The upper end follows from a bound:
-** if epsilon >= rate, then delta <= exp(-(epsilon - rate)^2/(4 rate))/2, because Q(A) <=
-** exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
+** The upper end follows from a bound: if epsilon >= rate, then delta <= exp(-(epsilon - rate)^2/(4
+** rate))/2, because Q(A) <= exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate
+** ln(1/delta)).
 */
 double gaussian_epsilon(double rate, double delta) {
   if (!in_domain(rate, 0.0) || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -227,11 +223,10 @@ double gaussian_epsilon(double rate, double delta) {
 }
 
 /*
-** The function looks for the root between two rates, `low` and `high`. Two bounds on delta give
-** rates below the root: the bound in the comment of gaussian_epsilon(), and delta <= mu/sqrt(2 pi).
-** `low` is half of the larger of these rates, so that a rounding error cannot lift `low` above the
-** root. The bounds are sharp up to a moderate factor, so a few multiplications by 4 give a rate
-** `high` above the root.
+** Two bounds on delta give rates below the root: that of gaussian_epsilon(), and delta <= mu/sqrt(2
+** pi). `low` is half of the larger rate, so that a rounding error cannot lift it above the root.
+** The bounds are sharp up to a moderate factor, so a few multiplications by 4 give a rate `high`
+** above the root.
 */
 double gaussian_rate(double epsilon, double delta) {
   if (!in_domain(0.0, epsilon) || epsilon == INFINITY || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -266,8 +261,8 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 
 /*
 ** Returns the slack that lowers the rate by one part in 2^43. Near this delta, the rate is
-** proportional to delta^p for some p between 0 and 2. A difference quotient approximates p, correct
-** to a few digits.
+** proportional to delta^p for some p between 0 and 2, which a difference quotient gives to a few
+** digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;
@@ -281,8 +276,8 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
   /*
-  ** If more slack is set aside, fewer draws fit into the rest of the budget. The loop searches for
-  ** the largest slack that the draws of the remaining budget can use up.
+  ** If more slack is set aside, fewer draws fit into the rest of the budget. The loop finds the
+  ** largest slack that the draws of the remaining budget can use up.
   */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);

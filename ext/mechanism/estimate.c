@@ -64,7 +64,7 @@ double reading_half_range(const struct reading *reading) {
   return reading->question->high / 2 - reading->question->low / 2;
 }
 
-/* Widens the interval of an estimate so that it contains the value `value`, which it gets. */
+/* Gives an estimate the value `value`, and widens its interval so that it contains the value. */
 static void move(struct estimate *estimate, double value) {
   estimate->low = fmin(estimate->low, value);
   estimate->high = fmax(estimate->high, value);
@@ -96,8 +96,8 @@ struct estimate estimate_mixed(const struct reading *reading, const struct estim
 /* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
 
 /*
-** Returns the estimate of a sum. OU noise shrinks the value towards the centre. The interval is
-** that of the coordinate before it shrinks, because the interval holds the true sum.
+** OU noise shrinks the value towards the centre. The interval is that of the coordinate before it
+** shrinks, because it holds the true sum.
 */
 static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
                                  int component, int number) {
@@ -245,18 +245,17 @@ static int select_keys(const struct reading *reading, const int64_t *values,
 /* ---- points ---------------------------------------------------------------------------------- */
 
 /*
-** Moves the estimates of an OU release towards its centre. This function is for kinds that are not
-** linear in the point: averages, spreads and quantiles.
+** Moves the estimates of an OU release towards its centre, for kinds that are not linear in the
+** point: averages, spreads and quantiles.
 **
-** If a radius is given, the function moves each value to the nearest value within the radius of the
-** centre. It moves a vector as a whole, and other values one by one. If the true value is within
-** the radius, the moved value is at least as close to it as the original value, whatever the noise
-** is. The function does not scale the values as Theorem 8 does. That scaling is optimal for noise
-** of known variance without clamping, but it makes the worst case of a clamped average worse.
+** If a radius is given, each value (a vector as a whole) moves to the nearest value within the
+** radius of the centre. If the true value is within the radius, the moved value is at least as
+** close to it, whatever the noise is. The values are not scaled as in Theorem 8: that is optimal
+** for noise of known variance without clamping, but makes the worst case of a clamped average
+** worse.
 **
-** If theta is given, the function shrinks each value towards the centre. It uses the shrink factor
-** that the process has when its noise has the same variance as the noise of the value (to first
-** order).
+** If theta is given, each value shrinks towards the centre, by the factor that the process has when
+** its noise has the variance of the noise of the value (to first order).
 **
 ** The intervals keep their ends, because they hold the true values. They grow where a value leaves
 ** them.

@@ -2,11 +2,11 @@
 ** estimate.h: how a lattice point is read, and how the published numbers are computed from it. This
 ** is post-processing, so floating point is safe here.
 **
-** Each family has its own estimator (sums/layout.h): estimate_means.c, estimate_spreads.c,
-** estimate_quantiles.c and cross_tables.c; estimate.c has the sums, and what comes after all of
-** them. The estimators return each value with the standard deviation of its noise and an interval;
-** only estimate_bounds() returns neither. Averages, spreads and quantiles are not linear in the
-** point. Their standard deviations are first-order approximations at the estimate.
+** Each family has its own estimator (sums/layout.h): estimate_moments.c, estimate_quantiles.c and
+** cross_tables.c; estimate.c has the sums, and what comes after all of them. The estimators return
+** each value with the standard deviation of its noise and an interval; only estimate_bounds()
+** returns neither. Averages, spreads and quantiles are not linear in the point. Their standard
+** deviations are first-order approximations at the estimate.
 */
 #ifndef DIFFUSE_MECHANISM_ESTIMATE_H
 #define DIFFUSE_MECHANISM_ESTIMATE_H
@@ -30,18 +30,17 @@ struct view {
   double radius, theta, rho; /* NaN if not given */
   int dimension;             /* dimension of the vector that shrinks */
   /*
-  ** For numbers that are computed from several coordinates (a cell of a cross table, a span of a
-  ** series): the standard deviation of their noise, divided by that of a coordinate. Otherwise 0.
+  ** For numbers that come from several coordinates (a cell of a cross table, a span of a series):
+  ** the standard deviation of their noise, divided by that of a coordinate. Otherwise 0.
   */
   double part;
 };
 
 /*
 ** Returns the factor by which the OU mechanism shrinks a vector whose coordinates have noise of
-** variance `tau`. By default, the factor is the one in Theorem 8 of Balle et al. 2019. In this
-** theorem the public `radius` bounds the norm of the true answer minus the centre. If theta is
-** given, the factor is that of the process dX = -theta (X - centre) dt + sqrt(2) rho dW. Without
-** OU, the factor is 1.
+** variance `tau`: by default that of Theorem 8 of Balle et al. 2019, in which the public `radius`
+** bounds the norm of the true answer minus the centre; if theta is given, that of the process dX =
+** -theta (X - centre) dt + sqrt(2) rho dW; without OU, 1.
 */
 double estimate_shrink(const struct view *view, double tau);
 
@@ -64,7 +63,6 @@ struct estimate {
   double value, stddev, low, high;
 };
 
-/* The input of the estimators, apart from the values of the point. */
 /* A statistic inside another one: the count of an average or a spread, the average of a spread. */
 enum inside { INSIDE_NOTHING, INSIDE_COUNT, INSIDE_AVERAGE };
 
@@ -78,7 +76,7 @@ struct reading {
   const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
   int quantile_count;
   const double *numbers; /* for a cross table, the numbers of its cells instead of a point */
-  /* For private keys: largest probability that a unit reveals a key that no other unit has. */
+  /* Private keys: the largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
   const void *details; /* what only this kind has (release/procedure.h) */
   enum inside inside;  /* the statistic to estimate; INSIDE_NOTHING: the statistic itself */
@@ -93,28 +91,22 @@ static inline double clamp(double x, double low, double high) {
   return x > low ? fmin(x, high) : low;
 }
 
-/* Returns the standard deviation of the noise of a coordinate. */
+/*
+** The standard deviation of the noise of a coordinate; a coordinate as a number instead of lattice
+** steps; the noisy number of rows in a cell; and (high - low)/2.
+*/
 double view_noise(const struct view *view);
-
-/* Returns a coordinate of the point, as a number instead of lattice steps. */
 double reading_coordinate(const struct reading *reading, const int64_t *values, int cell,
                           int component);
-
-/* Returns the noisy number of rows in a cell. */
 double reading_rows(const struct reading *reading, const int64_t *values, int cell);
-
-/* Returns (high - low)/2. */
 double reading_half_range(const struct reading *reading);
 
-/*
-** Returns the half-width of the interval of an estimate that is computed from several coordinates
-** and has a standard deviation of 1.
-*/
+/* The half-width for an estimate from several coordinates with a standard deviation of 1. */
 double reading_mixed_width(const struct reading *reading);
 
 /*
-** Returns an estimate with its interval. If `is_mixed` is 0, the estimate is one coordinate of the
-** point, and its noise comes from one draw. Otherwise it is computed from several coordinates.
+** Returns an estimate with its interval. With `is_mixed`, it comes from several coordinates of the
+** point, otherwise from one, whose noise is one draw.
 */
 struct estimate estimate_of(const struct reading *reading, int cell, int component, double value,
                             double stddev, int is_mixed);
@@ -122,34 +114,32 @@ struct estimate estimate_of(const struct reading *reading, int cell, int compone
 /* ---- estimates ------------------------------------------------------------------------------- */
 
 /*
-** Returns a standard deviation of the noise, computed from public parameters only and rounded up.
-** For a sum, count or bin, this is the standard deviation of the published number. For an average
-** and for a variance, this number divided by the number of rows is an upper bound on the standard
-** deviation. For a median, this is the standard deviation of the rank.
+** Returns a standard deviation of the noise, from public parameters only and rounded up: for a sum,
+** count or bin that of the published number; for an average and a variance an upper bound on it,
+** times the number of rows; for a median that of the rank.
 */
 double estimate_total_stddev(const struct reading *reading);
 
 /*
-** Returns the half-width of the interval of a published number. `rows` is a public guess of the
-** number of rows. The result is in the unit of the published number and rounded up. For an average
-** and a variance the result is an upper bound. For a standard deviation and a quantile, the
-** function assumes that the rows are spread evenly over [low, high]. The half-width of a quantile
-** includes half a leaf.
+** Returns the half-width of the interval of a published number, in its unit and rounded up. `rows`
+** is a public guess of the number of rows. For an average and a variance it is an upper bound. For
+** a standard deviation and a quantile it assumes that the rows are spread evenly over [low, high].
+** That of a quantile includes half a leaf.
 */
 double estimate_half_width(const struct reading *reading, double rows);
 
 /*
 ** For cross tables: sets parts[i] to the standard deviation of the noise in a cell of the published
-** table i, in units of that of a coordinate of the point. Returns 1, or 0 if memory runs out.
+** table i, in units of that of a coordinate of the point. Returns 0 if memory runs out.
 */
 int estimate_parts(const struct layout *shape, double *parts);
 
-/* The largest number of estimates that estimate_point() can return. */
+/* The most estimates that estimate_point() returns. */
 int estimate_room(const struct reading *reading);
 
 /*
-** Computes the estimates of a point and returns their number, or -1 if memory runs out. The
-** function drops a private key whose noisy count is below estimate_threshold().
+** Computes the estimates of a point and returns their number, or -1 if memory runs out. Drops a
+** private key whose noisy count is below estimate_threshold().
 */
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
@@ -158,9 +148,9 @@ estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_v
     estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
 
 /*
-** The number that a draw of a leaf publishes (exponential.h). The only value of its point is the
-** index of the leaf. What is public bounds the error in rank and not that of the number, so the
-** estimate has neither a standard deviation nor an interval.
+** The number that a draw of a leaf publishes (exponential.h); the point is the index of the leaf.
+** What is public bounds the error in rank and not that of the number, so there is neither a
+** standard deviation nor an interval.
 */
 estimate_values estimate_leaf;
 
@@ -178,10 +168,7 @@ total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_std
     estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
     estimate_rank_stddev;
 
-/*
-** Returns the weighted sum of `count` independent estimates of the same component, as an estimate
-** for the cell `cell`.
-*/
+/* Returns the weighted sum of `count` independent estimates of one component, for a cell. */
 struct estimate estimate_mixed(const struct reading *reading, const struct estimate *from,
                                int count, const double *weights, int cell);
 
@@ -197,9 +184,8 @@ struct estimate estimate_mixed(const struct reading *reading, const struct estim
 double estimate_threshold(const struct reading *reading);
 
 /*
-** For a release of kind 'bounds': returns a count in lattice steps. A bin is taken to have rows if
-** its noisy count is above the returned count. If no bin has rows, the probability that the noise
-** of some bin exceeds the returned count is at most BOUNDS_ALARM.
+** For a release of kind 'bounds': the count, in lattice steps, above which a bin is taken to have
+** rows. If no bin has rows, noise exceeds it in some bin with probability BOUNDS_ALARM at most.
 */
 #define BOUNDS_ALARM 1e-3
 double estimate_bounds_threshold(const struct reading *reading);

@@ -19,8 +19,8 @@
 struct tilt {
   uint64_t exponent;
   /*
-  ** The length of the interval of the privacy loss, from which the cost of the draw follows. For
-  ** randomized response (categories/categories.c), the largest absolute value of this loss.
+  ** The length of the interval of the privacy loss, from which the cost follows; for randomized
+  ** response (categories/categories.c) the largest absolute value of this loss.
   */
   double epsilon;
 };
@@ -88,9 +88,8 @@ void leaf_draw_utility(const struct leaf_draw *draw, const int64_t *totals, int6
 double leaf_draw_row(const struct leaf_draw *draw);
 
 /*
-** Return numbers of rows that the error in rank of a draw with this epsilon does not exceed with
-** this confidence: of rows that lie evenly and close to each other, and of any rows. The error in
-** rank is the loss of the leaf.
+** Return numbers of rows that the error in rank, the loss of the leaf, exceeds with probability 1 -
+** confidence at most: for rows that lie evenly and close to each other, and for any rows.
 */
 double leaf_draw_even_error(const struct leaf_draw *draw, double epsilon, double confidence);
 double leaf_draw_most_error(const struct leaf_draw *draw, double epsilon, double confidence);

@@ -11,8 +11,8 @@
 #include "sums/vector_sum.h"
 
 /*
-** The factor by which a count is multiplied in a vector that also holds sums. The count is the
-** number of rows of a mean, or the number of units of a private key.
+** The factor of a count in a vector that also holds sums: of the rows of a mean, or the units of a
+** private key.
 */
 #define HALF    0.5
 #define QUARTER 0.25 /* for a private key in the sum norm; the count is then a fifth of the norm */

@@ -24,8 +24,7 @@
 
 /*
 ** A noise law has functions for the width and the cost of the noise, for draws, and for steps to a
-** larger clock. gaussian.c and laplace.c define the two noise laws. Several mechanisms can share
-** one.
+** larger clock. Several mechanisms can share one.
 */
 
 /* The clocks of a new point and of its neighbours on the path. */
@@ -38,90 +37,66 @@ struct noise_law {
   const char *name; /* the name in messages */
   double most;      /* the largest rate for which doubles can represent the lattice */
   /*
-  ** in_sum_norm: sensitivities are in the sum norm, not in the Euclidean norm. refines: a point can
-  ** be refined inward. has_rate: the ledger charges a rate, not a curve.
+  ** Sensitivities are in the sum norm instead of the Euclidean norm; a point can be refined inward;
+  ** the ledger charges a rate instead of a curve.
   */
   int in_sum_norm, refines, has_rate;
   /*
-  ** Returns the width (scale or standard deviation) of continuous noise that costs `rate` if the
-  ** sensitivity is 1.
+  ** The width (scale or standard deviation) of continuous noise that costs `rate` at sensitivity 1.
   */
   double (*width)(double rate);
-  /*
-  ** Returns the least clock at which a release of this sensitivity costs at most `rate`, or 0 if no
-  ** clock is admissible.
-  */
+  /* The least clock at which a release costs at most `rate`, or 0 if no clock is admissible. */
   uint64_t (*clock)(uint64_t sensitivity, double rate);
-  /* Returns the cost of a release of this sensitivity at a clock, as a zCDP rate, rounded up. */
-  double (*rate)(uint64_t sensitivity, uint64_t clock);
   /*
-  ** Returns the cost of a release of this sensitivity at a clock as a Renyi divergence of order
+  ** The cost of a release at a clock as a zCDP rate, rounded up, and as a Renyi divergence of order
   ** alpha. Order infinity gives the epsilon of pure DP.
   */
+  double (*rate)(uint64_t sensitivity, uint64_t clock);
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*
-  ** Returns the clock of the next point outward from a point of clock `inner`, for a tier of rate
-  ** `rate`. Returns 0 if this clock would be too large.
+  ** The clock of the next point outward from one of clock `inner`, for a tier of rate `rate`, or 0
+  ** if it would be too large.
   */
   uint64_t (*outward)(uint64_t sensitivity, double rate, uint64_t inner);
-  /*
-  ** draw() draws independent noise of clock `clock`. step() draws the noise that raises the clock
-  ** of a point from `inner` to `outer`.
-  */
+  /* draw() draws independent noise, and step() the noise that raises the clock of a point. */
   int (*draw)(uint64_t clock, int64_t *noise, size_t count);
   int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
   /*
-  ** between() draws a point between its neighbours `inner` and `outer`, which were drawn outward.
-  ** The new point has the conditional distribution that it would have if the whole path had been
-  ** drawn outward (noise/noise.h). The array `values` must not overlap the other arrays.
-  ** least_between is the least distance between the new clock and the outer clock. The clocks that
-  ** outward() returns keep this distance from the inner clock.
+  ** between() draws a point between its neighbours, which were drawn outward, with the conditional
+  ** distribution that it would have if the whole path had been drawn outward (noise/noise.h).
+  ** `values` must not overlap the other arrays. The new clock is at least least_between below the
+  ** outer one; the clocks that outward() returns keep this distance from the inner clock.
   */
   int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
                  size_t count);
   uint64_t least_between;
-  /*
-  ** These functions return the lattice slack (math/gaussian.h) of a draw, of a step outward and of
-  ** a point between two others, rounded up.
-  */
+  /* The lattice slack (math/gaussian.h) of these three, rounded up. */
   double (*draw_slack)(uint64_t clock, int dimension);
   double (*step_slack)(uint64_t inner, uint64_t outer, int dimension);
   double (*between_slack)(const struct gap *gap, int dimension);
-  /*
-  ** Returns the half-width of the central interval that contains the noise with probability
-  ** `confidence`, which is in (0, 1).
-  */
+  /* The half-width of the central interval that holds the noise with this probability in (0, 1). */
   double (*half_width)(double stddev, double confidence);
   /*
-  ** Returns a number q of lattice steps. The sum of `terms` independent draws of noise with this
-  ** clock exceeds q + 2 * terms with at most this probability. 1 <= terms <= 3, 0 < probability <=
-  ** 1/2.
+  ** A number q of lattice steps: the sum of `terms` independent draws exceeds q + 2 * terms with at
+  ** most this probability. 1 <= terms <= 3, 0 < probability <= 1/2.
   */
   double (*tail)(uint64_t clock, int terms, double probability);
-  /*
-  ** Returns the logarithm of the probability that one draw exceeds x standard deviations, for the
-  ** continuous distribution.
-  */
+  /* The logarithm of the probability that a continuous draw exceeds x standard deviations. */
   double (*log_tail)(double x);
 };
 
 /*
-** Returns the half-width for a number that depends on several draws. The result is the larger of
-** two half-widths: that of this noise law and that of Gaussian noise. The distribution of a
-** weighted sum of draws lies between these two.
+** The half-width for a number that depends on several draws: the larger one of this noise law and
+** of Gaussian noise, between which the distribution of a weighted sum of draws lies.
 */
 double mixed_half_width(const struct noise_law *noise, double stddev, double confidence);
 
 /*
-** Discrete Gaussian noise N_Z(0, clock). The Ornstein-Uhlenbeck mechanism also uses this noise law.
+** Discrete Gaussian noise N_Z(0, clock), also of the Ornstein-Uhlenbeck mechanism, and discrete
+** Laplace noise of scale t, whose clock 2 t^2 is the integer nearest to its variance 1/(cosh(1/t) -
+** 1).
 */
-extern const struct noise_law gaussian_noise;
-
-/*
-** Discrete Laplace noise of scale t. Its variance is 1/(cosh(1/t) - 1), and its clock 2 t^2 is the
-** integer nearest to the variance.
-*/
-extern const struct noise_law laplace_noise;
+extern const struct noise_law gaussian_noise, laplace_noise;
 
 /* Returns the scale of Laplace noise at a clock. */
 uint64_t laplace_scale(uint64_t clock);
@@ -136,39 +111,33 @@ struct design {
   uint64_t sensitivity;
 };
 
-/*
-** Bounds on rates. Outside these bounds, or above the noise law's own limit `most`, doubles cannot
-** represent the lattice.
-*/
+/* Bounds on rates. Beyond them, or above `most` of the law, doubles cannot hold the lattice. */
 #define DESIGN_MIN_RATE 1e-12
 #define DESIGN_MAX_RATE 1e6
 
 /*
-** Fills a design for vectors of this layout that are released at `rate`. The rate must be inside
-** the bounds above.
+** Fills a design for vectors of this layout that are released at a rate inside these bounds.
 **
 ** The totals of neighbouring data sets differ by at most `distance` on the fine lattice, in at most
 ** `touched` coordinates (struct layout). Rounding to the release lattice adds at most one step to
-** each coordinate (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
-** In the sum norm, rounding adds up to `touched` steps. For this norm, design_make() makes the
-** lattice finer, by a factor of up to 2^6, until these steps are below 1/64 of the sensitivity. For
-** cross tables whose neighbours can differ in more than 4096 coordinates, the lattice is finer by a
+** each coordinate (noise/lattice.h), so at most sqrt(touched) steps to the distance, and in the sum
+** norm up to `touched` steps. For this norm the lattice is therefore finer, by a factor of up to
+** 2^6, until these steps are below 1/64 of the sensitivity. For cross tables whose neighbours can
+** differ in more than 4096 coordinates, and where households are protected, too, it is finer by a
 ** factor of up to 2^4: otherwise, at a rate of 1e-5, rounding 124,601 coordinates would add 4% to
-** the noise, and the slack of the accountant 'gdp' would take a large part of a budget. The same
-** holds where households are protected, too.
+** the noise, and the slack of the accountant 'gdp' would take a large part of a budget.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);
 
 /*
-** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice.
-** For Gaussian noise, the sensitivity is in the Euclidean norm. For Laplace noise, the sensitivity
-** is in the sum norm. If the family has no vectors for the sum norm, the function computes the
-** sensitivity from the Euclidean norm, because the sum norm is at most sqrt(touched) times the
-** Euclidean norm. Rounding adds at most one step for each touched coordinate.
+** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice,
+** in the norm of the noise. If the family has no vectors for the sum norm, it follows from the
+** Euclidean norm: the sum norm is at most sqrt(touched) times as large. Rounding adds at most one
+** step for each touched coordinate.
 **
-** If a household may count f units (layout.h), its sensitivity is then at most f times this
-** number: floor(wide / 2^shift) + ceil(sqrt(touched)) <= f (floor(distance / 2^shift) + 1 +
+** If a household may count f units (layout.h), its sensitivity is then at most f times this number:
+** floor(wide / 2^shift) + ceil(sqrt(touched)) <= f (floor(distance / 2^shift) + 1 +
 ** ceil(sqrt(touched))), because f >= 1 and wide <= f distance. For this, rounding counts in a
 ** single number, too.
 */
@@ -178,38 +147,31 @@ uint64_t design_sensitivity(const struct layout *shape, int shift, const struct 
 struct bounds design_bounds(const struct layout *shape);
 
 /*
-** Returns the variance at which a Gaussian release of this sensitivity costs at most `rate`, or 0
-** if no variance is admissible.
-*/
-uint64_t design_variance(uint64_t sensitivity, double rate);
-
-/*
-** For Gaussian noise: returns the variance of the next point inward from a point of variance
-** `outer`, for a tier of rate `rate`. Sets *fresh to the variance of the draw that produces this
-** point. If the variance of the new point would be almost equal to `outer`, the draw would need too
-** large a variance. The function then returns `outer` and sets *fresh to 0: the tier gets the outer
-** point itself, which has a little more noise than the tier's rate requires. Returns 0 if the
-** variance would be too small for the lattice.
+** For Gaussian noise: returns the variance of the next point inward from one of variance `outer`,
+** for a tier of rate `rate`, or 0 if it would be too small for the lattice. Sets *fresh to the
+** variance of the draw that makes this point. If the two variances would be almost equal, the draw
+** would need too large a variance: returns `outer` and sets *fresh to 0, and the tier gets the
+** outer point itself, which has a little more noise than its rate requires.
 */
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
 /*
-** Sets values to totals plus noise of clock `clock`. This function and the next two functions
-** return 1, or 0 if the system provides no random bytes. The arrays must not overlap.
+** Sets values to totals plus noise of clock `clock`. This and the next two functions return 1, or 0
+** if the system provides no random bytes. The arrays must not overlap.
 */
 int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
                  uint64_t clock, int64_t *restrict values);
 
 /*
-** Sets `to` to the point `from` plus noise that raises the clock from `inner` to `outer`. This step
-** is the semigroup P_s of Balle et al. 2019. Apart from the point, the function reads no data.
+** Sets `to` to the point `from` plus noise that raises its clock: the semigroup P_s of Balle et al.
+** 2019. Apart from the point, this reads no data.
 */
 int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
                     uint64_t inner, uint64_t outer, int64_t *restrict to);
 
 /*
 ** For Gaussian noise: refines the point `from` of variance `outer` to variance `inner` with one
-** draw of variance `fresh`, and stores the new point in `to`.
+** draw of variance `fresh`.
 */
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
@@ -217,26 +179,24 @@ int release_refine(const int64_t *restrict from, const int64_t *restrict totals,
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
 /*
-** Each mechanism is one constant struct of facts and functions. A mechanism releases statistics
-** (sums/layout.h). A mechanism with a noise law adds noise to sums on a lattice. Rooms beside the
-** core have mechanisms without one (categories/) and mechanisms that design their lattice in their
-** own way (models/).
+** Each mechanism is one constant struct of facts and functions, and releases statistics
+** (sums/layout.h). With a noise law, it adds noise to sums on a lattice. Rooms beside the core have
+** mechanisms without one (categories/), or with a lattice of their own design (models/).
 */
 
 /* The facts that a mechanism with a noise law needs about a release. */
 struct terms {
   const struct layout *shape;
-  const void *details; /* what only this kind has (release/procedure.h) */
-  /* The sensitivity is on a lattice 2^shift times coarser than the fine lattice. */
-  int shift;
-  uint64_t sensitivity;
-  double rate;  /* the largest rate that the release may cost the tier */
-  double delta; /* the part of the tier's delta_keys that this release uses */
+  const void *details;  /* what only this kind has (release/procedure.h) */
+  int shift;            /* of the lattice (struct design) */
+  uint64_t sensitivity; /* in its steps */
+  double rate;          /* the largest rate that the release may cost the tier */
+  double delta;         /* the part of the tier's delta_keys that this release uses */
 };
 
 /*
-** The parameters from which the curve of a cost is computed. The cost points to this struct, so the
-** struct must exist at the same address as long as the cost is in use.
+** The parameters of the curve of a cost, which points to them: they stay where they are as long as
+** the cost is in use.
 */
 struct cost_room {
   const struct noise_law *noise;
@@ -252,31 +212,28 @@ struct mechanism {
   const char *theorem; /* the theorem that proves its cost */
   unsigned statistics; /* the statistics that this mechanism can release: bits of enum statistic */
   int shrinks;         /* published values shrink towards a centre (Ornstein-Uhlenbeck) */
-  /* Public rows or a random stop may lower the cost below the cost of the noise. */
+  /* Public rows or a random stop may lower the cost below that of the noise. */
   int hides;
   double most; /* the largest zCDP rate of a release without a noise law */
   /*
-  ** 1: the default of its statistics where all tiers that pay add up epsilons alone, because its
-  ** epsilon is known better than its curve.
+  ** 1: the default where all tiers that pay add up epsilons alone: its epsilon is known better than
+  ** its curve.
   */
   int for_epsilons;
 
   /* For mechanisms with a noise law: */
   const struct noise_law *noise;
   /*
-  ** Designs the lattice of a new release. Returns the clock of its first point, or 0 if no clock is
+  ** Designs the lattice of a new release. Returns the clock of its first point; 0: none is
   ** admissible.
   */
   uint64_t (*design)(const struct mechanism *mechanism, const struct terms *terms,
                      struct design *design);
-  /* Returns the least sensitivity that the mechanism may charge for on its lattice. */
+  /* The least sensitivity that the mechanism may charge for on its lattice. */
   uint64_t (*sensitivity)(const struct mechanism *mechanism, const struct terms *terms);
-  /*
-  ** Returns the zCDP rate of a point at a clock. The caller checks that this rate is at most the
-  ** tier's rate.
-  */
+  /* The zCDP rate of a point at a clock. The caller checks that the tier admits it. */
   double (*rate)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock);
-  /* Returns the clock of the draw that makes the first point. */
+  /* The clock of the draw that makes the first point. */
   uint64_t (*draw_clock)(const struct terms *terms, uint64_t clock);
   /* Sets the cost of a point at a clock. Returns 1, or 0 when out of memory. */
   int (*cost)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
@@ -288,11 +245,8 @@ double sums_rate(const struct mechanism *mechanism, const struct terms *terms, u
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost);
 
-/* Returns the Renyi divergence of the noise that `room` describes. */
-double noise_curve(const void *room, double alpha);
-
-/* Returns the largest zCDP rate of a release. */
-double mechanism_most_rate(const struct mechanism *mechanism);
+double noise_curve(const void *room, double alpha); /* the Renyi divergence of its noise */
+double mechanism_most_rate(const struct mechanism *mechanism); /* the largest of a release */
 
 /* The ledger has one theorem for all mechanisms with the same name. */
 #define GAUSSIAN_THEOREM                                                                           \
@@ -304,8 +258,8 @@ double mechanism_most_rate(const struct mechanism *mechanism);
 extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanism;
 
 /*
-** Returns the family whose vectors suit the mechanism: `family` itself, its member l1 for noise in
-** the sum norm, or its member `drawn` for a mechanism that draws a bin.
+** Returns the family whose vectors suit the mechanism: `family`, its member l1 for noise in the sum
+** norm, or its member `drawn` for a mechanism that draws a bin.
 */
 const struct family *mechanism_family(const struct mechanism *mechanism,
                                       const struct family *family);

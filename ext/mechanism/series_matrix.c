@@ -97,7 +97,6 @@ void window_close(struct window *window) {
   *window = (struct window){0};
 }
 
-/* Adds the row of a period, or subtracts it. */
 static void add_period(struct window *window, int t, int sign) {
   if (!window->inverse) {
     window->weights[t] = sign > 0;

@@ -41,7 +41,7 @@ struct series {
 };
 
 /*
-** Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 1, or 0 if memory runs out. Call
+** Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 0 if memory runs out. Call
 ** series_free() in both cases.
 */
 int series_make(struct series *series, int periods, const struct noise_law *noise);
@@ -71,16 +71,15 @@ struct window {
 };
 
 /*
-** Opens a window on the first `periods` periods of a series, in time in proportion to the square of
-** `periods`. Returns 1, or 0 if memory runs out. Call window_close() in both cases.
+** Opens a window on the first `periods` periods of a series, in time in proportion to their square.
+** Returns 0 if memory runs out. Call window_close() in both cases.
 */
 int window_open(struct window *window, const struct series *series, int periods);
 void window_close(struct window *window);
 
 /*
-** Moves the window to the periods first..last. Takes time in proportion to `last` for each period
-** that enters or leaves the window. A window that goes back, or to periods of which it has none,
-** begins anew.
+** Moves the window to the periods first..last, in time in proportion to `last` for each period that
+** enters or leaves it. A window that goes back, or to periods of which it has none, begins anew.
 */
 void window_move(struct window *window, int first, int last);
 

@@ -184,7 +184,7 @@ static void equal_design(const struct descent *descent, const struct layout *sha
   /* The rate of the noise of one step. The bound keeps the sensitivity below 2^32. */
   design_make(design, shape, fmin(rate * gain, DESIGN_MAX_RATE), &gaussian_noise);
   design->sensitivity = descent_sensitivity(descent, shape, design->shift);
-  *variance = design_variance(design->sensitivity, rate);
+  *variance = gaussian_noise.clock(design->sensitivity, rate);
   if (after == 0 || *variance == 0) return;
   double each = ceil((double)*variance / (sum * DOWN) * UP) + 1;
   *variance = (uint64_t)fmax(each, (double)LATTICE_MIN_VARIANCE);

@@ -180,7 +180,7 @@ static void slack_beside_a_rate(void) {
     for (double part = 1e-12; part < 0.6; part *= 3) {
       double got = gaussian_rate_beside(epsilon, delta, part * delta / (1 + exp(epsilon)));
       if (part < 0.5) CHECK_CLOSE(got, gaussian_rate(epsilon, delta * (1 - part)), 1e-13);
-      CHECK(isnan(got) == part > 0.5, "slack takes %g of delta", part);
+      CHECK(isnan(got) == (part > 0.5), "slack takes %g of delta", part);
     }
     for (double draws = 1; draws < 1e15; draws *= 1000) {
       double rate = gaussian_rate_beside(epsilon, delta, draws * GAUSSIAN_DRAW_SLACK) / draws;

@@ -17,6 +17,10 @@
 #include "noise/lattice.h"
 #include "scalar.h"
 
+static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
+  return gaussian_noise.clock(sensitivity, rate);
+}
+
 static double log_uniform(double low, double high) {
   double x = exp(log(low) + uniform() * (log(high) - log(low)));
   return x < low ? low : x > high ? high : x;
@@ -61,7 +65,7 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   CHECK(design.sensitivity < (uint64_t)1 << 32, "sensitivity %llu",
         (unsigned long long)design.sensitivity);
 
-  uint64_t variance = design_variance(design.sensitivity, rate), s = design.sensitivity;
+  uint64_t variance = gaussian_clock(design.sensitivity, rate), s = design.sensitivity;
   CHECK(variance >= LATTICE_MIN_VARIANCE && variance < LATTICE_VARIANCE_END,
         "clip %a rate %a: V %llu", clip, rate, (unsigned long long)variance);
   /*
@@ -109,7 +113,7 @@ static void noise_is_not_wasted(void) {
     double clip = log_uniform(1e-6, 1e9), rate = log_uniform(1e-8, 1e6);
     struct design design;
     scalar_design(&design, clip, i & 1, i >> 1 & 1, rate);
-    uint64_t variance = design_variance(design.sensitivity, rate);
+    uint64_t variance = gaussian_clock(design.sensitivity, rate);
     double wanted = ((i & 3) == 2 ? 2 : 1) * clip / sqrt(2 * rate);
     double got = ldexp(sqrt((double)variance), design.granularity);
     CHECK(got >= wanted && got <= wanted * 1.01, "clip %g rate %g: sigma %g, wanted %g", clip, rate,
@@ -124,7 +128,7 @@ static void outward_steps(void) {
     struct design design;
     double rate = log_uniform(1e-6, DESIGN_MAX_RATE);
     scalar_design(&design, 1, 0, 0, rate);
-    uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
+    uint64_t inner = gaussian_clock(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
       /* The rates of the two tiers are far apart, close together, or neighbouring doubles. */
       double next = i % 3 == 0   ? rate * uniform()
@@ -132,7 +136,7 @@ static void outward_steps(void) {
                                  : nextafter(rate, 0);
       if (!(next >= DESIGN_MIN_RATE)) break;
       uint64_t outer = gaussian_noise.outward(design.sensitivity, next, before);
-      uint64_t wanted = design_variance(design.sensitivity, next);
+      uint64_t wanted = gaussian_clock(design.sensitivity, next);
       if (outer == 0) {
         CHECK(wanted == 0, "rate %g after %g is refused", next, rate);
         break;
@@ -151,7 +155,7 @@ static void outward_steps(void) {
 static void outward_to_the_end(void) {
   struct design design;
   scalar_design(&design, 1, 0, 0, 1);
-  uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
+  uint64_t s = design.sensitivity, inner = gaussian_clock(s, 1), last = inner;
   CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
   /* As the rate falls, the variance grows. Below some rate, all rates are refused. */
@@ -174,7 +178,7 @@ static void inward_steps(void) {
     struct design design;
     double first = log_uniform(1e-9, 1);
     scalar_design(&design, 1, 0, 0, first);
-    uint64_t s = design.sensitivity, outer = design_variance(s, first), fresh = 1;
+    uint64_t s = design.sensitivity, outer = gaussian_clock(s, first), fresh = 1;
     double rate = i % 3 == 0   ? log_uniform(first, 1e9 * first)
                   : i % 3 == 1 ? first * (1 + 1e-9 * uniform())
                                : nextafter(first, 1);
@@ -182,7 +186,7 @@ static void inward_steps(void) {
     uint64_t inner = path_inward(s, rate, outer, &fresh);
     if (inner == 0) {
       refused++;
-      CHECK(design_variance(s, rate) < LATTICE_MIN_VARIANCE, "rate %g after %g is refused", rate,
+      CHECK(gaussian_clock(s, rate) < LATTICE_MIN_VARIANCE, "rate %g after %g is refused", rate,
             first);
     } else if (fresh == 0) {
       same++;
@@ -190,7 +194,7 @@ static void inward_steps(void) {
       CHECK(rate < first * (1 + 1e-3), "no draw from %g to %g", first, rate);
     } else {
       drawn++;
-      CHECK(inner == design_variance(s, rate) && inner < outer && inner >= LATTICE_MIN_VARIANCE,
+      CHECK(inner == gaussian_clock(s, rate) && inner < outer && inner >= LATTICE_MIN_VARIANCE,
             "rate %g after %g: %llu", rate, first, (unsigned long long)inner);
       CHECK(fresh >= inner && fresh < LATTICE_VARIANCE_END, "W = %llu", (unsigned long long)fresh);
       /*
@@ -281,7 +285,7 @@ static void draw_then_diffuse(void) {
   const double rates[POINTS] = {1, 0.6, 0.1};
   struct design design;
   scalar_design(&design, 1, 0, 0, rates[0]);
-  uint64_t clocks[POINTS] = {design_variance(design.sensitivity, rates[0]), 0, 0};
+  uint64_t clocks[POINTS] = {gaussian_clock(design.sensitivity, rates[0]), 0, 0};
   for (int i = 1; i < POINTS; i++)
     clocks[i] = gaussian_noise.outward(design.sensitivity, rates[i], clocks[i - 1]);
   struct moments moments = {{0}, {{0}}};
@@ -304,7 +308,7 @@ static void draw_then_refine(void) {
   struct design design;
   scalar_design(&design, 1, 0, 0,
                 rates[2]); /* the release begins at the outer tier, which fixes the lattice */
-  uint64_t clocks[POINTS] = {0, 0, design_variance(design.sensitivity, rates[2])}, fresh[POINTS];
+  uint64_t clocks[POINTS] = {0, 0, gaussian_clock(design.sensitivity, rates[2])}, fresh[POINTS];
   for (int i = POINTS - 2; i >= 0; i--)
     clocks[i] = path_inward(design.sensitivity, rates[i], clocks[i + 1], &fresh[i]);
   struct moments moments = {{0}, {{0}}};
