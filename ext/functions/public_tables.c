@@ -123,8 +123,12 @@ static int is_numeric(const struct table_facts *facts, int column) {
 ** text. The file does not know the other side. It therefore gets only comparisons whose rows
 ** include those of both ways: `=`, `>` and `>=` with a text or blob, which xFilter checks, and `<`
 ** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
+**
+** SQLite makes `>=` and `<` with texts of LIKE and GLOB. Where these find blobs, it lets the file
+** pass blobs by itself, but not a virtual table, so `<` with a text is not handed on there.
 */
-static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i) {
+static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i,
+                       int like_finds_blobs) {
   const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
   int column = constraint->iColumn;
   sqlite3_value *literal = 0;
@@ -149,7 +153,8 @@ static char comparison(const struct table_facts *facts, sqlite3_index_info *info
   if (is_numeric(facts, column)) return sign;
   if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
   int type = sqlite3_value_type(literal);
-  return type == SQLITE_TEXT || type == SQLITE_BLOB ? sign : 0;
+  int may_be_like = sign == '<' && like_finds_blobs;
+  return type == SQLITE_BLOB || (type == SQLITE_TEXT && !may_be_like) ? sign : 0;
 }
 
 /* Returns whether a comparison that the plan contains can use this value (P1). */
@@ -170,12 +175,12 @@ static sqlite3_uint64 key_columns(const struct table_facts *facts) {
 }
 
 /* Returns the text of a plan. Sets *used to one bit for each comparison. */
-static char *plan_make(const struct table_facts *facts, sqlite3_index_info *info, int with_order,
-                       uint32_t *used) {
+static char *plan_make(const struct table_facts *facts, sqlite3_index_info *info,
+                       int like_finds_blobs, int with_order, uint32_t *used) {
   sqlite3_str *plan = sqlite3_str_new(0);
   int count = 0;
   for (int i = 0; i < info->nConstraint && count < MOST_COMPARED; i++) {
-    char sign = comparison(facts, info, i);
+    char sign = comparison(facts, info, i, like_finds_blobs);
     if (!sign) continue;
     sqlite3_str_appendf(plan, "%d%c", info->aConstraint[i].iColumn, sign);
     info->aConstraintUsage[i].argvIndex = ++count; /* SQLite compares again */
@@ -209,6 +214,7 @@ struct public_tables {
   const char *admitted; /* the table that the private connection may read; null: only the schema */
   int cursors;          /* the number of open cursors, which share one transaction (P2) */
   sqlite3_stmt *begin, *schema_version, *commit;
+  int like_finds_blobs; /* SQLite was built without SQLITE_LIKE_DOESNT_MATCH_BLOBS */
   int schema;       /* the version of the file's schema that `list` agrees with */
   uint32_t version; /* the version of the ledger that `list` agrees with */
   int has_version;
@@ -442,13 +448,13 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   for (int i = 0; i < info->nOrderBy; i++)
     can_order &= info->aOrderBy[i].iColumn >= 0 || table->here->facts.rowid != 0;
   if (can_order) {
-    plan = plan_make(&table->here->facts, info, 1, &used);
+    plan = plan_make(&table->here->facts, info, table->all->like_finds_blobs, 1, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   info->orderByConsumed = !strategy.sorts;
   if (strategy.sorts && rc == SQLITE_OK) {
     sqlite3_free(plan);
-    plan = plan_make(&table->here->facts, info, 0, &used);
+    plan = plan_make(&table->here->facts, info, table->all->like_finds_blobs, 0, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
   }
   if (rc != SQLITE_OK) {
@@ -681,9 +687,13 @@ static struct public_tables *make(sqlite3 *file, struct ledger *ledger,
   }
 #endif
   sqlite3_progress_handler(file, TICKS, must_stop, all);
-  int going = prepare(file, "BEGIN", &all->begin, error) &&
-              prepare(file, "COMMIT", &all->commit, error) &&
-              prepare(file, "PRAGMA main.schema_version", &all->schema_version, error);
+  sqlite3_stmt *like = 0;
+  int going = prepare(file, "SELECT x'61' LIKE 'a'", &like, error) &&
+              (all->like_finds_blobs = read_integer(all, like, error)) >= 0;
+  sqlite3_finalize(like);
+  going = going && prepare(file, "BEGIN", &all->begin, error) &&
+          prepare(file, "COMMIT", &all->commit, error) &&
+          prepare(file, "PRAGMA main.schema_version", &all->schema_version, error);
   if (going) going = (all->schema = read_integer(all, all->schema_version, error)) >= 0;
   for (int i = 0; i < policy->count && going; i++)
     if (policy->list[i].role == POLICY_PUBLIC) going = add_table(all, &policy->list[i], error);
