@@ -36,11 +36,11 @@ static int share_of(const struct ledger_release *release, const struct ledger_cl
   int is_private = (aggregate->takes & 1u << P_SELECT) && !release->keys;
   *words = (struct clipping_words){unit,          by_unit,    aggregate,
                                    release->clip, is_private, release->periods != 0};
-  *share = clipping_share(mechanism->noise, clipping);
+  *share = clipped_units(mechanism->noise, clipping);
   return 1;
 }
 
-/* dp_clipping(name, tier) -> JSON. share is null if the noisy number of units is not above 0. */
+/* dp_clipping(name, tier) -> JSON. A number is null if the noisy counts say nothing about it. */
 static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct host *host = host_of(context);
@@ -63,7 +63,7 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   char *sentence = 0;
   if (!error_is_set(&host->session.error)) {
     if (share_of(release, &clipping, unit, by_unit, &share, &words))
-      sentence = clipping_sentence(&share, &words);
+      sentence = clipping_sentence(&share, &clipping, &words);
     else
       error_set(&host->session.error, "the release is of a kind, or has a mechanism, that this "
                                       "version does not know");
@@ -71,8 +71,12 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   char *text = 0;
   if (sentence) {
     sqlite3_str *json = sqlite3_str_new(0);
-    sqlite3_str_appendf(json, "{\"share\":%s,\"low\":%s,\"high\":%s,\"summary\":",
-                        NUMBER_TEXT(share.share), NUMBER_TEXT(share.low), NUMBER_TEXT(share.high));
+    sqlite3_str_appendf(json, "{\"share\":%s,\"low\":%s,\"high\":%s,\"cut\":%s,",
+                        NUMBER_TEXT(share.share), NUMBER_TEXT(share.low), NUMBER_TEXT(share.high),
+                        NUMBER_TEXT(clipping.cut));
+    sqlite3_str_appendf(json, "\"cut_low\":%s,\"cut_high\":%s,\"cut_within\":%s,\"summary\":",
+                        NUMBER_TEXT(clipping.cut_low), NUMBER_TEXT(clipping.cut_high),
+                        NUMBER_TEXT(clipping.within));
     json_append_string(json, sentence);
     sqlite3_str_appendall(json, "}");
     text = sqlite3_str_finish(json);
@@ -84,29 +88,33 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
 }
 
 /*
-** Adds a table clipping(release, tier, low, high, words) to the facts of an audience
+** Adds a table clipping(release, tier, low, high, words, amount) to the facts of an audience
 ** (report/report.h). Each publication that counted clipped units has a row. low and high are the
 ** ends of the interval of the share of clipped units, in percent, and words is what follows this
 ** share in the sentence of dp_clipping(). low and high are NULL if words is the whole sentence.
+** amount says how much of the total was cut off, and is NULL if the release has no total.
 ** Call clippings_add() inside a transaction of the ledger. Returns 1, or 0 with the error set.
 */
 static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =
       "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism,"
-      " r.keys, r.clip, r.periods"
+      " r.keys, r.clip, r.periods, p.cut, p.cut_low, p.cut_high, p.cut_within"
       " FROM dp_publication p JOIN dp_release r ON r.name = p.release AND r.id IS p.release_id"
       " WHERE p.unit_stddev IS NOT NULL";
   char *unit = ledger_unit(ledger);
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
   if (sqlite3_exec(facts,
-                   "CREATE TABLE clipping(release TEXT, tier TEXT, low INT, high INT, words TEXT)",
+                   "CREATE TABLE clipping(release TEXT, tier TEXT, low INT, high INT, words TEXT,"
+                   " amount TEXT)",
                    0, 0, 0))
     error_set_memory(error);
   sqlite3_stmt *row = error_is_set(error) ? 0 : facts_prepare(facts, select, error);
   sqlite3_stmt *insert =
-      row ? facts_prepare(facts, "INSERT INTO clipping VALUES (?, ?, ?, ?, ?)", error) : 0;
+      row ? facts_prepare(facts, "INSERT INTO clipping VALUES (?, ?, ?, ?, ?, ?)", error) : 0;
   while (insert && facts_row(row, error)) {
-    struct ledger_clipping clipping = {number_at(row, 2), number_at(row, 3), number_at(row, 4)};
+    struct ledger_clipping clipping = {number_at(row, 2),  number_at(row, 3),  number_at(row, 4),
+                                       number_at(row, 10), number_at(row, 11), number_at(row, 12),
+                                       number_at(row, 13)};
     struct ledger_release release = {.kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
                                      .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6),
                                      .keys = (char *)(uintptr_t)sqlite3_column_text(row, 7),
@@ -116,13 +124,15 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
     struct clipping_words words;
     if (!share_of(&release, &clipping, unit, by_unit, &share, &words)) continue;
     char *text = clipping_words(&share, &words);
-    if (!text) error_set_memory(error);
+    char *amount = isnan(clipping.cut_low) ? 0 : clipping_amount(&clipping, &words);
+    if (!text || (!amount && !isnan(clipping.cut_low))) error_set_memory(error);
     for (int i = 0; i < 2; i++)
       sqlite3_bind_text(insert, i + 1, (const char *)sqlite3_column_text(row, i), -1,
                         SQLITE_TRANSIENT);
     for (int i = 0; i < 2 && !isnan(share.share); i++)
       sqlite3_bind_int(insert, 3 + i, clipping_percent(i ? share.high : share.low));
     sqlite3_bind_text(insert, 5, text, -1, sqlite3_free);
+    sqlite3_bind_text(insert, 6, amount, -1, sqlite3_free);
     facts_row(insert, error);
     sqlite3_reset(insert);
     sqlite3_clear_bindings(insert);

@@ -108,7 +108,8 @@ static const struct audience_table audience_tables[] = {
      "dp_publication p JOIN shown s ON s.id = p.release_id AND NOT s.discarded JOIN tiers t ON "
      "t.name = p.tier",
      "published_at, release, tier",
-     "tier shrink centre kernel clipped unclipped unit_stddev threshold",
+     "tier shrink centre kernel clipped unclipped unit_stddev cut cut_low cut_high"
+     " cut_within threshold",
      {{"release", "s.name"},
       {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
       {"published_at", DAY("p.published_at")}}},
@@ -230,7 +231,7 @@ static const struct statement cut_certificate = {.sql =
   " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
   "   s.inner_model, (SELECT json_group_array(" CUT("p.value", "s.inner_model AND key = 'rate'",
     "'tier', 'rate', 'delta', 'shrink', 'centre', 'curve', 'kernel', 'clipped', 'unclipped',"
-    "'unit_stddev', 'threshold', 'published_at'") ")"
+    "'unit_stddev', 'cut', 'cut_low', 'cut_high', 'cut_within', 'threshold', 'published_at'") ")"
   "     FROM json_each(r.value, '$.publications') p"
   "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"
   "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"

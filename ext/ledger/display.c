@@ -32,7 +32,7 @@ enum {
   HIGH,
   ARGUMENTS
 };
-#define FIGURE_ARGUMENTS 21
+#define FIGURE_ARGUMENTS 25
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -178,7 +178,7 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const char *texts[FIGURE_ARGUMENTS] = {0};
   int read = 1;
   for (int i = 0; i < argc; i++)
-    if (i == 0 || (i >= 9 && i <= 13) || i == 19) read = read && text_of(argv[i], &texts[i]);
+    if (i == 0 || (i >= 9 && i <= 13) || i == 23) read = read && text_of(argv[i], &texts[i]);
   struct ledger_release release = {.kind = (char *)texts[0],
                                    .clip = number_or_nan(argv[1]),
                                    .lo = number_or_nan(argv[2]),
@@ -192,13 +192,15 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                    .ways = (char *)texts[10],
                                    .periods = (char *)texts[11],
                                    .mechanism = (char *)texts[12]};
-  struct ledger_figure terms = {
-      texts[13],
-      sqlite3_value_int(argv[14]),
-      number_or_nan(argv[15]),
-      {number_or_nan(argv[16]), number_or_nan(argv[17]), number_or_nan(argv[18])},
-      texts[19],
-      number_or_nan(argv[20])};
+  struct ledger_figure terms = {texts[13],
+                                sqlite3_value_int(argv[14]),
+                                number_or_nan(argv[15]),
+                                {number_or_nan(argv[16]), number_or_nan(argv[17]),
+                                 number_or_nan(argv[18]), number_or_nan(argv[19]),
+                                 number_or_nan(argv[20]), number_or_nan(argv[21]),
+                                 number_or_nan(argv[22])},
+                                texts[23],
+                                number_or_nan(argv[24])};
   result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
 }
 

@@ -21,7 +21,8 @@
   "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"  \
   " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger),"                    \
-  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev,"                     \
+  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low,"   \
+  " p.cut_high, p.cut_within,"                                                                     \
   " (SELECT wider FROM dp_policy WHERE wider IS NOT NULL),"                                        \
   " (SELECT factor FROM dp_policy WHERE wider IS NOT NULL))"                                       \
   " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)"          \

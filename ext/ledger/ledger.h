@@ -102,14 +102,15 @@ struct ledger_point {
 
 /*
 ** Describes the coordinates of a point. A point has `components` numbers for each of `cells` keys,
-** in the order of the keys, and then `extra` numbers that belong to no key.
+** in the order of the keys, and then `extra` numbers that belong to no key: those of the option
+** diagnose.
 */
 struct ledger_grid {
   char **keys; /* null: there is one cell, whose key is '' */
   int cells, components;
-  int extra; /* 0, or LEDGER_DIAGNOSES with the option diagnose */
+  int extra; /* at most LEDGER_EXTRA */
 };
-#define LEDGER_DIAGNOSES 2
+#define LEDGER_EXTRA 16
 
 /* The path of a release: the points drawn for its tiers, the innermost (least clock) first. */
 struct ledger_path {
@@ -137,13 +138,21 @@ typedef struct kind_display describe_display(const char *kind, double lo, double
 
 /*
 ** The results of the option diagnose: the noisy numbers of units that were clipped and that were
-** not.
+** not, and the share of the total that was cut off. All are NaN without the option.
 */
 struct ledger_clipping {
   double clipped, unclipped;
   double stddev; /* of the noise in each of the two numbers */
+  /*
+  ** The share and its 95% interval. All are NaN if the release has no total, and `cut` is NaN if
+  ** every share is possible. The upper end holds if no unit is more than `within` times as large as
+  ** it may be; NaN: some are larger than can be told, and the upper end is 1.
+  */
+  double cut, cut_low, cut_high, within;
 };
-#define NO_CLIPPING ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN})
+#define NO_CLIPPING                                                                                \
+  ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN,       \
+                            (double)NAN, (double)NAN})
 
 /* What the words about the numbers of a publication depend on beside their release. */
 struct ledger_figure {
@@ -478,11 +487,11 @@ int ledger_release_stop(struct ledger *ledger, int64_t id, uint64_t stop);
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
 /*
-** Reads the path of a release that has this number of components for each key. Call
+** Reads the path of a release whose points have the components and extra numbers of `grid`. Call
 ** ledger_path_free() also after a failure.
 */
-int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
-                     struct ledger_path *path);
+int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
+                     struct ledger_grid grid, struct ledger_path *path);
 void ledger_path_free(struct ledger_path *path);
 /* Returns whether a release has a point. */
 int ledger_path_exists(struct ledger *ledger, int64_t release_id);
@@ -491,8 +500,8 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** ledger_publication_insert() stores a publication. `clipping` holds the noisy numbers of units
-** that were clipped and that were not, or NO_CLIPPING without the option diagnose. `threshold` is
+** ledger_publication_insert() stores a publication. `clipping` is NO_CLIPPING without the option
+** diagnose. `threshold` is
 ** the noisy count that a private key needs, or NaN. `kernel` is the Markov kernel that made the
 ** publication from the next inner point, or null.
 ** ledger_publication_find() sets *clock and returns 1 if the publication exists. Otherwise, or on

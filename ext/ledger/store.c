@@ -58,14 +58,16 @@ static const struct statement insert_coordinate = {
     .changes = CHANGES_POINT};
 static const struct statement insert_publication = {
     .sql = "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
-           " curve, delta, kernel, clipped, unclipped, unit_stddev, threshold, published_at)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+           " curve, delta, kernel, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
+           " cut_within, threshold, published_at)"
+           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_RELEASE};
 static const struct statement select_publication = {
     .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
 static const struct statement select_publications = {
     .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
-           " unit_stddev, curve, threshold FROM dp_publication ORDER BY release_id"};
+           " unit_stddev, cut, cut_low, cut_high, cut_within, curve, threshold FROM dp_publication "
+           "ORDER BY release_id"};
 static const struct statement select_stages = {
     .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
            " WHERE release_id = ? ORDER BY t.rate DESC"};
@@ -281,7 +283,7 @@ static int may_be_empty(const struct ledger_release *release) {
 struct point_reading {
   struct ledger_path *path;
   /* The counts of units, which come before the other rows of a point. */
-  int64_t extra[LEDGER_DIAGNOSES];
+  int64_t extra[LEDGER_EXTRA];
   int extras;   /* number of these counts that have been read for the current point */
   int keyed;    /* 1: the release has keys */
   int has_head; /* 1: each point begins with a row of component -1 (may_be_empty()) */
@@ -365,11 +367,11 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
   return 1;
 }
 
-int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
-                     struct ledger_path *path) {
-  int has_head = may_be_empty(release), keyed = release->keys || has_head, sound = components > 0;
-  int extra = release->diagnose && !release->periods ? LEDGER_DIAGNOSES : 0;
-  *path = (struct ledger_path){{0, keyed ? 0 : 1, components, extra}, 0, 0};
+int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
+                     struct ledger_grid grid, struct ledger_path *path) {
+  int has_head = may_be_empty(release), keyed = release->keys || has_head;
+  int sound = grid.components > 0;
+  *path = (struct ledger_path){{0, keyed ? 0 : 1, grid.components, grid.extra}, 0, 0};
   struct point_reading reading = {.path = path, .keyed = keyed, .has_head = has_head};
   sqlite3_stmt *row = statement_bind(ledger, &select_path, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
@@ -436,10 +438,11 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
-  return statement_run(ledger, &insert_publication, "issidddbdsdddd", release->id, release->name,
-                       tier, (int64_t)clock, cost->rate, shrink, release->centre,
+  return statement_run(ledger, &insert_publication, "issidddbdsdddddddd", release->id,
+                       release->name, tier, (int64_t)clock, cost->rate, shrink, release->centre,
                        curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
-                       clipping.unclipped, clipping.stddev, threshold);
+                       clipping.unclipped, clipping.stddev, clipping.cut, clipping.cut_low,
+                       clipping.cut_high, clipping.within, threshold);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -455,18 +458,20 @@ int ledger_publications(struct ledger *ledger,
                         void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
   while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 10);
-    struct ledger_publication publication = {
-        sqlite3_column_int64(row, 0),
-        (const char *)sqlite3_column_text(row, 1),
-        (uint64_t)sqlite3_column_int64(row, 2),
-        sqlite3_column_double(row, 3),
-        sqlite3_column_double(row, 4),
-        sqlite3_column_double(row, 5),
-        sqlite3_column_double(row, 6),
-        {column_number(row, 7), column_number(row, 8), column_number(row, 9)},
-        column_number(row, 11),
-        curve.any ? curve.values : 0};
+    struct curve curve = curve_column(ledger, row, 14);
+    struct ledger_publication publication = {sqlite3_column_int64(row, 0),
+                                             (const char *)sqlite3_column_text(row, 1),
+                                             (uint64_t)sqlite3_column_int64(row, 2),
+                                             sqlite3_column_double(row, 3),
+                                             sqlite3_column_double(row, 4),
+                                             sqlite3_column_double(row, 5),
+                                             sqlite3_column_double(row, 6),
+                                             {column_number(row, 7), column_number(row, 8),
+                                              column_number(row, 9), column_number(row, 10),
+                                              column_number(row, 11), column_number(row, 12),
+                                              column_number(row, 13)},
+                                             column_number(row, 15),
+                                             curve.any ? curve.values : 0};
     if (!(publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory")))
       break;
   }

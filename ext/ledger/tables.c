@@ -54,13 +54,12 @@ static const struct shown_column release_columns[] = {
     {0, 0, 0}};
 
 static const struct shown_column publication_columns[] = {
-    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},
-    {"tier", "TEXT", 0},          {"clock", "INTEGER", 0},
-    {"rate", "REAL", 0},          {"shrink", "REAL", 0},
-    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},
-    {"published_at", "TEXT", 0},  {"clipped", "REAL", 0},
-    {"unclipped", "REAL", 0},     {"unit_stddev", "REAL", 0},
-    {"threshold", "REAL", 0},     {0, 0, 0}};
+    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},   {"tier", "TEXT", 0},
+    {"clock", "INTEGER", 0},      {"rate", "REAL", 0},      {"shrink", "REAL", 0},
+    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},    {"published_at", "TEXT", 0},
+    {"clipped", "REAL", 0},       {"unclipped", "REAL", 0}, {"unit_stddev", "REAL", 0},
+    {"cut", "REAL", 0},           {"cut_low", "REAL", 0},   {"cut_high", "REAL", 0},
+    {"cut_within", "REAL", 0},    {"threshold", "REAL", 0}, {0, 0, 0}};
 
 static const struct shown_column value_columns[] = {
     {"release_id", "INTEGER", 0},

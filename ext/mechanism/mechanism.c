@@ -258,8 +258,8 @@ struct bounds design_bounds(const struct layout *shape) {
   const struct block *block = &shape->blocks[0];
   /* A spread below 2 means that contributions cannot be negative. */
   int64_t low = block->spread < 2 ? 0 : -block->reach;
-  return (struct bounds){shape->scale, (double)low,  (double)block->reach,
-                         low,          block->reach, shape->wide};
+  return (struct bounds){shape->scale, (double)low, (double)block->reach, low,
+                         block->reach, shape->wide, shape->ladder};
 }
 
 /* The distance of neighbours in the norm of the noise, in steps of the fine lattice; below 2^56. */

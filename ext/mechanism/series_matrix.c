@@ -162,7 +162,8 @@ void series_layout(struct layout *shape, const struct series *series, int replac
   uint64_t reach = (uint64_t)series_reach(shape), steps = 0;
   if (shape->diagnoses) {
     steps = (uint64_t)((double)reach * (noise->in_sum_norm ? DIAGNOSE_PART_L1 : DIAGNOSE_PART));
-    shape->diagnose_steps = (int64_t)steps;
+    shape->diagnoses = DIAGNOSES;
+    shape->ladder = (struct ladder){(int64_t)steps, 0}; /* no total: a series grows */
   }
   shape->periods = series->periods;
   shape->once = shape->distance;

@@ -96,7 +96,7 @@ void window_move(struct window *window, int first, int last);
 **   one coordinate that is not negative (a count):  k = max(1, sqrt(2 - 2 g)),
 **   where g = C_(T-1)0 C_(T-1)(T-1) is the least product of two columns of C
 **   otherwise:  k = max(sqrt(2), spread);  in the sum norm:  k = 2
-** With the option diagnose, a unit adds w = diagnose_steps = floor(0.22 B), or floor(B/40) in the
+** With the option diagnose, a unit adds w = ladder.steps = floor(0.22 B), or floor(B/40) in the
 ** sum norm, once to each of two further counts. The distance is then the root of the sum of the
 ** squares of the bounds of the three, or the sum of these bounds in the sum norm.
 **

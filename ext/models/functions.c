@@ -172,7 +172,7 @@ static int tier_of_model(struct ledger *ledger, const struct ledger_release *rel
   struct ledger_path path;
   struct ledger_tier *tiers = 0;
   int count = 0, at = -1;
-  if (ledger_path_read(ledger, release, release->dimension, &path) &&
+  if (ledger_path_read(ledger, release, (struct ledger_grid){0, 1, release->dimension, 0}, &path) &&
       ledger_tiers(ledger, &tiers, &count))
     at = ledger_tier_find(ledger, tiers, count, path.points[0].tier);
   if (at >= 0) *tier = tiers[at];

@@ -413,8 +413,7 @@ static int join_record(void *context, struct identity unit, uint32_t slot, const
 static int join_totals(struct rows *rows, struct rows *others) {
   if (!rows->vectors) {
     scalar_sum_add_total(&rows->numbers, others->numbers.total);
-    rows->numbers.tally.clipped += others->numbers.tally.clipped;
-    rows->numbers.tally.whole += others->numbers.tally.whole;
+    tally_join(&rows->numbers.tally, &others->numbers.tally);
     return 1;
   }
   int cells, going = vector_sum_join_tally(rows->vectors, others->vectors);
@@ -453,13 +452,15 @@ struct vector_parts *rows_parts(struct rows *const *list, int count) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The totals of one sum, and of the two counts of units. */
-#define MOST_NUMBERS (1 + DIAGNOSES)
+/* The totals of one sum, and of its diagnoses. */
+#define MOST_NUMBERS (1 + TALLY_RUNGS + DIAGNOSES)
 
-/* Writes the totals of two counts: the clipped units, and the other units. */
+/* Writes the totals of the ladder and of two counts: the clipped units, and the other units. */
 static void write_tally(const struct layout *shape, struct tally tally, int128 *totals) {
-  totals[0] = (int128)tally.clipped * shape->diagnose_steps;
-  totals[1] = (int128)tally.whole * shape->diagnose_steps;
+  int rungs = shape->diagnoses - DIAGNOSES;
+  for (int i = 0; i < rungs; i++) totals[i] = tally.rungs[i];
+  totals[rungs] = (int128)tally.clipped * shape->ladder.steps;
+  totals[rungs + 1] = (int128)tally.whole * shape->ladder.steps;
 }
 
 /*
@@ -476,7 +477,7 @@ static int128 *vector_totals(struct rows *rows, const struct layout *shape,
   }
   if (!totals || !shape->diagnoses) return totals;
   size_t count = (size_t)grid->cells * (size_t)grid->components;
-  int128 *grown = realloc(totals, sizeof *totals * (count + DIAGNOSES));
+  int128 *grown = realloc(totals, sizeof *totals * (count + (size_t)shape->diagnoses));
   if (grown) write_tally(shape, vector_sum_tally(rows->vectors), grown + count);
   if (!grown) free(totals);
   return grown;

@@ -54,7 +54,7 @@ int bounds_counts_read(struct bounds_counts *counts, struct session *session, co
     error_set(&session->error, "release '%s' is no 'bounds' (bounds is for one)", name);
   } else if (definition_describe(&publication, 0) &&
              ledger_publication_find(ledger, release->id, tier, &position->clock) &&
-             ledger_path_read(ledger, release, definition_grid(&publication).components, &path)) {
+             ledger_path_read(ledger, release, definition_grid(&publication), &path)) {
     for (int i = 0; i < path.count && !is_read; i++) {
       if (strcmp(path.points[i].tier, tier) != 0) continue;
       read_point(counts, &publication, path.points[i].values);

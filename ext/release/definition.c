@@ -18,7 +18,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-_Static_assert(LEDGER_DIAGNOSES == DIAGNOSES, "the ledger stores the counts of the layout");
+_Static_assert(LEDGER_EXTRA >= DIAGNOSES + TALLY_RUNGS,
+               "the ledger stores what a layout diagnoses");
 
 /*
 ** Reads the programme of a stored release of cross tables, or takes the one that the request has

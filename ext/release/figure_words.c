@@ -11,41 +11,25 @@
 #include "base/number.h"
 #include "mechanism/mechanism.h"
 #include "release/kinds.h"
+#include "sums/tally.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- what clipping did to the units of a release --------------------------------------------- */
 
-#define CONFIDENCE 0.95
-
 /* The sentence advises a larger clip above MUCH, and a smaller clip below LITTLE. */
 #define MUCH   0.05
 #define LITTLE 0.01
 
-static double in_unit(double x) {
-  return fmin(fmax(x, 0), 1);
-}
-
-/*
-** With a = clipped, b = unclipped, n = a + b and the half-width c of the noise of one count, the
-** interval is where (a - n s)^2 <= c^2 (1 - 2 s + 2 s^2). This is a quadratic inequality in s. If
-** its leading coefficient n^2 - 2 c^2 is not above 0, the counts say nothing about the share.
-*/
-struct clipped_share clipping_share(const struct noise_law *noise,
-                                    const struct ledger_clipping *clipping) {
-  double a = clipping->clipped, n = a + clipping->unclipped;
-  double c = mixed_half_width(noise, clipping->stddev, CONFIDENCE);
-  double lead = n * n - 2 * c * c, middle = a * n - c * c;
-  struct clipped_share share = {(double)NAN, 0, 1};
-  if (!(n > 0) || !(lead > 0)) return share;
-  share.share = in_unit(a / n);
-  double root = sqrt(fmax(middle * middle - lead * (a * a - c * c), 0));
-  share.low = fmin(in_unit((middle - root) / lead), share.share);
-  share.high = fmax(in_unit((middle + root) / lead), share.share);
-  return share;
-}
-
 /* ---- the sentence about it ------------------------------------------------------------------- */
+
+static void append_number(sqlite3_str *text, double x) {
+  if (fabs(x) < 1e15 && x == floor(x)) {
+    sqlite3_str_appendf(text, "%,lld", (sqlite3_int64)x);
+  } else {
+    sqlite3_str_appendf(text, "%.15g", x);
+  }
+}
 
 static void append_units(sqlite3_str *text, const struct clipping_words *words) {
   append_plural(text, !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit");
@@ -119,18 +103,52 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   return sqlite3_str_finish(text);
 }
 
-char *clipping_sentence(const struct clipped_share *share, const struct clipping_words *words) {
-  char *rest = clipping_words(share, words);
-  if (!rest || isnan(share->share)) return rest;
+char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words) {
   sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, "about %d%% %s", clipping_percent(share->share), rest);
-  if (!strchr(rest, ':')) /* no advice */
+  const char *unit = !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit";
+  if (isnan(clipping->cut_low)) {
+    sqlite3_str_appendall(text, "how much was cut off is told for counts and sums, without private "
+                                "keys and periods");
+  } else if (isnan(clipping->cut)) {
+    sqlite3_str_appendall(text, "too few ");
+    append_units(text, words);
+    sqlite3_str_appendall(text, " to say how much was cut off");
+  } else if (isnan(clipping->within)) {
+    sqlite3_str_appendf(text, "at least %d%% of the total was cut off, because a %s has more than ",
+                        (int)floor(100 * clipping->cut_low), unit);
+    append_number(text, ldexp(1, TALLY_RUNGS - 2));
+    sqlite3_str_appendall(text, " times clip");
+  } else {
+    sqlite3_str_appendf(text, "about %d%% of the total was cut off (%d%% to %d%%), if no %s has ",
+                        clipping_percent(clipping->cut), (int)floor(100 * clipping->cut_low),
+                        (int)ceil(100 * clipping->cut_high), unit);
+    sqlite3_str_appendall(text, "more than ");
+    append_number(text, clipping->within);
+    sqlite3_str_appendall(text, " times clip");
+  }
+  return sqlite3_str_finish(text);
+}
+
+char *clipping_sentence(const struct clipped_share *share, const struct ledger_clipping *clipping,
+                        const struct clipping_words *words) {
+  char *rest = clipping_words(share, words), *amount = clipping_amount(clipping, words);
+  sqlite3_str *text = sqlite3_str_new(0);
+  int is_known = !isnan(share->share);
+  if (is_known) sqlite3_str_appendf(text, "about %d%% ", clipping_percent(share->share));
+  if (rest) sqlite3_str_appendall(text, rest);
+  if (is_known && rest && !strchr(rest, ':')) /* no advice */
     sqlite3_str_appendf(text, " (%d%% to %d%%)", clipping_percent(share->low),
                         clipping_percent(share->high));
-  if (share->low <= MUCH)
+  if (amount) sqlite3_str_appendf(text, "; %s", amount);
+  if (is_known && share->low <= MUCH && isnan(clipping->cut))
     sqlite3_str_appendall(text, "; a few with very large contributions can matter, too");
+  int is_made = rest && amount;
   sqlite3_free(rest);
-  return sqlite3_str_finish(text);
+  sqlite3_free(amount);
+  char *sentence = sqlite3_str_finish(text);
+  if (is_made) return sentence;
+  sqlite3_free(sentence);
+  return 0;
 }
 
 /* ---- what the numbers are -------------------------------------------------------------------- */
@@ -172,14 +190,6 @@ static const struct words {
     {"sgd", "coefficients of a model, as at most one pass over the rows leaves them", NO_SHARE, 0,
      0},
 };
-
-static void append_number(sqlite3_str *text, double x) {
-  if (fabs(x) < 1e15 && x == floor(x)) {
-    sqlite3_str_appendf(text, "%,lld", (sqlite3_int64)x);
-  } else {
-    sqlite3_str_appendf(text, "%.15g", x);
-  }
-}
 
 /* Appends the quantiles from the text of a number or of a JSON array of numbers. */
 static void append_quantiles(sqlite3_str *text, const char *quantiles) {
@@ -434,18 +444,28 @@ char *figure_component(const struct ledger_release *release, int component) {
   return is_empty ? sqlite3_mprintf("") : written;
 }
 
-/* Says how many units were cut down, where this is known. */
+/* Says how much was cut off, and how many units were cut down, where this is known. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_clipping *clipping) {
   const struct aggregate *aggregate = aggregate_find(figure->release->kind);
   const struct mechanism *mechanism =
       aggregate ? mechanism_find(aggregate, figure->release->mechanism) : 0;
   if (!mechanism || !mechanism->noise || isnan(clipping->stddev)) return;
-  struct clipped_share share = clipping_share(mechanism->noise, clipping);
-  if (isnan(share.share)) return;
-  sqlite3_str_appendf(text, "; about %d%% of ", clipping_percent(share.share));
+  struct clipped_share share = clipped_units(mechanism->noise, clipping);
+  int has_amount = !isnan(clipping->cut), has_share = !isnan(share.share);
+  if (!has_amount && !has_share) return;
+  sqlite3_str_appendall(text, "; ");
+  if (has_amount && isnan(clipping->within)) {
+    sqlite3_str_appendf(text, "at least %d%% was cut off", (int)floor(100 * clipping->cut_low));
+  } else if (has_amount) {
+    sqlite3_str_appendf(text, "about %d%% was cut off", clipping_percent(clipping->cut));
+  }
+  if (has_amount && has_share) sqlite3_str_appendall(text, ", from ");
+  if (!has_share) return;
+  sqlite3_str_appendf(text, "%s%d%% of ", has_amount ? "" : "about ",
+                      clipping_percent(share.share));
   append_plural(text, figure->unit ? figure->unit : "row");
-  sqlite3_str_appendall(text, " were cut down");
+  if (!has_amount) sqlite3_str_appendall(text, " were cut down");
 }
 
 char *figure_words(const struct ledger_release *release, const struct ledger_figure *terms) {

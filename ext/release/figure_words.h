@@ -8,15 +8,15 @@
 #include <sqlite3ext.h>
 
 #include "ledger/ledger.h"
-#include "mechanism/mechanism.h"
+#include "release/clipped.h"
 #include "release/kinds.h"
 
 /*
 ** figure_words() returns what is counted, added up or averaged, how much of it one unit can
 ** contribute, and what did not arrive in the numbers: "rows, at most 5 of each member; groups below
-** about 24 rows do not appear; about 12% of members were cut down". figure_component() returns what
-** one of several numbers is: "20 to 40". figure_append_move() appends how a public bound moves the
-** numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
+** about 24 rows do not appear; about 12% was cut off, from 31% of members". figure_component()
+** returns what one of several numbers is: "20 to 40". figure_append_move() appends how a public
+** bound moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h.
 */
 describe_figure figure_words;
 describe_component figure_component;
@@ -30,22 +30,6 @@ void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, c
                              double threshold);
 
 /* ---- what clipping did to the units of a release (the option diagnose) ----------------------- */
-
-/* These functions read two noisy counts that are published already: post-processing. */
-
-/* The share of units that were clipped, in [0, 1], and its 95% interval. */
-struct clipped_share {
-  double share; /* NaN if every share is possible: there are too few units */
-  double low, high;
-};
-
-/*
-** Returns the share. If s is the true share, the number clipped (1 - s) - unclipped s consists of
-** noise alone. The interval holds every share s for which this number is small enough to be noise
-** (Fieller 1954). The denominator is the noisy sum of the two counts, never an exact number.
-*/
-struct clipped_share clipping_share(const struct noise_law *noise,
-                                    const struct ledger_clipping *clipping);
 
 /* What the sentence about the units of a release depends on. */
 struct clipping_words {
@@ -66,10 +50,18 @@ struct clipping_words {
 char *clipping_words(const struct clipped_share *share, const struct clipping_words *words);
 
 /*
-** Returns the sentence, with the interval of the share if the sentence has no advice. The caller
-** calls sqlite3_free(). Returns null if memory runs out.
+** Returns how much of the total was cut off: "about 12% of the total was cut off (9% to 15%), if no
+** patient has more than 4 times clip". The caller calls sqlite3_free(). Returns null if memory runs
+** out.
 */
-char *clipping_sentence(const struct clipped_share *share, const struct clipping_words *words);
+char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words);
+
+/*
+** Returns the sentence, with the interval of the share if the sentence has no advice, and how much
+** was cut off. The caller calls sqlite3_free(). Returns null if memory runs out.
+*/
+char *clipping_sentence(const struct clipped_share *share, const struct ledger_clipping *clipping,
+                        const struct clipping_words *words);
 
 /* Returns a share in percent, as the sentence gives it. */
 int clipping_percent(double share);

@@ -24,8 +24,7 @@ static int read_point(struct publication *publication, double confidence, enum i
   *numbers = (struct numbers){0};
   *path = (struct ledger_path){0};
   if (!definition_describe(publication, definition_keys(release))) return 0;
-  int components = definition_grid(publication).components;
-  if (ledger_path_read(ledger, release, components, path)) {
+  if (ledger_path_read(ledger, release, definition_grid(publication), path)) {
     for (int i = 0; i < path->count; i++)
       if (strcmp(path->points[i].tier, tier) == 0) point = &path->points[i];
     publication->grid = path->grid;

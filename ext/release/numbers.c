@@ -11,6 +11,7 @@
 
 #include "math/cost.h"
 #include "mechanism/estimate.h"
+#include "release/clipped.h"
 #include "release/definition.h"
 #include "release/publication.h"
 
@@ -205,7 +206,7 @@ int numbers_spans(const struct publication *publication, struct span span, int c
 /*
 ** A series counts each unit once that was counted, and once that was clipped, so that the number of
 ** all units has the noise of one coordinate, and the number of the others has that of two. With the
-** standard deviation multiplied by the golden ratio, the interval of clipping_share() is at least
+** standard deviation multiplied by the golden ratio, the interval of clipped_share() is at least
 ** as wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
 */
 #define GOLDEN_RATIO 1.6180339887498950
@@ -213,9 +214,10 @@ int numbers_spans(const struct publication *publication, struct span span, int c
 static struct ledger_clipping series_clipping(struct figures *figures) {
   const struct layout *shape = &figures->publication->definition.layout;
   int appended = figures->publication->grid.cells;
-  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent), part = 1;
-  struct ledger_clipping clipping = {0, 0, 0};
-  if (!shape->diagnoses) return NO_CLIPPING;
+  double unit = ldexp((double)shape->ladder.steps, shape->fine_exponent), part = 1;
+  struct ledger_clipping clipping = NO_CLIPPING;
+  if (!shape->diagnoses) return clipping;
+  clipping.clipped = clipping.unclipped = 0;
   if (appended) {
     part = weigh(figures, (struct span){0, appended - 1});
     clipping.clipped = figures->sums[shape->coordinates] / unit;
@@ -254,12 +256,18 @@ static int read_series(const struct publication *publication, double confidence,
 static struct ledger_clipping clipping_of(const struct publication *publication,
                                           const struct view *view, const int64_t *values) {
   const struct layout *shape = &publication->definition.layout;
-  if (!shape->diagnoses) return NO_CLIPPING;
-  const int64_t *counts = &values[grid_size(&publication->grid) - DIAGNOSES];
-  double unit = ldexp((double)shape->diagnose_steps, shape->fine_exponent);
-  return (struct ledger_clipping){ldexp((double)counts[0], view->granularity) / unit,
-                                  ldexp((double)counts[1], view->granularity) / unit,
-                                  published_up(sqrt(estimate_variance(view)) / unit)};
+  struct ledger_clipping clipping = NO_CLIPPING;
+  double counts[TALLY_RUNGS + DIAGNOSES];
+  double unit = ldexp((double)shape->ladder.steps, shape->fine_exponent - view->granularity);
+  int count = shape->diagnoses;
+  if (!count) return clipping;
+  const int64_t *extra = &values[grid_size(&publication->grid) - (size_t)count];
+  for (int i = 0; i < count; i++) counts[i] = (double)extra[i] / unit;
+  clipping.clipped = counts[count - 2];
+  clipping.unclipped = counts[count - 1];
+  clipping.stddev = published_up(ldexp(sqrt(estimate_variance(view)), -view->granularity) / unit);
+  if (count > DIAGNOSES) clipped_amount(view->noise, counts, &clipping);
+  return clipping;
 }
 
 int numbers_read(const struct publication *publication, double delta, double confidence,

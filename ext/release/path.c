@@ -460,7 +460,7 @@ static int walk_inward(struct publication *publication, const int64_t *totals) {
   int from = 0;
   size_t dimension = grid_size(&publication->grid);
   int going = ledger_path_read(ledger, &publication->definition.release,
-                               publication->grid.components, &path);
+                               publication->grid, &path);
   if (going) {
     const struct ledger_point *innermost = &path.points[0];
     if (until_is_given(&publication->definition.release)) {

@@ -116,7 +116,7 @@ int publish_replay(struct publication *publication, int may_refine) {
   if (stays) return error_set(ledger_error(ledger), "release '%s' %s", release->name, stays);
   struct ledger_path path;
   int done = 0;
-  if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
+  if (ledger_path_read(ledger, release, definition_grid(publication), &path)) {
     publication->grid = path.grid; /* the publication now owns the grid */
     done = definition_same_keys(publication)
                ? path_publish(publication, &path, may_refine)

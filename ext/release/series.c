@@ -254,7 +254,7 @@ static int read_path(struct publication *publication, struct ledger_path *path) 
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   *path = (struct ledger_path){0};
-  if (!ledger_path_read(ledger, release, definition_grid(publication).components, path)) return 0;
+  if (!ledger_path_read(ledger, release, definition_grid(publication), path)) return 0;
   publication->grid = path->grid;
   int same = definition_same_keys(publication) && definition_same_lattice(publication);
   publication->grid = (struct ledger_grid){0, 0, 0, 0};
@@ -338,8 +338,8 @@ static int count_period(const struct counting *counting, struct identity unit, s
     for (size_t j = 0; j < components; j++) sum[j] += values[i * components + j];
   }
   int128 *facts = &sums[shape->coordinates];
-  if (shape->diagnoses && first & ALLOWANCE_CLIPPED) facts[0] += shape->diagnose_steps;
-  if (shape->diagnoses && first & ALLOWANCE_COUNTED) facts[1] += shape->diagnose_steps;
+  if (shape->diagnoses && first & ALLOWANCE_CLIPPED) facts[0] += shape->ladder.steps;
+  if (shape->diagnoses && first & ALLOWANCE_COUNTED) facts[1] += shape->ladder.steps;
   return 1;
 }
 

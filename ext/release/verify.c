@@ -42,15 +42,16 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   return comparison->same;
 }
 
-/*
-** Compares the stored numbers of clipped and of unclipped units with the numbers that the point
-** gives.
-*/
+/* Compares the stored results of the option diagnose with those that the point gives. */
 static int same_clipping(const struct ledger_clipping *stored,
                          const struct ledger_clipping *clipping) {
   return close_to(stored->clipped, clipping->clipped, clipping->stddev) &&
          close_to(stored->unclipped, clipping->unclipped, clipping->stddev) &&
-         close_to(stored->stddev, clipping->stddev, clipping->stddev);
+         close_to(stored->stddev, clipping->stddev, clipping->stddev) &&
+         close_to(stored->cut, clipping->cut, 1) &&
+         close_to(stored->cut_low, clipping->cut_low, 1) &&
+         close_to(stored->cut_high, clipping->cut_high, 1) &&
+         close_to(stored->within, clipping->within, 1);
 }
 
 static void compare_values(struct publication *publication,
@@ -94,10 +95,9 @@ static void check_path(struct publication *publication,
   struct ledger_path path;
   struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
-  int components = definition_grid(publication).components;
   int (*paid)(struct publication *, uint64_t, const double *) =
       procedure_of(&publication->definition)->paid;
-  if (ledger_path_read(ledger, release, components, &path)) {
+  if (ledger_path_read(ledger, release, definition_grid(publication), &path)) {
     const struct ledger_point *point = 0;
     for (int i = 0; i < path.count; i++)
       if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];

@@ -368,7 +368,8 @@ CREATE TABLE clipped AS
   SELECT iif(series > 0, title, release) AS clipped_name,
     iif(series > 0, printf('%d release%s', count(*), iif(count(*) = 1, '', 's')), NULL) AS clipped_releases,
     CASE WHEN min(low) IS NULL THEN '' WHEN max(high) > min(low) THEN printf('about %d%% to %d%% ', min(low), max(high))
-      ELSE printf('about %d%% ', min(low)) END || iif(min(words) = max(words), words, fact) AS clipped_words
+      ELSE printf('about %d%% ', min(low)) END || iif(min(words) = max(words), words, fact)
+      || iif(count(*) = 1, ifnull('; ' || min(amount), ''), '') AS clipped_words
   FROM said GROUP BY series, iif(series, '', release), fact ORDER BY clipped_name, series, min(release);
 
 -- ---- facts for an auditor ------------------------------------------------------------------------

@@ -208,17 +208,44 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
 #define DIAGNOSE_PART    (5.0 / 16) /* sqrt(1 + (5/16)^2) = 1.0477 */
 #define DIAGNOSE_PART_L1 (3.0 / 64) /* 1 + 3/64 = 1.0469 */
 
-/* Under 'replace', a unit can move from one count to the other, so that both counts change. */
-static void add_diagnoses(struct layout *shape, int replace) {
-  double distance = (double)shape->distance, changes = replace ? 2 : 1;
+/*
+** Returns the largest sum of magnitudes of a unit after clipping, or 0 if the release is no total
+** whose units tell their sizes. With private keys, nobody knows which rows a total has.
+*/
+static double most_of(const struct layout *shape, int by_unit) {
+  const struct family *family = shape->family;
+  if (!family->is_linear || shape->max_groups) return 0;
+  double reach = (double)shape->blocks[0].reach;
+  if (shape->ways) { /* rows in one cell of the full table are in one cell of each table */
+    double least = 0;
+    for (int i = 0; i < shape->ways->count; i++) {
+      const struct cross_table *table = &shape->ways->tables[i];
+      double multiplier = (double)table->multiplier;
+      least += shape->is_l1 ? multiplier : multiplier * multiplier / table->cells;
+    }
+    return reach / (shape->is_l1 ? least : sqrt(least));
+  }
+  int touched = by_unit ? shape->coordinates : shape->components;
+  double most = shape->is_l1 ? reach : reach * sqrt(touched);
+  return shape->each ? fmin(most, (double)shape->each * touched) : most;
+}
+
+/*
+** Adds the two counts of units and the ladder to the layout (layout.h). Under 'replace', a unit can
+** move from one count to the other, so that both counts change. On the ladder, a unit is at two
+** rungs.
+*/
+static void add_diagnoses(struct layout *shape, int by_unit, int replace) {
+  double most = most_of(shape, by_unit);
+  double distance = (double)shape->distance, changes = (replace ? 2 : 1) * (most > 0 ? 2 : 1);
   double part = shape->is_l1 ? DIAGNOSE_PART_L1 / changes : DIAGNOSE_PART / sqrt(changes);
-  shape->diagnoses = DIAGNOSES;
-  shape->touched += (int)changes;
-  shape->diagnose_steps = (int64_t)(distance * part);
+  shape->diagnoses = DIAGNOSES + (most > 0 ? TALLY_RUNGS : 0);
+  shape->touched += (replace ? 2 : 1) * (most > 0 ? 3 : 1);
+  shape->ladder = (struct ladder){(int64_t)(distance * part), most};
   if (shape->is_l1) {
-    shape->distance += (uint64_t)changes * (uint64_t)shape->diagnose_steps;
+    shape->distance += (uint64_t)changes * (uint64_t)shape->ladder.steps;
   } else {
-    double steps = (double)shape->diagnose_steps;
+    double steps = (double)shape->ladder.steps;
     double sum = distance * distance + changes * steps * steps;
     shape->distance = (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
   }
@@ -304,7 +331,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   if (question->ways) {
     make_tables(shape, question, by_unit, replace);
     if (question->household) add_households(shape, question, by_unit, replace);
-    if (question->diagnose) add_diagnoses(shape, replace);
+    if (question->diagnose) add_diagnoses(shape, by_unit, replace);
     return;
   }
   shape->selects = family->counts_if_private && is_private(question);
@@ -336,7 +363,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   if (family->statistic == STATISTIC_NUMBER && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
   if (question->household) add_households(shape, question, by_unit, replace);
-  if (question->diagnose) add_diagnoses(shape, replace);
+  if (question->diagnose) add_diagnoses(shape, by_unit, replace);
 }
 
 void layout_narrow(struct layout *shape, double clip) {

@@ -29,6 +29,7 @@
 
 #include "noise/lattice.h"
 #include "sums/identity.h"
+#include "sums/tally.h"
 #include "sums/ways.h"
 
 /* ---- families of kinds ----------------------------------------------------------------------- */
@@ -259,11 +260,12 @@ struct layout {
   int block_count;
   struct block blocks[2];
   /*
-  ** Coordinates after those of all cells: 0, or DIAGNOSES with the option diagnose, which count the
-  ** units that were clipped, and the others. Each unit adds diagnose_steps to one of them.
+  ** The number of coordinates after those of all cells: 0, or with the option diagnose first the
+  ** ladder (tally.h), if the release is a total that has one, and then DIAGNOSES counts, of the
+  ** units that were clipped and of the other units. Each unit adds ladder.steps to one count.
   */
   int diagnoses;
-  int64_t diagnose_steps;
+  struct ladder ladder;
   const struct ways *ways; /* cross tables; null: none */
   int64_t wide; /* the norm of what a household may count; 0: no household is protected */
 };
@@ -294,10 +296,10 @@ struct layout {
 ** For spreads, the rounding of a row can do so, too. For means it cannot, because |u| <= 1 implies
 ** round(|u| scale) <= scale. The distance includes a margin for both effects.
 **
-** With the option diagnose, a unit also adds w = diagnose_steps to one of two counts. A distance D
-** of neighbours becomes sqrt(D^2 + w^2), or sqrt(D^2 + 2 w^2) if a unit is replaced; in the sum
-** norm D + w or D + 2 w. w is chosen so that the distance grows by less than 5%, and with it the
-** noise.
+** With the option diagnose, a unit also adds w = ladder.steps to one of two counts, and at most as
+** much to a ladder (tally.h). With these k = 1 or 2 parts, a distance D of neighbours becomes
+** sqrt(D^2 + k w^2), or sqrt(D^2 + 2 k w^2) if a unit is replaced; in the sum norm D + k w or
+** D + 2 k w. w is chosen so that the distance grows by less than 5%, and with it the noise.
 **
 ** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
 ** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.

@@ -119,7 +119,8 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
   int64_t household = totals->shared ? households_find(sum->households, unit) : HOUSEHOLD_NONE;
   *(household == HOUSEHOLD_NONE ? &sum->total : &totals->shared[household]) += bounded;
-  *(bounded == *steps ? &sum->tally.whole : &sum->tally.clipped) += 1;
+  tally_add(&sum->tally, &sum->bounds.ladder, bounded != *steps, (double)lattice_magnitude(*steps),
+            (double)lattice_magnitude(bounded));
   return 1;
 }
 
@@ -136,7 +137,7 @@ static void add_households(struct totals_of *totals) {
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
   struct totals_of totals = {*accumulator, 0};
   int has_shared = accumulator->units && accumulator->households;
-  if (accumulator->units) totals.sum.tally = (struct tally){0, 0};
+  if (accumulator->units) totals.sum.tally = (struct tally){.whole = 0};
   if (has_shared)
     totals.shared = calloc(households_count(accumulator->households) + 1, sizeof *totals.shared);
   int is_whole = (totals.shared || !has_shared) &&

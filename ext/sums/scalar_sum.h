@@ -20,6 +20,7 @@
 #include "noise/lattice.h"
 #include "sums/households.h"
 #include "sums/partitioned_sums.h"
+#include "sums/tally.h"
 #include "sums/unit_table.h"
 
 /* The bounds of a contribution, in fine steps. */
@@ -29,6 +30,7 @@ struct bounds {
   double low, high;
   int64_t low_steps, high_steps; /* low and high as integers */
   int64_t wide;                  /* the most that a household may count; 0: there are none */
+  struct ladder ladder;          /* of the option diagnose (tally.h) */
 };
 
 /*
@@ -39,11 +41,6 @@ struct units {
   struct secret secret;
   struct unit_table integers, others;
   struct partitioned_sums *carried;
-};
-
-/* The numbers of units, or of rows that are units, that were clipped and that were not clipped. */
-struct tally {
-  int64_t clipped, whole;
 };
 
 /*
@@ -100,9 +97,10 @@ static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double val
 ** needs no such call.
 */
 static inline void scalar_sum_tally_row(struct scalar_sum *accumulator, double value) {
-  double steps = value * accumulator->bounds.scale;
-  int fits = steps >= accumulator->bounds.low && steps <= accumulator->bounds.high;
-  *(fits ? &accumulator->tally.whole : &accumulator->tally.clipped) += 1;
+  const struct bounds *bounds = &accumulator->bounds;
+  double steps = value * bounds->scale;
+  double bounded = fmin(fmax(steps, bounds->low), bounds->high);
+  tally_add(&accumulator->tally, &bounds->ladder, bounded != steps, fabs(steps), fabs(bounded));
 }
 
 /* Adds the rows that wait in the batch of a table. Returns 1, or 0 if memory ran out. */

@@ -232,7 +232,7 @@ static void flush_shorts(struct vector_sum *vectors) {
 int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
                           const unsigned char *floats) {
   const struct layout *shape = vectors->shape;
-  if (shape->is_l1 || (vectors->by_unit && shape->counts)) return 0;
+  if (shape->is_l1 || (vectors->by_unit && shape->counts) || shape->diagnoses) return 0;
   int64_t *restrict steps = vectors->steps, *restrict shorts = vectors->shorts;
   int dimension = vectors->question.size, near = 1;
   double scale = shape->scale;
@@ -248,7 +248,6 @@ int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
   if (vectors->by_unit) return partitioned_sums_add_narrow(vectors->records, unit, 0, steps);
   if (shape->counts) *shorts++ += shape->count_steps;
   for (int i = 0; i < dimension; i++) shorts[i] += steps[i];
-  vectors->tally.whole++;
   if (++vectors->short_count == SHORTS) flush_shorts(vectors);
   return 1;
 }
@@ -547,8 +546,7 @@ static int take_outside(void *context, struct identity unit, int64_t number) {
 }
 
 int vector_sum_join_tally(struct vector_sum *vectors, struct vector_sum *others) {
-  vectors->tally.clipped += others->tally.clipped;
-  vectors->tally.whole += others->tally.whole;
+  tally_join(&vectors->tally, &others->tally);
   return !others->outsides.chunks || (unit_table_flush(&others->outsides, 0, 0) &&
                                       unit_table_each(&others->outsides, take_outside, vectors));
 }
@@ -645,8 +643,7 @@ int vector_parts_end(struct vector_parts *parts) {
     if (vectors->late) vector_late_add(vectors);
     for (size_t j = 0; j < first->totals_room && j < vectors->totals_room; j++)
       first->totals[j] += vectors->totals[j];
-    first->tally.clipped += vectors->tally.clipped;
-    first->tally.whole += vectors->tally.whole;
+    tally_join(&first->tally, &vectors->tally);
     if (first->households && !vector_households_join(first, vectors)) return 0;
   }
   if (!vector_households_add(first)) return 0;

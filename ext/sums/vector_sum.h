@@ -25,7 +25,7 @@
 #include "sums/identity.h"
 #include "sums/layout.h"
 #include "sums/partitioned_sums.h"
-#include "sums/scalar_sum.h"
+#include "sums/tally.h"
 
 struct vector_sum;
 

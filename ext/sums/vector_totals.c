@@ -69,7 +69,7 @@ static int open_households(struct vector_sum *vectors) {
 
 int vector_totals_begin(struct vector_sum *vectors) {
   if (vectors->cells && !vectors->first) group_keys_forget(vectors->cells);
-  vectors->tally = (struct tally){0, 0};
+  vectors->tally = (struct tally){.whole = 0};
   vectors->late_count = 0; /* values of totals that were begun before */
   memset(vectors->totals, 0, sizeof *vectors->totals * vectors->totals_room);
   if (vectors->households && !open_households(vectors)) return 0;
@@ -198,6 +198,22 @@ static int add_to_household(struct vector_sum *vectors, const size_t *places, si
   return added;
 }
 
+/*
+** Returns the sum of the magnitudes of `count` numbers in the scratch, each at most what the layout
+** allows in a cell, for the ladder (tally.h). Saturates, whatever the order.
+*/
+static double size_of(const struct vector_sum *vectors, size_t count) {
+  const struct layout *shape = vectors->shape;
+  int128 sum = 0;
+  if (!(shape->ladder.most > 0)) return 0;
+  for (size_t i = 0; i < count; i++) {
+    int128 value = vectors->scratch.values[i];
+    if (shape->each) value = lattice_clamp(value, -shape->each, shape->each);
+    sum = lattice_add(sum, (int128)lattice_magnitude(value));
+  }
+  return (double)sum;
+}
+
 /* The counts that only select private keys do not matter for the tally. */
 static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
@@ -212,6 +228,7 @@ static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
     locate(vectors, 0, count, (uint32_t)shape->bins, (size_t)shape->selects);
   }
   if (shape->cells == 0) counts = keep_cells(vectors, count, end);
+  double before = size_of(vectors, end * components);
   if (!shape->selects) {
     clipped |= clip_vector(shape, scratch->values, end, vectors->components) != 0;
   } else {
@@ -222,7 +239,7 @@ static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
     }
     clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
   }
-  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
+  tally_add(&vectors->tally, &shape->ladder, clipped, before, size_of(vectors, end * components));
   if (vectors->household != HOUSEHOLD_NONE) return add_to_household(vectors, scratch->places, end);
   for (size_t i = 0; i < end + counts; i++) {
     int128 *total = &vectors->totals[scratch->places[i]];
@@ -253,10 +270,12 @@ static void find_full(struct vector_sum *vectors, size_t count) {
 /* The same for the rows of `count` cells of the full table (V4). */
 static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
   struct scratch *scratch = &vectors->scratch;
+  size_t numbers = count * (size_t)vectors->components;
+  double before = size_of(vectors, numbers);
   find_full(vectors, count);
   if (!cross_sums_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
     return 0;
-  *(clipped ? &vectors->tally.clipped : &vectors->tally.whole) += 1;
+  tally_add(&vectors->tally, &vectors->shape->ladder, clipped, before, size_of(vectors, numbers));
   if (vectors->household != HOUSEHOLD_NONE) {
     for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i];
     return add_to_household(vectors, scratch->places, count);

@@ -309,11 +309,12 @@ def test_private_groups_name_their_threshold(kind, columns, options, counted, ti
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def test_a_figure_says_how_many_were_cut_down():
+def test_a_figure_says_how_much_was_cut_off():
     """With the option diagnose, at each tier, from its own noisy counts."""
     db = clinic()
     one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"r\",\"clip\":60,\"diagnose\":true}')")
     one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"q\",\"clip\":60}')")
-    share = round(100 * json.loads(one(db, "SELECT dp_clipping('r', 'clinic')"))["share"])
+    found = json.loads(one(db, "SELECT dp_clipping('r', 'clinic')"))
+    share, cut = round(100 * found["share"]), round(100 * found["cut"])
     assert db.execute("SELECT release, figure FROM dp_value ORDER BY release").fetchall() == [
-        ("q", "sum, from -60 to 60 of each patient"), ("r", f"sum, from -60 to 60 of each patient; about {share}% of patients were cut down")]
+        ("q", "sum, from -60 to 60 of each patient"), ("r", f"sum, from -60 to 60 of each patient; about {cut}% was cut off, from {share}% of patients")]
