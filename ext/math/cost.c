@@ -1,7 +1,8 @@
 /*
 ** cost.c: see cost.h. Totals need IEEE doubles that are rounded to nearest, and -ffp-contract=off,
 ** so that the compiler does not replace a product and a sum by an FMA.
-** Tests: tests/math/test_total.c, tests/math/test_renyi.c
+** Tests: tests/math/test_total.c, tests/math/test_renyi.c,
+** tests/functions/test_planning.py
 */
 #include "math/cost.h"
 

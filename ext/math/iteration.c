@@ -1,7 +1,7 @@
 /*
 ** iteration.c: see iteration.h.
 ** Tests: tests/math/test_iteration.c, tests/papers/test_papers_tables.py,
-** tests/papers/test_papers_sgd.py
+** tests/papers/test_papers_sgd.py, tests/papers/test_papers_accuracy.py
 */
 #include "math/iteration.h"
 

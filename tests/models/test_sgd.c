@@ -196,7 +196,7 @@ static void reference_leave(struct reference *reference, const struct descent *d
 ** same iterate as rows without a gradient.
 */
 static void iterates(void) {
-  for (int model = 0; model < 300; model++) {
+  for (int model = 0; model < 120; model++) {
     int rows = 1 + (int)(random_bits() % MOST_ROWS);
     struct descent descent = random_descent(rows, 0);
     struct layout shape;
@@ -684,7 +684,7 @@ static void sum_sensitivity(void) {
 ** later steps the sensitivity and the noise do not grow, and the contraction factor does not fall.
 */
 static void falling_steps(void) {
-  for (int model = 0; model < 300; model++) {
+  for (int model = 0; model < 120; model++) {
     struct descent descent = random_descent(2 + (int)(random_bits() % 300), 0);
     struct layout shape;
     struct design design;
