@@ -1,6 +1,6 @@
 /*
 ** test_iteration.c: compares iteration.h with its definitions and limits.
-** tests/papers/test_papers_accuracy.py compares it with mpmath, test_papers_meaning.py with exact laws.
+** tests/papers/test_papers_accuracy.py compares it with mpmath.
 */
 #include "check.h"
 #include "random.h"
