@@ -32,7 +32,7 @@ MESSAGES = r"(?:return fail\w*\([^;\"]*|(?:\*error|\*message|zErrMsg|denied)\s*=
 # Texts that are only a part of an error, such as the end of "tier '…' …".
 REASONS = rf'({LITERAL}(?:\s*{LITERAL})*)'
 IS_REASON = re.compile(r"^(?:has .* \(nothing was charged or read|has .*; nothing was charged or read\)|is .*\(dp_mix\)$|was drawn by )")
-NO_ERRORS = {"os/file.c", "query/reader_threads.c"}  # the fail() of these files takes a number, or SQL
+NO_ERRORS = {"os/file.c"}  # the fail() of this file takes a number
 NOT_SENTENCES = {"ok", " (let dp_release use them)"}  # the result of dp_verify(), and an addition to a message of SQLite
 
 

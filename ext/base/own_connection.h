@@ -3,7 +3,7 @@
 ** database of the host. No other file opens one. The settings of such a connection are always the
 ** same, whatever the defaults of this build of SQLite are and whatever an extension has set that is
 ** loaded for every connection. (A function of SQLite that such an extension has replaced stays
-** replaced: query/allowed_functions.h.)
+** replaced: query/question_text.h.)
 */
 #ifndef DIFFUSE_BASE_OWN_CONNECTION_H
 #define DIFFUSE_BASE_OWN_CONNECTION_H

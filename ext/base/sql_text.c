@@ -325,6 +325,18 @@ int sql_is_word(const char *at, const char *end, const char *word) {
   return (size_t)(end - at) == strlen(word) && sqlite3_strnicmp(at, word, (int)(end - at)) == 0;
 }
 
+char *sql_name(const char *at, const char *end) {
+  int is_quoted = strchr("'\"`[", *at) != 0, length = 0;
+  char quote = *at == '[' ? ']' : *at, *name = sqlite3_malloc64((sqlite3_uint64)(end - at) + 1);
+  if (!name) return 0;
+  for (at += is_quoted; at + is_quoted < end; at++) {
+    name[length++] = *at;
+    at += is_quoted && *at == quote; /* two quotes stand for one */
+  }
+  name[length] = 0;
+  return name;
+}
+
 int sql_next_source(const char **sql, char **name) {
   const char *before = *sql, *before_end = *sql, *end;
   for (const char *at = sql_skip_space(*sql); *at; at = sql_skip_space(end)) {
@@ -338,7 +350,7 @@ int sql_next_source(const char **sql, char **name) {
     }
     int quotes = strchr("\"`[", *at) != 0;
     if (follows && (quotes ? end - at > 2 : sql_is_of_word(*at))) {
-      *name = sqlite3_mprintf("%.*s", (int)(end - at) - 2 * quotes, at + quotes);
+      *name = sql_name(at, end);
       *sql = end;
       return 1;
     }

@@ -88,6 +88,12 @@ int sql_is_parameter(const char *sql);
 int sql_is_word(const char *at, const char *end, const char *word);
 
 /*
+** Returns a copy of the name, in quotes or without, that is the text from `at` to `end`, without its
+** quotes. The caller calls sqlite3_free(). Returns null if memory runs out.
+*/
+char *sql_name(const char *at, const char *end);
+
+/*
 ** Finds the next name that follows FROM or JOIN in a statement's text. Sets *name to it, without
 ** quotes and "main." before it, and moves *sql behind it. The caller calls sqlite3_free(*name),
 ** which is null if memory runs out. Returns 0 if there is no such name.

@@ -4,8 +4,8 @@
 
 #include "functions/functions.h"
 #include "ledger/policy.h"
-#include "query/allowed_functions.h"
 #include "query/limits.h"
+#include "query/question_text.h"
 #include "release/parameters.h"
 
 /* ---- JSON options of functions (host.c) ------------------------------------------------------ */

@@ -18,7 +18,7 @@
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
-#include "query/in_operators.h"
+#include "query/question_text.h"
 #include "release/publish.h"
 #include "version.h"
 

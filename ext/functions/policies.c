@@ -11,9 +11,7 @@
 #include "base/sql_text.h"
 #include "functions/internal.h"
 #include "ledger/policy.h"
-#include "query/foreign_keys.h"
-#include "query/policy_tables.h"
-#include "query/public_marks.h"
+#include "query/schema.h"
 #include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3

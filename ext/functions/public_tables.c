@@ -26,8 +26,8 @@
 #include "functions/internal.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
-#include "query/in_operators.h"
-#include "query/public_marks.h"
+#include "query/question_text.h"
+#include "query/schema.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -201,7 +201,7 @@ static char *plan_make(const struct table_facts *facts, sqlite3_index_info *info
 
 struct public_table {
   struct table_facts facts;
-  char *definition, *mark; /* those of the declaration that dp_guard() saw (public_marks.h) */
+  char *definition, *mark; /* those of the declaration that dp_guard() saw (query/schema.h) */
   int is_closed;           /* the table has changed or is not public any more (P3) */
 };
 

@@ -421,19 +421,12 @@ const struct scalar release_functions[] = {
     {0},
 };
 
-static struct host *host_of_collector(struct collector *collector) {
-  return (struct host *)((char *)collector - offsetof(struct host, collector));
-}
-
-static void retain_collector(struct collector *collector) {
-  host_retain(host_of_collector(collector));
-}
-
 static void release_collector(void *collector) {
-  host_release(host_of_collector(collector));
+  host_release((struct host *)((char *)collector - offsetof(struct host, collector)));
 }
 
 int releases_register(sqlite3 *db, struct host *host) {
   (void)db; /* the collector has it */
-  return collector_register(&host->collector, retain_collector, release_collector);
+  host_retain(host);
+  return collector_register(&host->collector, release_collector);
 }

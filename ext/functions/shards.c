@@ -35,7 +35,7 @@
 #include "ledger/policy.h"
 #include "ledger/wider.h"
 #include "query/question.h"
-#include "query/shard_rows.h"
+#include "query/row_reader.h"
 #include "release/parameters.h"
 #include "sums/shard_state.h"
 

@@ -1,6 +1,6 @@
 /*
 ** policy.h: the declarations of dp_protect() and dp_public() that the ledger stores. They say which
-** tables hold protected rows, and which unit each row belongs to. query/policy_tables.h compares
+** tables hold protected rows, and which unit each row belongs to. query/schema.h compares
 ** the declarations with the tables of the database.
 */
 #ifndef DIFFUSE_LEDGER_POLICY_H
@@ -16,7 +16,7 @@ struct ledger_declaration {
   enum policy_role role;
   char *unit_column; /* holds the unit id, or refers to the parent; null: each row is a unit */
   char *parent;      /* null: unit_column holds the unit id */
-  /* a public table: its columns and the name of its mark (query/public_marks.h) */
+  /* a public table: its columns and the name of its mark (query/schema.h) */
   char *definition, *mark;
 };
 

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/allowed_functions.h"
-#include "query/private_memory.h"
-#include "query/public_marks.h"
+#include "query/private_connection.h"
+#include "query/question_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -21,43 +20,10 @@ SQLITE_EXTENSION_INIT3
 #define DONT_LOG 0x10
 
 #define MOST_TABLES       64
-#define MOST_OBJECTS      256 /* how many views a question may use, directly or through views */
 #define LONGEST_VALUE     1000000
 #define MOST_INSTRUCTIONS 100000
 #define TICK              1000 /* the number of steps between two checks of the limit */
 #define TICKS_PER_LOOK    64   /* how many ticks pass between two checks for an interrupt */
-
-struct evaluator {
-  sqlite3 *db, *host;
-  struct private_memory memory;
-  const struct ledger_policy *policy;
-  struct allowed_functions functions;
-  struct evaluator_tables tables;
-  char *views[MOST_OBJECTS]; /* the views that the evaluator has created */
-  char *texts;               /* evaluator_texts() */
-  int view_count;
-  int is_building; /* the evaluator's own statements are running */
-  char *denied;    /* the first function or table that the authorizer refused */
-  sqlite3_stmt *statement;
-  int columns; /* the number of columns of the statement */
-  /* what the authorizer saw when the statement was compiled */
-  struct allowed_functions used;
-  int selects, is_recursive;
-  int is_one_select; /* the question is one SELECT without recursion */
-  double ticks, most_ticks;
-  double most_bytes; /* the budget of one unit */
-  int counts_steps;  /* this SQLite has a progress handler */
-  int exceeded, interrupted;
-  int (*is_interrupted)(void *);
-  void *context;
-  const char *sql; /* belongs to the caller */
-  int length;      /* the length of the text without a semicolon at its end */
-  int is_utf8;     /* the encoding of the database is UTF-8 */
-  sqlite3_value **results;
-  size_t kept, room; /* `results` holds `kept` rows, and has room for `room` rows */
-  size_t count;      /* the number of results, including those that were not kept */
-  struct error error;
-};
 
 /* ---- tables and functions that a question may use (Q3) --------------------------------------- */
 
@@ -216,7 +182,7 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   int digits = 0;
   if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
-    evaluator->tables.searches_nothing = digits < 15; /* unit_rows.h takes 15 digits for granted */
+    evaluator->tables.searches_nothing = digits < 15; /* hashes take 15 for granted */
   }
   sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA main.cache_size = -2000", 0, 0, 0);
   if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK)
@@ -301,13 +267,13 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
     if (!type || !is || !sql || strcmp(type, "view") != 0 || sqlite3_stricmp(is, name) != 0)
       continue;
     found = 1;
-    if (evaluator->view_count == MOST_OBJECTS) {
-      added = error_set(error, "the question leads to more than %d views", MOST_OBJECTS);
+    if (evaluator->view_count == EVALUATOR_MOST_VIEWS) {
+      added = error_set(error, "the question leads to more than %d views", EVALUATOR_MOST_VIEWS);
     } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
       added = error_set_memory(error);
     } else if (!(evaluator->texts = sqlite3_mprintf("%z;%s", evaluator->texts, sql))) {
       added = error_set_memory(error);
-    } else if (evaluator_tables_note_text(&evaluator->tables, sql),
+    } else if (evaluator->tables.searches_nothing |= has_hidden_in(sql),
                run_own(evaluator, sql) != SQLITE_OK) {
       added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
     } else {
@@ -466,6 +432,13 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   return 1;
 }
 
+/* The role of a table, for row_text_read(). */
+static int role_of(const void *context, const char *name) {
+  const struct evaluator *evaluator = context;
+  int number = table_named(evaluator, name);
+  return number < 0 ? -1 : evaluator->tables.list[number].declaration->role == POLICY_PROTECTED;
+}
+
 int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
                    const char *sql, int columns, int admits_more, const char *names,
                    const char **rest, struct error *error) {
@@ -483,18 +456,20 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
     return error_set(error, "sql must be one SELECT that only reads");
   int going = set_up(evaluator, error);
-  evaluator_tables_note_text(&evaluator->tables, sql);
+  evaluator->tables.searches_nothing |= has_hidden_in(sql);
   if (going) going = add_named(evaluator, sql, error);
   if (going) going = compile(evaluator, sql, &tail, error);
-  evaluator->is_one_select = evaluator->selects == 1 && !evaluator->is_recursive;
+  int is_one_select = evaluator->selects == 1 && !evaluator->is_recursive;
   if (going)
     going = check_statement(evaluator, rest ? "" : tail, columns, admits_more, names, error);
-  if (going) {
-    if (rest) *rest = tail;
-    evaluator->length = (int)(tail - evaluator->sql);
-    if (evaluator->length && evaluator->sql[evaluator->length - 1] == ';') evaluator->length--;
-  }
-  return going;
+  if (!going) return 0;
+  if (rest) *rest = tail;
+  evaluator->length = (int)(tail - sql);
+  if (evaluator->length && sql[evaluator->length - 1] == ';') evaluator->length--;
+  evaluator->is_by_row =
+      is_one_select && row_text_read(&evaluator->rows, sql, evaluator->length,
+                                     &evaluator->functions, role_of, evaluator);
+  return 1;
 }
 
 /* ---- columns that are named and not read ----------------------------------------------------- */
@@ -592,24 +567,7 @@ void evaluator_close(struct evaluator *evaluator) {
   free(evaluator);
 }
 
-sqlite3 *evaluator_connection(const struct evaluator *evaluator) {
-  return evaluator->db;
-}
-
-int evaluator_table_count(const struct evaluator *evaluator) {
-  return evaluator->tables.count;
-}
-
-struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i) {
-  return &evaluator->tables.list[i];
-}
-
 /* ---- running (Q2) ---------------------------------------------------------------------------- */
-
-void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context) {
-  evaluator->is_interrupted = is_interrupted;
-  evaluator->context = context;
-}
 
 /* Returns the size of the compiled question. It depends on its text and on SQLite's version. */
 static double statement_bytes(const struct evaluator *evaluator) {
@@ -715,58 +673,8 @@ enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int kee
   return end;
 }
 
-int evaluator_columns(const struct evaluator *evaluator) {
-  return evaluator->columns;
-}
-
-const char *evaluator_texts(const struct evaluator *evaluator) {
-  return evaluator->texts;
-}
-
-const char *evaluator_column_type(const struct evaluator *evaluator, int column) {
-  return sqlite3_column_decltype(evaluator->statement, column);
-}
-
-const char *evaluator_column_name(const struct evaluator *evaluator, int column) {
-  return sqlite3_column_name(evaluator->statement, column);
-}
-
-static int role_of(const void *context, const char *name) {
-  const struct evaluator *evaluator = context;
-  int number = table_named(evaluator, name);
-  return number < 0 ? -1 : evaluator->tables.list[number].declaration->role == POLICY_PROTECTED;
-}
-
-int evaluator_reads_rows(struct evaluator *evaluator, struct evaluator_text *text) {
-  *text = (struct evaluator_text){
-      .sql = evaluator->sql, .length = evaluator->length, .is_utf8 = evaluator->is_utf8};
-  int reads = evaluator->is_one_select && row_text_read(&text->rows, text->sql, text->length,
-                                                        &evaluator->functions, role_of, evaluator);
-  if (reads) sqlite3_limit(evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
-  return reads;
-}
-
-const struct allowed_functions *evaluator_functions(const struct evaluator *evaluator) {
-  return &evaluator->used;
-}
-
 /* An instruction takes 24 bytes of a compiled statement, or 20 where a pointer has four. */
 double evaluator_instructions(const struct evaluator *evaluator) {
   return statement_bytes(evaluator) / (16 + sizeof(void *));
 }
 
-int evaluator_counts_steps(const struct evaluator *evaluator) {
-  return evaluator->counts_steps;
-}
-
-size_t evaluator_count(const struct evaluator *evaluator) {
-  return evaluator->count;
-}
-
-sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i) {
-  return &evaluator->results[i * (size_t)evaluator->columns];
-}
-
-const char *evaluator_error(const struct evaluator *evaluator) {
-  return error_text(&evaluator->error);
-}

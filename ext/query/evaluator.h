@@ -1,7 +1,7 @@
 /*
 ** evaluator.h: a private SQLite connection in memory that evaluates the query of a question for one
 ** unit after the other. This connection has no access to the database. Its only tables are virtual
-** tables, and the caller supplies their rows.
+** tables with the names of declared tables, and the caller supplies their rows.
 **
 ** Requirements, which the tests cite:
 **   Q1  The result of an evaluation depends only on the unit's rows, the public tables, and the
@@ -15,10 +15,127 @@
 #ifndef DIFFUSE_QUERY_EVALUATOR_H
 #define DIFFUSE_QUERY_EVALUATOR_H
 
-#include "query/evaluator_tables.h"
-#include "query/row_text.h"
+#include <stddef.h>
+#include <stdint.h>
 
-struct evaluator;
+#include "query/private_connection.h"
+#include "query/question_text.h"
+#include "query/schema.h"
+
+/* ---- tables (evaluator_tables.c) ------------------------------------------------------------- */
+
+/* Rows of one table in memory: of one unit, or all rows of a public table. */
+struct unit_rows {
+  int columns;
+  size_t count, room; /* numbers of rows */
+  struct cell *cells;
+  int64_t *rowids;
+  unsigned char *bytes; /* of texts and blobs */
+  size_t used, bytes_room;
+  struct row_index *indices;
+  int index_count;
+};
+
+void unit_rows_open(struct unit_rows *rows, int columns);
+void unit_rows_close(struct unit_rows *rows);
+
+/* Returns the number of bytes that the rows need. It depends on the rows alone. */
+double unit_rows_bytes(const struct unit_rows *rows);
+
+/* Removes the rows and keeps the memory. */
+void unit_rows_clear(struct unit_rows *rows);
+
+/*
+** Adds the row of a statement. Value i is column first + places[i] of the statement, or NULL if
+** places[i] is negative. Returns 0 when out of memory.
+*/
+int unit_rows_add(struct unit_rows *rows, int64_t rowid, sqlite3_stmt *row, int first,
+                  const int *places);
+
+/* What is known of a column of a declared table. */
+enum { COLUMN_NAMED = 1, COLUMN_SEARCHED = 2, COLUMN_READ = 4 };
+
+/* A declared table that the question names. */
+struct evaluator_table {
+  const struct ledger_declaration *declaration;
+  struct route route;    /* route.tables[0] holds the facts of this table */
+  /*
+  ** For each column: 0 if the question does not read it, or else the bits above. All columns of a
+  ** key WITHOUT ROWID count as read.
+  */
+  unsigned char *used;
+  int *places;           /* for each column: its place among the used columns, or -1 */
+  struct unit_rows rows; /* the rows of the table */
+};
+
+struct evaluator_tables {
+  struct evaluator_table *list;
+  int count;
+  int is_broken; /* the statement read a column or a row that does not exist: a bug */
+  /*
+  ** No table looks up rows, because the question or a view may have an operator IN that xBestIndex
+  ** cannot tell from an equality, or because the texts of numbers have few digits.
+  */
+  int searches_nothing;
+};
+
+/*
+** xBestIndex gives each search of a table a text, which is this letter and the index in all->list.
+** The text is in the fourth operand of the instruction VFilter.
+*/
+#define EVALUATOR_SEARCH 't'
+
+#define EVALUATOR_MODULE "dp_unit_rows"
+
+/*
+** Registers the module. CREATE VIRTUAL TABLE with this module takes an index in all->list as its
+** argument. *all must keep its address until the connection is closed. Returns an SQLite result
+** code.
+*/
+int evaluator_tables_register(sqlite3 *db, struct evaluator_tables *all);
+
+/* ---- evaluators ------------------------------------------------------------------------------ */
+
+#define EVALUATOR_MOST_VIEWS 256 /* that a question may use, directly or through views */
+
+/* Callers read the members of the first part, and may set is_interrupted and context. */
+struct evaluator {
+  sqlite3 *db; /* callers may run statements on it that read no table */
+  struct evaluator_tables tables; /* that the question names */
+  const char *sql;                /* belongs to the caller */
+  int length;                     /* of the text without a semicolon at its end */
+  int is_utf8;                    /* the encoding of the database is UTF-8 */
+  char *texts;             /* of the question and of its views, with semicolons between them */
+  sqlite3_stmt *statement; /* the question */
+  int columns;             /* of the statement, which is the number of values of a result */
+  struct allowed_functions used; /* that the question calls: here, all of them are SQLite's own */
+  int is_by_row;                 /* each result comes from one row (`rows`) */
+  struct row_text rows;
+  /*
+  ** This SQLite can count steps. One that was built without progress callbacks cannot, and then
+  ** evaluates only questions row by row.
+  */
+  int counts_steps;
+  size_t count; /* the number of results, including those that were not kept */
+  struct error error; /* of EVALUATION_FAILED */
+  int (*is_interrupted)(void *); /* is called from time to time: the question ends if it is not 0 */
+  void *context;
+
+  sqlite3 *host;
+  struct private_memory memory;
+  const struct ledger_policy *policy;
+  struct allowed_functions functions; /* that a question may call */
+  char *views[EVALUATOR_MOST_VIEWS];  /* the views that the evaluator has created */
+  int view_count;
+  int is_building;           /* the evaluator's own statements are running */
+  char *denied;              /* the first function or table that the authorizer refused */
+  int selects, is_recursive; /* what the authorizer saw when the statement was compiled */
+  double ticks, most_ticks;
+  double most_bytes; /* the budget of one unit */
+  int exceeded, interrupted;
+  sqlite3_value **results;
+  size_t kept, room; /* `results` holds `kept` rows, and has room for `room` rows */
+};
 
 /*
 ** Compiles a question. `host` is the connection whose tables the question names. The question must
@@ -37,27 +154,11 @@ void evaluator_close(struct evaluator *evaluator);
 */
 void evaluator_leave_out_unread(struct evaluator *evaluator);
 
-/* Returns the private connection. The caller may run statements on it that read no table. */
-sqlite3 *evaluator_connection(const struct evaluator *evaluator);
-
-/*
-** evaluator_table_count() returns the number of tables that the question names. evaluator_table()
-** returns table i.
-*/
-int evaluator_table_count(const struct evaluator *evaluator);
-struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i);
-
 enum evaluation {
-  EVALUATION_FAILED,  /* the whole question failed; evaluator_error() returns the message */
+  EVALUATION_FAILED,  /* the whole question failed, with evaluator->error set */
   EVALUATION_DROPPED, /* this unit failed and contributes nothing */
   EVALUATION_DONE
 };
-
-/*
-** Returns whether evaluator_run() can count steps. A SQLite that was built without progress
-** callbacks cannot, and then evaluates only questions that evaluator_reads_rows() admits.
-*/
-int evaluator_counts_steps(const struct evaluator *evaluator);
 
 /*
 ** Limits the memory of one unit's evaluation to about `bytes` (Q2). Half of them are the budget of
@@ -83,59 +184,16 @@ enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int kee
 
 /* Evaluates nothing, as if the evaluation of a unit had failed: there are no results. */
 void evaluator_skip(struct evaluator *evaluator);
-size_t evaluator_count(const struct evaluator *evaluator);
-sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i);
-const char *evaluator_error(const struct evaluator *evaluator);
 
-/* Returns the texts of the question and of its views, with semicolons between them. */
-const char *evaluator_texts(const struct evaluator *evaluator);
-
-/*
-** Returns "TEXT" or "DATE" if a column of the question is a column that was declared as texts or as
-** dates and times, another type, or null.
-*/
-const char *evaluator_column_type(const struct evaluator *evaluator, int column);
-
-/* Returns the number of columns of the question, which is that of a row of results. */
-int evaluator_columns(const struct evaluator *evaluator);
-
-/* Returns the name of a column of the question, or null when out of memory. */
-const char *evaluator_column_name(const struct evaluator *evaluator, int column);
-
-/*
-** The text of a question whose results each come from one row (row_text.h), without a semicolon at
-** its end.
-*/
-struct evaluator_text {
-  const char *sql;
-  int length;
-  int is_utf8; /* the encoding of the database is UTF-8 */
-  struct row_text rows;
-};
-
-/*
-** Returns whether the question is such a text. The evaluator then limits the length of values no
-** more, because such a question makes no value that is longer than the values of its rows. Sets
-** *text.
-*/
-int evaluator_reads_rows(struct evaluator *evaluator, struct evaluator_text *text);
-
-/*
-** Returns the functions that the question calls. All of them are SQLite's own on the evaluator's
-** connection.
-*/
-const struct allowed_functions *evaluator_functions(const struct evaluator *evaluator);
+/* Returns the values of result i that was kept. */
+static inline sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i) {
+  return &evaluator->results[i * (size_t)evaluator->columns];
+}
 
 /*
 ** Returns an upper bound on the number of instructions of the question's program. It depends on the
 ** question and on the version of SQLite.
 */
 double evaluator_instructions(const struct evaluator *evaluator);
-
-/*
-** Sets a function that the evaluator calls from time to time during a run. If the function returns
-** a nonzero value, the question ends.
-*/
-void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context);
 
 #endif

@@ -1,7 +1,15 @@
-/* foreign_keys.c: see foreign_keys.h. Tests: tests/query/test_foreign_keys.py */
-#include "query/foreign_keys.h"
-
+/*
+** foreign_keys.c: compares the declarations of a policy with the foreign keys that the schema
+** declares, and lists the declarations that follow from these.
+**
+** A table is of units if the policy protects it, if its name is the word that dp_init() got for a
+** unit (or this word with an s), or if a foreign key leads from it to such a table.
+** Tests: tests/query/test_foreign_keys.py
+*/
 #include <string.h>
+
+#include "base/sql_functions.h"
+#include "query/schema.h"
 
 SQLITE_EXTENSION_INIT3
 

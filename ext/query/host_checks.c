@@ -1,14 +1,14 @@
 /*
-** host_checks.c: see host_checks.h. It is the only file that reads EXPLAIN.
+** host_checks.c: whether the host's connection reads for a question as a connection of SQLite alone
+** would: with SQLite's own functions and collations, columns that no authorizer replaces with NULL,
+** and generated columns that no row can make fail. A question is refused otherwise. Beside
+** evaluator.c, it is the only file that reads EXPLAIN.
 ** Tests: tests/query/test_question_dialect.py, tests/query/test_question_rules.py,
 ** tests/query/test_authorizers.py
 */
-#include "query/host_checks.h"
-
 #include <string.h>
 
-#include "query/limits.h"
-#include "query/row_text.h"
+#include "query/loops.h"
 
 SQLITE_EXTENSION_INIT3
 

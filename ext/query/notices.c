@@ -1,11 +1,15 @@
-/* notices.c: see notices.h. Tests: tests/query/test_notices.py */
-#include "query/notices.h"
-
+/*
+** notices.c: says in words what a question means where this differs from what the same text means
+** in a plain SELECT. A notice depends on the text, the schema and the kind, never on a row.
+** Tests: tests/query/test_notices.py
+*/
 #include <string.h>
 
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "query/policy_tables.h"
+#include "query/question_text.h"
+#include "query/schema.h"
+#include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -64,14 +68,8 @@ static int is_source(struct scan *scan) {
   return (separates && clause_of(scan)->in_from) || follows(scan, "JOIN");
 }
 
-/* Returns a copy of a name without its quotes. Returns null if memory runs out. */
-static char *name_of(const char *at, const char *end) {
-  int is_quoted = strchr("'\"`[", *at) != 0;
-  return sqlite3_mprintf("%.*s", (int)(end - at) - 2 * is_quoted, at + is_quoted);
-}
-
 static void take_source(struct scan *scan, const char *at, const char *end) {
-  char *name = name_of(at, end);
+  char *name = sql_name(at, end);
   if (!name) scan->failed = 1;
   if (!name || scan->terms->is_public(scan->terms->context, name) ||
       scan->source_count == MOST_SOURCES) {
@@ -140,7 +138,7 @@ static void take_token(struct scan *scan, const char *at, const char *end) {
       take_source(scan, name, sql_token_end(name));
     }
   } else if (is_name && follows(scan, "IN")) { /* short for a subquery */
-    char *name = name_of(at, end);
+    char *name = sql_name(at, end);
     scan->failed |= !name;
     if (name && !scan->terms->is_public(scan->terms->context, name)) scan->found[SUBQUERY] = 1;
     sqlite3_free(name);

@@ -1,11 +1,13 @@
 /*
-** private_connection.h: further connections of the extension to the database file of a connection.
+** private_connection.h: the extension's own connections for questions: to the file of the host's
+** connection, and in memory.
 */
 #ifndef DIFFUSE_QUERY_PRIVATE_CONNECTION_H
 #define DIFFUSE_QUERY_PRIVATE_CONNECTION_H
 
+#include <sqlite3ext.h>
+
 #include "base/error.h"
-#include "query/collector.h"
 
 /*
 ** Opens the file of `main` once more, with the same VFS and URI parameters. `flags` are those of
@@ -15,12 +17,30 @@
 */
 int private_connection_open(sqlite3 **opened, sqlite3 *db, int flags, struct error *error);
 
+struct memory_budget {
+  double used, most; /* bytes */
+  int is_exceeded;
+};
+
+/* Adds bytes to those that are used. Returns 0 if this exceeds the budget. */
+int memory_budget_take(struct memory_budget *budget, double bytes);
+
 /*
-** Registers dp_collect() on a connection, and returns its collector, which then owns the
-** connection. Closes the connection and returns null when out of memory. private_collector_close()
-** accepts null.
+** A connection in memory with a file system of its own, which no other connection can use. It has
+** only temporary files, which it keeps in memory within a budget, gives zeros instead of random
+** bytes, and shows one fixed time: the host's time when the connection was opened.
 */
-struct collector *private_collector_new(sqlite3 *db);
-void private_collector_close(struct collector *collector);
+struct private_memory {
+  sqlite3_vfs vfs;
+  char name[40];
+  struct memory_budget budget;
+  sqlite3_int64 moment; /* Julian day in milliseconds */
+};
+
+/*
+** Opens the connection. *memory must keep its address until the connection is closed. Returns 1, or
+** 0 with the error set. The caller closes *db in both cases.
+*/
+int private_memory_open(struct private_memory *memory, sqlite3 **db, struct error *error);
 
 #endif

@@ -3,7 +3,7 @@
 **
 ** The tables are read on the host's own connection, because another connection cannot read every
 ** database in the same state (it may be in memory, locked or encrypted). If PRAGMA threads allows,
-** further connections read a part where they provably see the same state (reader_threads.h).
+** further connections read a part where they provably see the same state (row_loop.c).
 ** Tests: tests/query/test_questions.py, tests/query/test_question_neighbours.py
 */
 #include "query/question.h"
@@ -16,11 +16,9 @@
 #include "base/json.h"
 #include "ledger/policy.h"
 #include "mechanism/mechanism.h"
-#include "query/host_checks.h"
 #include "query/limits.h"
-#include "query/notices.h"
-#include "query/row_loop.h"
-#include "query/unit_loop.h"
+#include "query/loops.h"
+#include "query/question_text.h"
 #include "query/wider_units.h"
 #include "release/kinds.h"
 #include "release/procedure.h"
@@ -44,7 +42,7 @@ struct question {
   struct readers *readers;    /* further connections to the file; null if the host reads alone */
   sqlite3_stmt *begun;        /* a statement that keeps the database in one state (U3) */
   sqlite3_stmt *probe;        /* a statement that shows whether the host is interrupted */
-  struct evaluator_text text; /* of a question that is evaluated for all units at once */
+  int is_by_row; /* each result comes from one row of one table: all units at once will do */
   struct time_limit time;     /* its thread runs from question_open() on */
   int limits[8];              /* the limits of the host's connection: see `lifted` */
 };
@@ -92,11 +90,11 @@ static int begin(struct question *question, struct error *error) {
 ** question then fails here, before the charge. Otherwise this connection keeps its own locks on the
 ** tables until the question ends, because question->begun keeps the transaction open.
 */
-static int lock_tables(const struct question *question, struct evaluator *evaluator,
+static int lock_tables(const struct question *question, const struct evaluator *evaluator,
                        struct error *error) {
   sqlite3 *db = question->collector->db;
-  for (int i = 0; i < evaluator_table_count(evaluator); i++) {
-    const struct route *route = &evaluator_table(evaluator, i)->route;
+  for (int i = 0; i < evaluator->tables.count; i++) {
+    const struct route *route = &evaluator->tables.list[i].route;
     for (int j = 0; j < route->count; j++) {
       char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
       sqlite3_stmt *row = 0;
@@ -152,16 +150,8 @@ static int find_streams(struct question *question, struct error *error) {
                      "the ledger protects rows, so a question names exactly one protected table, "
                      "not %d",
                      loop->count);
+  question->is_by_row = loop->count == 1 && !loop->takes_one && loop->evaluator->is_by_row;
   return check_units(question, error);
-}
-
-/*
-** Returns whether each result of the question comes from one row of one protected table, so that
-** all units can be evaluated at once.
-*/
-static int reads_rows(struct question *question) {
-  return question->loop.count == 1 && !question->loop.takes_one &&
-         evaluator_reads_rows(question->evaluator, &question->text);
 }
 
 static int cannot_count(const char *after, struct error *error) {
@@ -184,15 +174,15 @@ static void leave_out_long_values(struct question *question, double bytes) {
       !function_is_allowed(&functions, "length"))
     return;
   evaluator_limit_memory(question->evaluator, bytes);
-  loop->longest = sqlite3_limit(evaluator_connection(question->evaluator), SQLITE_LIMIT_LENGTH, -1);
+  loop->longest = sqlite3_limit(question->evaluator->db, SQLITE_LIMIT_LENGTH, -1);
 }
 
 static int prepare_streams(struct question *question, struct error *error) {
   int going = 1;
-  int tables = evaluator_table_count(question->evaluator);
-  if (!reads_rows(question)) evaluator_leave_out_unread(question->evaluator);
+  int tables = question->evaluator->tables.count;
+  if (!question->is_by_row) evaluator_leave_out_unread(question->evaluator);
   for (int i = 0; i < tables && going; i++) {
-    struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    struct evaluator_table *table = &question->evaluator->tables.list[i];
     going = safe_columns_check(question->collector->db, &table->route, table->used, error);
   }
   for (int i = 0; i < question->loop.count && going; i++)
@@ -204,7 +194,7 @@ static int prepare_streams(struct question *question, struct error *error) {
 static int check_attributes(const struct question *question, const struct programme *programme,
                             struct error *error) {
   for (int i = 0; i < programme->count; i++) {
-    const char *column = evaluator_column_name(question->evaluator, i);
+    const char *column = sqlite3_column_name(question->evaluator->statement, i);
     const char *attribute = programme->attributes[i].name;
     if (!column) return error_set_memory(error);
     if (sqlite3_stricmp(column, attribute) != 0)
@@ -230,15 +220,15 @@ static int is_nothing(sqlite3_value *value, int also_null) {
 */
 static int counts_nobody(const struct question *question, int has_value) {
   struct evaluator *evaluator = question->evaluator;
-  int last = evaluator_columns(evaluator) - 1;
+  int last = evaluator->columns - 1;
   evaluator_limit_memory(evaluator, NOBODY_BYTES);
   int counts = evaluator_run(evaluator, NOBODY_STEPS, 1) == EVALUATION_DONE &&
-               evaluator_count(evaluator) == 1;
+               evaluator->count == 1;
   for (int i = 0; counts && i <= last; i++)
     counts = is_nothing(evaluator_row(evaluator, 0)[i], !has_value || i < last);
   evaluator_skip(evaluator);
-  for (int i = 0; i < evaluator_table_count(evaluator); i++)
-    unit_rows_clear(&evaluator_table(evaluator, i)->rows); /* the run may have built an index */
+  for (int i = 0; i < evaluator->tables.count; i++)
+    unit_rows_clear(&evaluator->tables.list[i].rows); /* the run may have built an index */
   return counts;
 }
 
@@ -252,7 +242,7 @@ static int check_count(const struct question *question, const struct request *re
   const struct aggregate *aggregate = request->aggregate;
   int has_value = aggregate->places.value > 0;
   if (!aggregate->counts || aggregate->family != &family_sum || (request->periods && !has_value) ||
-      !evaluator_counts_steps(question->evaluator) || !counts_nobody(question, has_value))
+      !question->evaluator->counts_steps || !counts_nobody(question, has_value))
     return 1;
   if (!has_value)
     return error_set(error, "sql gives one row for each unit, also if its condition holds for no "
@@ -275,8 +265,8 @@ static int open_publics(struct question *question, const char *sql, const char *
   int going = evaluator_open(&question->publics, question->collector->db, &question->policy, sql,
                              question->loop.columns, 0, names, 0, error);
   if (going) evaluator_leave_out_unread(question->publics);
-  for (int i = 0; going && i < evaluator_table_count(question->publics); i++) {
-    const struct evaluator_table *table = evaluator_table(question->publics, i);
+  for (int i = 0; going && i < question->publics->tables.count; i++) {
+    const struct evaluator_table *table = &question->publics->tables.list[i];
     if (table->declaration->role != POLICY_PUBLIC)
       going = error_set(error,
                         "table '%s' is protected, so it has no public rows (the second SELECT "
@@ -329,9 +319,9 @@ int question_open(struct question **out, struct collector *collector, struct led
                            question->loop.columns, ignores, names, has_publics ? &rest : 0, error);
   if (going && rest) going = open_publics(question, rest, names, error);
   if (going)
-    going = own_functions_check(collector->db, evaluator_functions(question->evaluator), error);
+    going = own_functions_check(collector->db, &question->evaluator->used, error);
   if (going && question->publics)
-    going = own_functions_check(collector->db, evaluator_functions(question->publics), error);
+    going = own_functions_check(collector->db, &question->publics->used, error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
   if (going && request->programme) going = check_attributes(question, request->programme, error);
@@ -339,7 +329,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going)
     going = wider_units_open(&question->wider, collector->db, &question->policy,
                              question->unit_column, error);
-  if (going && !evaluator_counts_steps(question->evaluator) && !reads_rows(question))
+  if (going && !question->evaluator->counts_steps && !question->is_by_row)
     going = cannot_count("", error);
   question->loop.limits = limits;
   if (going) leave_out_long_values(question, limits.bytes);
@@ -350,7 +340,7 @@ int question_open(struct question **out, struct collector *collector, struct led
     going =
         unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);
   return going && time_limit_open(&question->time, limits.seconds, collector->db,
-                                  evaluator_connection(question->evaluator), error);
+                                  question->evaluator->db, error);
 }
 
 void question_close(struct question *question) {
@@ -373,11 +363,11 @@ void question_close(struct question *question) {
 /* Appends the tables of an evaluator, except those of the evaluator `listed`, which may be null. */
 static void append_tables(sqlite3_str *json, struct evaluator *evaluator,
                           struct evaluator *listed) {
-  for (int i = 0; i < evaluator_table_count(evaluator); i++) {
-    const struct evaluator_table *table = evaluator_table(evaluator, i);
+  for (int i = 0; i < evaluator->tables.count; i++) {
+    const struct evaluator_table *table = &evaluator->tables.list[i];
     int is_listed = 0;
-    for (int j = 0; listed && j < evaluator_table_count(listed); j++)
-      is_listed |= evaluator_table(listed, j)->declaration == table->declaration;
+    for (int j = 0; listed && j < listed->tables.count; j++)
+      is_listed |= listed->tables.list[j].declaration == table->declaration;
     if (is_listed) continue;
     sqlite3_str_appendall(json, sqlite3_str_length(json) > 1 ? "," : "");
     json_append_string(json, table->route.tables[0].name);
@@ -412,12 +402,12 @@ char *question_notice(const struct question *question, const struct aggregate *a
   int takes_numbers = aggregate->places.value && !aggregate->family->has_vector &&
                       !aggregate->rows && (!aggregate->counts || aggregate->family->has_bins);
   int by_row = question->loop.by_row;
-  struct notice_terms terms = {evaluator_texts(question->evaluator),
+  struct notice_terms terms = {question->evaluator->texts,
                                by_row           ? 0
                                : question->unit ? question->unit
                                                 : "unit",
                                aggregate,
-                               takes_numbers ? evaluator_column_type(question->evaluator, value)
+                               takes_numbers ? sqlite3_column_decltype(question->evaluator->statement, value)
                                              : 0,
                                is_public,
                                question};
@@ -431,8 +421,8 @@ static int load_publics(struct question *question, struct evaluator *evaluator,
                         struct error *error) {
   const struct unit_loop *loop = &question->loop;
   int going = 1;
-  for (int i = 0; i < evaluator_table_count(evaluator) && going; i++) {
-    struct evaluator_table *table = evaluator_table(evaluator, i);
+  for (int i = 0; i < evaluator->tables.count && going; i++) {
+    struct evaluator_table *table = &evaluator->tables.list[i];
     struct unit_stream stream = {.table = table};
     if (table->declaration->role != POLICY_PUBLIC) continue;
     going =
@@ -460,8 +450,8 @@ static int must_stop(void *context) {
 /* Returns an upper bound on the rows in a join of one protected row with all public tables. */
 static double rows_joined(const struct question *question) {
   double product = 1;
-  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
-    const struct evaluator_table *table = evaluator_table(question->evaluator, i);
+  for (int i = 0; i < question->evaluator->tables.count; i++) {
+    const struct evaluator_table *table = &question->evaluator->tables.list[i];
     if (table->declaration->role == POLICY_PUBLIC) product *= 1 + (double)table->rows.count;
   }
   return product;
@@ -473,17 +463,12 @@ static double rows_joined(const struct question *question) {
 */
 static int run_at_once(struct question *question, const struct rows_opener *opener,
                        struct rows *rows, int *done, struct error *error) {
-  struct row_loop loop;
   struct readers *readers = opener->may_repeat ? question->readers : 0;
-  enum evaluation end = EVALUATION_DROPPED;
-  if (row_loop_open(&loop, question->collector, question->evaluator,
-                       question->loop.streams[0].table, &question->text, question->loop.columns,
-                       readers != 0)) {
-    end = row_loop_run(&loop, readers, opener, rows, error);
-    readers_close(question->readers); /* the readers are used only once */
-    question->readers = 0;
-  }
-  row_loop_close(&loop);
+  enum evaluation end =
+      row_loop_run(question->collector, question->evaluator, question->loop.streams[0].table,
+                   question->loop.columns, readers, opener, rows, error);
+  readers_close(question->readers); /* the readers are used only once */
+  question->readers = 0;
   *done = end == EVALUATION_DONE;
   return end != EVALUATION_FAILED;
 }
@@ -494,16 +479,17 @@ static int add_publics(struct question *question, struct rows *rows, struct erro
   if (!rows->aggregate->rows->turn(rows, question->ledger, error) ||
       !load_publics(question, publics, error))
     return 0;
-  evaluator_watch(publics, must_stop, question);
+  publics->is_interrupted = must_stop;
+  publics->context = question;
   evaluator_limit_memory(publics, HUGE_VAL);
   enum evaluation end = evaluator_run(publics, HUGE_VAL, 1);
   if (end != EVALUATION_DONE)
     return error_set(error, "the query of the public rows failed: %s%s",
-                     end == EVALUATION_FAILED ? evaluator_error(publics)
-                                              : sqlite3_errmsg(evaluator_connection(publics)),
+                     end == EVALUATION_FAILED ? error_text(&publics->error)
+                                              : sqlite3_errmsg(publics->db),
                      question->loop.after);
   int going = 1;
-  for (size_t i = 0; i < evaluator_count(publics) && going; i++)
+  for (size_t i = 0; i < publics->count && going; i++)
     going = rows_add(rows, evaluator_row(publics, i)) || error_set_memory(error);
   return going;
 }
@@ -521,13 +507,14 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
   if (!open_rows(question, opener, rows, error) ||
       !load_publics(question, question->evaluator, error))
     return 0;
-  evaluator_watch(question->evaluator, must_stop, question);
+  question->evaluator->is_interrupted = must_stop;
+  question->evaluator->context = question;
   /*
   ** All units are evaluated at once if this gives the same results as each unit by itself, and if
   ** no unit can reach the limit of steps. A SQLite that cannot count steps has no such limit.
   */
-  int counts = evaluator_counts_steps(question->evaluator);
-  if (reads_rows(question) &&
+  int counts = question->evaluator->counts_steps;
+  if (question->is_by_row &&
       (!counts || evaluator_instructions(question->evaluator) * rows_joined(question) <=
                       question->loop.limits.steps)) {
     if (!run_at_once(question, opener, rows, &done, error)) return 0;
@@ -542,7 +529,7 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
 
 /*
 ** The time limit interrupts the host's connection and the evaluator's. Further connections end with
-** the host's (S5 in reader_threads.h).
+** the host's (S5 in row_loop.c).
 */
 int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
                  struct error *error) {
@@ -550,6 +537,8 @@ int question_run(struct question *question, const struct rows_opener *opener, st
   question->loop.after = opener->after;
   question->loop.rows = rows;
   evaluator_limit_memory(question->evaluator, limits->bytes);
+  /* Such a question makes no value that is longer than those of its rows. */
+  if (question->is_by_row) sqlite3_limit(question->evaluator->db, SQLITE_LIMIT_LENGTH, INT_MAX);
   time_limit_start(&question->time, limits->seconds);
   int done = run_all(question, opener, rows, error);
   if (!time_limit_end(&question->time)) return done;

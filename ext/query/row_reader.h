@@ -4,8 +4,9 @@
 #ifndef DIFFUSE_QUERY_ROW_READER_H
 #define DIFFUSE_QUERY_ROW_READER_H
 
-#include "query/policy_tables.h"
+#include "query/schema.h"
 #include "release/publish.h"
+#include "sums/shard_state.h"
 #include "sums/vector_sum.h"
 
 /*
@@ -35,7 +36,7 @@ struct own_rows {
 
 struct rows {
   add_sql_row *add;
-  add_sql_row *add_known; /* adds a row whose unit is known (unit_map.h) */
+  add_sql_row *add_known; /* adds a row whose unit is known (collector.h) */
   struct unit_map *map;   /* the map from rows to units, or null */
   struct identity given;  /* the unit of the next rows, if columns.unit is -1 */
   struct columns columns;
@@ -160,5 +161,29 @@ struct vector_parts *rows_parts(struct rows *const *list, int count);
 typedef int publish_totals(struct publication *publication, const struct totals *totals);
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
                  struct error *error);
+
+/* ---- states of shards (shard_rows.c) --------------------------------------------------------- */
+
+/*
+** Starts the rows of a request after request_finish(), for a shard or for a merge. A shard's rows
+** have units (`by_unit`), and so do those of a merge, unless dp_partial() has bounded the sums of
+** each unit already (whole_units). Fills `description`, which must outlive the rows, as must the
+** request. Returns 1, or 0 with the error set.
+*/
+int shard_rows_start(struct rows *rows, struct publication *description,
+                     const struct request *request, int by_unit, struct error *error);
+
+/*
+** Writes the sums of the rows as a state. The caller owns writer->bytes. Returns 1, or 0 with the
+** error set.
+*/
+int shard_rows_write(struct rows *rows, const struct shard_label *label,
+                     struct shard_state_writer *writer, struct error *error);
+
+/*
+** Adds a state to the rows. The state must have the same parameters as the rows. Returns 1, or 0
+** with the error set.
+*/
+int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error);
 
 #endif

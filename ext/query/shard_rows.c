@@ -1,10 +1,18 @@
-/* shard_rows.c: see shard_rows.h. Tests: tests/functions/test_partial.py */
-#include "query/shard_rows.h"
-
+/*
+** shard_rows.c: writes rows as the state of a shard, and adds states to the rows of a merge.
+**
+** A state holds the sum of every unit of the shard in every cell. These sums are not bounded yet.
+** The merge adds up the sums of each unit over all shards and then bounds them. The result
+** therefore does not depend on the shard that holds a row. If all rows of a unit are in one shard,
+** which the caller asserts, and which is so if each row is a unit, a state holds bounded totals
+** instead.
+** Tests: tests/functions/test_partial.py
+*/
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
+#include "query/row_reader.h"
 #include "release/definition.h"
 #include "release/parameters.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/allowed_functions.h"
-#include "query/private_memory.h"
+#include "query/private_connection.h"
+#include "query/question_text.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -1,7 +1,12 @@
-/* unit_loop.c: see unit_loop.h. Tests: tests/query/test_questions.py */
-#include "query/unit_loop.h"
-
+/*
+** unit_loop.c: evaluates a question for one unit after the other on one thread. The statements that
+** read the protected tables are written here and call no functions. They sort each table by unit.
+** The sorted streams are then merged unit by unit, and the evaluator runs the caller's query.
+** Tests: tests/query/test_questions.py
+*/
 #include <stdlib.h>
+
+#include "query/loops.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -20,11 +25,11 @@ static int is_protected(const struct evaluator_table *table) {
 }
 
 int unit_loop_open(struct unit_loop *loop) {
-  int tables = evaluator_table_count(loop->evaluator);
+  int tables = loop->evaluator->tables.count;
   loop->count = 0;
   loop->streams = calloc((size_t)tables + 1, sizeof *loop->streams);
   for (int i = 0; loop->streams && i < tables; i++) {
-    struct evaluator_table *table = evaluator_table(loop->evaluator, i);
+    struct evaluator_table *table = &loop->evaluator->tables.list[i];
     if (is_protected(table)) loop->streams[loop->count++].table = table;
   }
   return loop->streams != 0;
@@ -134,7 +139,7 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
   int going = unit_loop_prepare(loop->db, sql, 1, loop->after, &loop->compare, error);
   sqlite3_free(sql);
   sqlite3_stmt *row = 0;
-  if (!going || !unit_loop_prepare(evaluator_connection(loop->evaluator), "SELECT NULL", 1,
+  if (!going || !unit_loop_prepare(loop->evaluator->db, "SELECT NULL", 1,
                                    loop->after, &row, error))
     return 0;
   if (sqlite3_step(row) == SQLITE_ROW)
@@ -285,7 +290,7 @@ static int add(const struct unit_loop *loop, sqlite3_value **row, struct error *
 */
 static int deliver(const struct unit_loop *loop, struct error *error) {
   sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
-  size_t count = evaluator_count(loop->evaluator);
+  size_t count = loop->evaluator->count;
   if (loop->takes_one)
     return give(loop, error) &&
            add(loop, count ? evaluator_row(loop->evaluator, 0) : nothing, error);
@@ -300,7 +305,7 @@ static int deliver(const struct unit_loop *loop, struct error *error) {
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static int evaluation_failed(const struct unit_loop *loop, struct error *error) {
-  return error_set(error, "the query failed: %s%s", evaluator_error(loop->evaluator), loop->after);
+  return error_set(error, "the query failed: %s%s", error_text(&loop->evaluator->error), loop->after);
 }
 
 /*

@@ -6,8 +6,7 @@
 
 #include <stdlib.h>
 
-#include "query/host_checks.h"
-#include "query/unit_loop.h"
+#include "query/loops.h"
 
 SQLITE_EXTENSION_INIT3
 

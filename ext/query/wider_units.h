@@ -6,8 +6,8 @@
 #ifndef DIFFUSE_QUERY_WIDER_UNITS_H
 #define DIFFUSE_QUERY_WIDER_UNITS_H
 
-#include "query/policy_tables.h"
 #include "query/row_reader.h"
+#include "query/schema.h"
 
 struct wider_units {
   sqlite3 *db;

@@ -12,7 +12,7 @@ VALUES = {"analysis_limit": ["1"], "auto_vacuum": ["FULL", "INCREMENTAL"], "busy
           "encoding": ["'UTF-16le'", "'UTF-16be'"], "journal_mode": ["OFF", "PERSIST"], "journal_size_limit": ["0"], "locking_mode": ["EXCLUSIVE"],
           "max_page_count": ["1"], "mmap_size": ["268435456"], "page_size": ["512", "65536"], "secure_delete": ["OFF", "ON"],
           "synchronous": ["OFF", "EXTRA"], "temp_store": ["FILE", "MEMORY"], "threads": ["4"], "wal_autocheckpoint": ["1"]}
-# What is no setting of a connection. The first three belong to the process. LIKE counts as replaced (allowed_functions.c).
+# What is no setting of a connection. The first three belong to the process. LIKE counts as replaced (question_text.c).
 NO_SETTINGS = """soft_heap_limit hard_heap_limit temp_store_directory case_sensitive_like data_store_directory
     application_id collation_list compile_options data_version database_list default_cache_size foreign_key_check foreign_key_list freelist_count
     function_list incremental_vacuum index_info index_list index_xinfo integrity_check lock_proxy_file lock_status module_list optimize page_count

@@ -1,4 +1,4 @@
-"""Tests questions that are evaluated in one statement on the host's connection (ext/query/row_loop.h): which questions are
+"""Tests questions that are evaluated in one statement on the host's connection (ext/query/row_loop.c): which questions are
 evaluated in this way, and that the answer is the one that a loop over the units gives."""
 
 import collections
@@ -123,7 +123,7 @@ def test_which_questions_run_directly(sql, tables, way):
         db.close()
 
 
-NAMES = re.findall(r'"(\w+)"', re.search(r"\bnames\[\] = \{(.*?)\}", pathlib.Path("ext/query/row_text.c").read_text(), re.S)[1])
+NAMES = re.findall(r'"(\w+)"', re.search(r"\bnames\[\] = \{(.*?)\}", pathlib.Path("ext/query/question_text.c").read_text(), re.S)[1])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Notices about questions that mean something else than in a plain SELECT (ext/query/notices.h): in dp_plan() before the charge, and in
+"""Notices about questions that mean something else than in a plain SELECT (ext/query/notices.c): in dp_plan() before the charge, and in
 the figure of every answer. They depend on the text and the schema, never on a row."""
 
 import itertools

@@ -1,4 +1,4 @@
-"""Tests questions on several threads (ext/query/row_loop.h, D4): which questions are divided, that
+"""Tests questions on several threads (ext/query/row_loop.c, D4): which questions are divided, that
 the threads give the same integers as one thread, that every row counts for its own unit, and that all threads read one state of
 the file."""
 

@@ -1,19 +1,146 @@
 /*
-** row_text.c: see row_text.h.
-** Tests: tests/query/test_three_ways.py, tests/query/test_direct_questions.py
+** question_text.c: what the text of a question says, by SQLite's lexical rules: the functions that
+** it calls, whether each result depends on one row, and whether it has an operator IN that a
+** virtual table does not learn of.
+** Tests: tests/query/test_three_ways.py, tests/query/test_direct_questions.py,
+** tests/query/test_question_rules.py, tests/query/test_question_dialect.py,
+** tests/query/test_random_comparisons.py
 */
-#include "query/row_text.h"
+#include "query/question_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql_functions.h"
 #include "base/sql_text.h"
+#include "query/limits.h"
 
 SQLITE_EXTENSION_INIT3
 
-const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
+/* ---- functions: lists, each sorted by name --------------------------------------------------- */
 
-/* ---- tokens ---------------------------------------------------------------------------------- */
+/*
+** The lists are fixed. According to SQLite's documentation, the result of each listed function
+** depends only on its arguments and, for functions such as date(), on the current time, which is
+** fixed in an evaluator (private_connection.h). The lists leave out functions that use random
+** numbers, report about other statements or have side effects. They also leave out json_insert()
+** and json_set(), which recurse once for each step of a path in SQLite up to 3.46 at least: a long
+** path that is made from a row would overflow the stack and end the process. Functions of an
+** application are not allowed, even under a listed name: an extension that is loaded for every
+** connection may have replaced a function of SQLite.
+*/
+
+/* These functions raise no error for any arguments. */
+static const char *const never_fail[] = {
+    "acos",    "acosh",    "asin",    "asinh",        "atan",    "atan2", "atanh", "ceil",
+    "ceiling", "coalesce", "cos",     "cosh",         "degrees", "exp",   "floor", "if",
+    "ifnull",  "iif",      "length",  "likelihood",   "likely",  "ln",    "log",   "log10",
+    "log2",    "mod",      "nullif",  "octet_length", "pi",      "pow",   "power", "radians",
+    "round",   "sign",     "sin",     "sinh",         "sqrt",    "tan",   "tanh",  "trunc",
+    "typeof",  "unicode",  "unlikely"};
+
+/* The others may raise an error. */
+static const char *const plain[] = {
+    "abs",    "char",      "concat", "concat_ws", "format", "glob",    "hex",     "instr",
+    "like",   "lower",     "ltrim",  "printf",    "quote",  "replace", "rtrim",   "sqlite_version",
+    "substr", "substring", "trim",   "unhex",     "unistr", "upper",   "zeroblob"};
+static const char *const dates[] = {"current_date", "current_time", "current_timestamp", "date",
+                                    "datetime",     "julianday",    "strftime",          "time",
+                                    "timediff",     "unixepoch"};
+static const char *const aggregates[] = {
+    "avg",        "count",           "group_concat",    "max",        "median", "min",
+    "percentile", "percentile_cont", "percentile_disc", "string_agg", "sum",    "total"};
+static const char *const windows[] = {"cume_dist",    "dense_rank", "first_value", "lag",
+                                      "last_value",   "lead",       "nth_value",   "ntile",
+                                      "percent_rank", "rank",       "row_number"};
+static const char *const json[] = {"json_array",   "json_array_length", "json_error_position",
+                                   "json_extract", "json_group_array",  "json_group_object",
+                                   "json_object",  "json_patch",        "json_pretty",
+                                   "json_quote",   "json_remove",       "json_replace",
+                                   "json_type",    "json_valid"};
+static const char *const json_operators[] = {"->", "->>", "json"};
+
+#define LIST(list) list, sizeof(list) / sizeof *(list)
+
+static const struct list {
+  const char *const *names;
+  size_t count;
+  int is_safe, is_json;
+} lists[] = {{LIST(never_fail), 1, 0},          {LIST(plain), 0, 0},   {LIST(dates), 0, 0},
+             {LIST(aggregates), 0, 0},    {LIST(windows), 0, 0}, {LIST(json), 0, 1},
+             {LIST(json_operators), 0, 1}};
+#define LISTS (sizeof lists / sizeof *lists)
+
+static int by_name(const void *name, const void *listed) {
+  return sqlite3_stricmp(name, *(const char *const *)listed);
+}
+
+/* Returns the number of a function and sets *list to its list, or returns -1. */
+static int number_of(const char *name, const struct list **list) {
+  size_t before = 0;
+  for (*list = lists; *list < lists + LISTS; before += (*list)++->count) {
+    const char *const *found =
+        bsearch(name, (*list)->names, (*list)->count, sizeof *(*list)->names, by_name);
+    if (found) return (int)before + (int)(found - (*list)->names);
+  }
+  return -1;
+}
+
+int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
+  const struct list *list;
+  unsigned char replaced[MOST_FUNCTIONS] = {0};
+  sqlite3_stmt *row = 0;
+  int old = sqlite3_libversion_number() < 3038000;
+  memset(functions, 0, sizeof *functions);
+  sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0);
+  while (sqlite3_step(row) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    int number = name ? number_of(name, &list) : -1;
+    if (number < 0) continue;
+    /* SQLite before 3.38 reports its JSON functions as functions of an extension. */
+    if (sqlite3_column_int(row, 1) || (old && list->is_json)) {
+      functions->own[number] = 1;
+    } else {
+      replaced[number] = 1;
+    }
+  }
+  for (int i = 0; i < MOST_FUNCTIONS; i++)
+    if (replaced[i]) functions->own[i] = 0;
+  int rc = row ? sqlite3_finalize(row) : sqlite3_errcode(db);
+  if (rc != SQLITE_OK) interrupt_pass_on(db);
+  return rc;
+}
+
+int function_is_allowed(const struct allowed_functions *functions, const char *name) {
+  const struct list *list;
+  int number = number_of(name, &list);
+  return number >= 0 && functions->own[number];
+}
+
+int function_is_safe(const struct allowed_functions *functions, const char *name) {
+  const struct list *list;
+  int number = number_of(name, &list);
+  return number >= 0 && functions->own[number] && list->is_safe;
+}
+
+void function_note(struct allowed_functions *used, const char *name) {
+  const struct list *list;
+  int number = number_of(name, &list);
+  if (number >= 0) used->own[number] = 1;
+}
+
+const char *functions_replaced(const struct allowed_functions *used,
+                               const struct allowed_functions *other) {
+  int number = 0;
+  for (const struct list *list = lists; list < lists + LISTS; list++)
+    for (size_t i = 0; i < list->count; i++, number++)
+      if (used->own[number] && !other->own[number]) return list->names[i];
+  return 0;
+}
+
+/* ---- words and signs of a question row by row ------------------------------------------------ */
+
+const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
 
 /*
 ** The keywords of the list, sorted. None of them looks at a second row, orders or counts rows, or
@@ -42,16 +169,12 @@ struct reading {
   enum token token;
 };
 
-static int by_name(const void *word, const void *name) {
-  return strcmp(word, *(const char *const *)name);
-}
-
 #define IS_ONE_OF(list, at, size) is_one_of(list, sizeof(list) / sizeof *(list), at, size)
 
 static int is_one_of(const char *const *list, size_t count, const char *at, size_t size) {
   char word[16];
   if (size >= sizeof word) return 0;
-  for (size_t i = 0; i < size; i++) word[i] = (char)(at[i] >= 'a' ? at[i] - 32 : at[i]);
+  for (size_t i = 0; i < size; i++) word[i] = at[i];
   word[size] = 0;
   return bsearch(word, list, count, sizeof *list, by_name) != 0;
 }
@@ -116,19 +239,8 @@ static struct reading following(const struct reading *reading) {
   return after;
 }
 
-/* Returns a name without its quotes, or null if memory runs out. The caller frees it. */
 static char *name_of(const struct reading *reading) {
-  const char *at = reading->at;
-  size_t size = (size_t)(reading->after - at), length = 0;
-  int quoted = strchr("\"`[", *at) != 0;
-  char quote = *at == '[' ? ']' : *at, *name = sqlite3_malloc64(size + 1);
-  if (!name) return 0;
-  for (size_t i = (size_t)quoted; i + (size_t)quoted < size; i++) {
-    name[length++] = at[i];
-    if (quoted && at[i] == quote) i++; /* two quotes stand for one */
-  }
-  name[length] = 0;
-  return name;
+  return sql_name(reading->at, reading->after);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -283,4 +395,69 @@ int generated_column_is_safe(const char *sql, int column,
   free(list);
   free(seen);
   return safe;
+}
+
+/* ---- operators IN ---------------------------------------------------------------------------- */
+
+#define MOST_LEVELS 500 /* of parentheses. A deeper text counts as one with such an operator */
+
+/*
+** Returns 0 only if the text has no operator IN with a row value on its left, such as
+** (a, b) IN (SELECT ...). Parentheses may hold a row value if they do not follow the name of a
+** function, and have a comma or a SELECT directly inside, or parentheses of this kind. The function
+** looks for them before IN and NOT IN.
+*/
+static int has_row_value_in(const char *sql) {
+  struct {
+    unsigned char is_call, is_row;
+  } levels[MOST_LEVELS] = {{0, 0}};
+  const char *end;
+  int depth = 0, after_name = 0, is_row = 0; /* is_row: the last token closed a row value */
+  for (const char *at = sql_skip_space(sql); *at; at = sql_skip_space(end)) {
+    end = sql_token_end(at);
+    int is_word = sql_is_of_word(*at), was_row = is_row;
+    int is_keyword = is_word && sqlite3_keyword_check(at, (int)(end - at));
+    is_row = 0;
+    if (*at == '(') {
+      if (++depth == MOST_LEVELS) return 1;
+      levels[depth].is_call = (unsigned char)after_name;
+      levels[depth].is_row = 0;
+    } else if (*at == ')' && depth) {
+      is_row = !levels[depth].is_call && (levels[depth].is_row || was_row);
+      depth--;
+    } else if (*at == ',') {
+      levels[depth].is_row = 1;
+    } else if (is_keyword) {
+      if (sql_is_word(at, end, "SELECT")) levels[depth].is_row = 1;
+      if (was_row && sql_is_word(at, end, "IN")) return 1;
+      is_row = was_row && sql_is_word(at, end, "NOT");
+    }
+    after_name = is_word ? !is_keyword : strchr("'\"`[", *at) != 0;
+  }
+  return 0;
+}
+
+/*
+** Returns 0 only if SQLite of any version makes no operator IN of the text: neither IN itself, nor
+** OR and EXISTS, which some versions rewrite as IN.
+*/
+static int has_in(const char *sql) {
+  const char *end;
+  for (const char *at = sql_skip_space(sql); *at; at = sql_skip_space(end)) {
+    end = sql_token_end(at);
+    if (sql_is_word(at, end, "IN") || sql_is_word(at, end, "OR") || sql_is_word(at, end, "EXISTS"))
+      return 1;
+  }
+  return 0;
+}
+
+int has_hidden_in(const char *sql) {
+  return sqlite3_libversion_number() < IN_TOLD_SINCE ? has_in(sql) : has_row_value_in(sql);
+}
+
+int runs_hidden_in(sqlite3 *db) {
+  int runs = 0;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s && !runs; s = sqlite3_next_stmt(db, s))
+    runs = sqlite3_stmt_busy(s) && sqlite3_sql(s) && has_hidden_in(sqlite3_sql(s));
+  return runs;
 }

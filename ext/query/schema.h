@@ -1,13 +1,16 @@
 /*
-** policy_tables.h: the tables of a policy in the host's database, and the route from the rows of
-** each table to their units. Every question reads the schema again, because schemas change.
+** schema.h: what the schema of main says about the tables of a policy: their columns, the marks of
+** public tables, the route from the rows of each table to their units, and the foreign keys. Every
+** question reads the schema again, because schemas change.
 */
-#ifndef DIFFUSE_QUERY_POLICY_TABLES_H
-#define DIFFUSE_QUERY_POLICY_TABLES_H
+#ifndef DIFFUSE_QUERY_SCHEMA_H
+#define DIFFUSE_QUERY_SCHEMA_H
 
 #include <sqlite3ext.h>
 
 #include "ledger/policy.h"
+
+struct row_list;
 
 /* The affinities of columns. Each is named after a column type that has this affinity. */
 enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER, AFFINITY_REAL };
@@ -68,6 +71,39 @@ enum affinity affinity_of(const char *type, int is_strict);
 const char *affinity_type(enum affinity affinity);
 const char *collation_name(enum collation collation);
 
+/* ---- marks of public tables ------------------------------------------------------------------ */
+
+/*
+** A declaration of dp_public() holds for a table, not for its name: after ALTER TABLE or DROP TABLE
+** the name can come to a table with other rows. So dp_public() marks the table with a trigger that
+** does nothing, and the ledger keeps the trigger's name, which is random. SQLite keeps a trigger
+** with its table through ALTER TABLE, VACUUM, a dump and a restore, and drops it with the table.
+**
+**   M1  A public table is read only if it has the mark and the columns that its declaration has.
+**
+** Reads the facts of a table that is declared as public (M1). Returns 1, or 0 with the error set.
+** The caller must call table_facts_clear() in both cases.
+*/
+int public_table_read(struct table_facts *facts, sqlite3 *db,
+                      const struct ledger_declaration *declaration, struct error *error);
+
+/*
+** Sets the definition and the mark of a declaration to those of a table. If `stored` is null or the
+** table has another mark or other columns than `stored`, writes a new mark into the database. The
+** caller frees both texts, also after a failure.
+*/
+int public_mark_write(struct ledger_declaration *declaration, sqlite3 *db,
+                      const struct table_facts *facts, const struct ledger_declaration *stored,
+                      struct error *error);
+
+/*
+** Removes a mark that no declaration has. A mark that stays, because the database cannot be
+** written, has no meaning.
+*/
+void public_mark_drop(sqlite3 *db, const char *mark);
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
 /*
 ** The route from the rows of a table to their units: the table itself, then its parent, and so on.
 ** The unit is the column `unit` of the last table. If `unit` is -1, each row of the last table is a
@@ -116,5 +152,32 @@ void route_append_lookup(sqlite3_str *sql, const struct route *route);
 
 /* Appends the expression for the unit of a row that route_append_from() joins. */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
+
+/* ---- foreign keys (foreign_keys.c) ----------------------------------------------------------- */
+
+/*
+** Checks that a declaration, and those of the policy whose tables refer to its table, agree with
+** the foreign keys:
+**
+**   - A column that refers to a table of units is a link to this table. Only a column that refers
+**     to the unit column of its table may be the unit itself.
+**   - A link has the parent, and the key of the parent, that its foreign key names.
+**   - The key of a table is not the unit if another column refers to a table of units.
+**   - A public table has no foreign key to a table of units, does not have the name of a unit, and
+**     no column that names units refers to it.
+**
+** `unit` is the word for a unit, or null. Returns 1, or 0 with an error that says which declaration
+** fits.
+*/
+int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
+                       const struct ledger_declaration *asked, const char *unit,
+                       struct error *error);
+
+/*
+** Adds a row (table, declaration, note) for each declaration that follows from the foreign keys if
+** each row of `table` is a unit, and for each table that no foreign key leads to it. Returns 1, or
+** 0 with the error set.
+*/
+int foreign_keys_plan(struct row_list *rows, sqlite3 *db, const char *table, struct error *error);
 
 #endif
