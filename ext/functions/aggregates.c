@@ -4,7 +4,7 @@
 **
 ** Requirements:
 **   A1  The first row makes the release: the aggregate reads its call in the text of the running
-**       statement (query/statement_text.h), makes the question of it, and charges, evaluates and
+**       statement (query/statement_text.c), makes the question of it, and charges, evaluates and
 **       stores it. The other rows are passed over, and xFinal hands out the answer. What happens to
 **       the statement afterwards changes neither the answer nor the charge.
 **   A2  Parameters are constant by their text. Which of several calls is running is known from the
@@ -22,7 +22,7 @@
 
 #include "functions/internal.h"
 #include "functions/options.h"
-#include "query/statement_text.h"
+#include "query/question.h"
 
 SQLITE_EXTENSION_INIT3
 

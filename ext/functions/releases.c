@@ -18,7 +18,6 @@
 #include "base/sql_text.h"
 #include "functions/options.h"
 #include "query/question.h"
-#include "query/statement_text.h"
 #include "release/parameters.h"
 #include "release/publish.h"
 #include "release/series.h"

@@ -256,33 +256,24 @@ static int add_named(struct evaluator *evaluator, const char *sql, struct error 
 */
 static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
                     struct error *error) {
-  sqlite3_stmt *row = 0;
-  int found = 0, added = 1;
-  int rc = sqlite3_prepare_v2(evaluator->host, "SELECT type, name, sql FROM main.sqlite_master", -1,
-                              &row, 0);
-  while (rc == SQLITE_OK && !found && sqlite3_step(row) == SQLITE_ROW) {
-    const char *type = (const char *)sqlite3_column_text(row, 0);
-    const char *is = (const char *)sqlite3_column_text(row, 1);
-    const char *sql = (const char *)sqlite3_column_text(row, 2);
-    if (!type || !is || !sql || strcmp(type, "view") != 0 || sqlite3_stricmp(is, name) != 0)
-      continue;
-    found = 1;
+  char *sql;
+  int added = schema_text(evaluator->host, "view", name, &sql, error);
+  *is_there = sql != 0;
+  if (added && sql) {
+    evaluator->tables.searches_nothing |= has_hidden_in(sql);
     if (evaluator->view_count == EVALUATOR_MOST_VIEWS) {
       added = error_set(error, "the question leads to more than %d views", EVALUATOR_MOST_VIEWS);
-    } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
+    } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", name)) ||
+               !(evaluator->texts = sqlite3_mprintf("%z;%s", evaluator->texts, sql))) {
       added = error_set_memory(error);
-    } else if (!(evaluator->texts = sqlite3_mprintf("%z;%s", evaluator->texts, sql))) {
-      added = error_set_memory(error);
-    } else if (evaluator->tables.searches_nothing |= has_hidden_in(sql),
-               run_own(evaluator, sql) != SQLITE_OK) {
-      added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
+    } else if (run_own(evaluator, sql) != SQLITE_OK) {
+      added = error_set(error, "cannot evaluate view '%s': %s", name,
+                        sqlite3_errmsg(evaluator->db));
     } else {
       added = add_named(evaluator, sql, error);
     }
   }
-  if (sqlite3_finalize(row) != SQLITE_OK && added)
-    added = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(evaluator->host));
-  *is_there = found;
+  sqlite3_free(sql);
   return added;
 }
 

@@ -13,29 +13,35 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define MOST_KEYS  64         /* foreign keys of one table; further ones are not looked at */
 #define MOST_STEPS ROUTE_MOST /* tables on the way from a table to its units */
 
-/* A foreign key. */
+/* A foreign key that refers to another table. */
 struct foreign_key {
+  char *of;     /* the table that has it */
   char *column; /* null if the key has several columns */
   char *table;  /* the table that it refers to */
   char *key;    /* the column of that table, or null for its primary key */
   int number;   /* SQLite's number of the key */
 };
 
+/* The foreign keys of all tables of main. */
 struct foreign_keys {
-  struct foreign_key list[MOST_KEYS];
+  struct foreign_key *list;
   int count;
 };
 
 static void keys_clear(struct foreign_keys *keys) {
   for (int i = 0; i < keys->count; i++) {
+    sqlite3_free(keys->list[i].of);
     sqlite3_free(keys->list[i].column);
     sqlite3_free(keys->list[i].table);
     sqlite3_free(keys->list[i].key);
   }
-  keys->count = 0;
+  sqlite3_free(keys->list);
+}
+
+static int is_same(const char *one, const char *other) {
+  return sqlite3_stricmp(one, other) == 0;
 }
 
 static char *copy_of(sqlite3_stmt *row, int column) {
@@ -43,46 +49,51 @@ static char *copy_of(sqlite3_stmt *row, int column) {
   return text ? sqlite3_mprintf("%s", text) : 0;
 }
 
-/* Reads the foreign keys of a table, except for those that refer to the table itself. */
-static int keys_read(struct foreign_keys *keys, sqlite3 *db, const char *table,
-                     struct error *error) {
-  sqlite3_stmt *row = 0;
-  char *sql = sqlite3_mprintf("PRAGMA main.foreign_key_list(\"%w\")", table);
-  keys->count = 0;
-  int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &row, 0) : SQLITE_NOMEM;
-  while (rc == SQLITE_OK && sqlite3_column_count(row) >= 5 &&
-         (rc = sqlite3_step(row)) == SQLITE_ROW) {
-    rc = SQLITE_OK;
-    int number = sqlite3_column_int(row, 0);
-    const char *other = (const char *)sqlite3_column_text(row, 2);
-    struct foreign_key *last = keys->count ? &keys->list[keys->count - 1] : 0;
-    if (last && last->number == number) { /* the row has a further column of the last key */
-      sqlite3_free(last->column);
-      last->column = 0;
-      continue;
-    }
-    if (!other) rc = SQLITE_NOMEM;
-    if (keys->count == MOST_KEYS || !other || sqlite3_stricmp(other, table) == 0) continue;
-    struct foreign_key *key = &keys->list[keys->count++];
-    *key = (struct foreign_key){copy_of(row, 3), copy_of(row, 2), copy_of(row, 4), number};
-    int names_key = sqlite3_column_type(row, 4) != SQLITE_NULL;
-    if (!key->column || !key->table || (names_key && !key->key)) rc = SQLITE_NOMEM;
+/* Adds a row of PRAGMA foreign_key_list: a key of a table, or a further column of the last key. */
+static int add_key(struct foreign_keys *keys, const char *of, sqlite3_stmt *row,
+                   struct error *error) {
+  struct foreign_key *last = keys->count ? &keys->list[keys->count - 1] : 0;
+  const char *table = (const char *)sqlite3_column_text(row, 2);
+  int number = sqlite3_column_int(row, 0);
+  if (table && is_same(table, of)) return 1;
+  if (last && last->number == number && is_same(last->of, of)) {
+    sqlite3_free(last->column);
+    last->column = 0;
+    return 1;
   }
-  sqlite3_finalize(row); /* its error is in rc */
-  sqlite3_free(sql);
-  if (rc == SQLITE_DONE) return 1;
-  return rc == SQLITE_OK
-             ? error_set(error, "an authorizer of the host hides the schema (let the extension "
-                                "read it)")
-         : rc == SQLITE_NOMEM ? error_set_memory(error)
-                              : error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+  struct foreign_key *grown =
+      sqlite3_realloc64(keys->list, sizeof *grown * ((sqlite3_uint64)keys->count + 1));
+  if (!grown) return error_set_memory(error);
+  keys->list = grown;
+  struct foreign_key *key = &grown[keys->count++];
+  *key = (struct foreign_key){sqlite3_mprintf("%s", of), copy_of(row, 3), copy_of(row, 2),
+                              copy_of(row, 4), number};
+  int names_key = sqlite3_column_type(row, 4) != SQLITE_NULL;
+  return (key->of && key->column && key->table && (key->key || !names_key)) ||
+         error_set_memory(error);
 }
 
-/* Returns the foreign key of a column, or null. */
-static const struct foreign_key *key_of(const struct foreign_keys *keys, const char *column) {
-  for (int i = 0; column && i < keys->count; i++)
-    if (keys->list[i].column && sqlite3_stricmp(keys->list[i].column, column) == 0)
-      return &keys->list[i];
+static int keys_read(struct foreign_keys *keys, sqlite3 *db, struct error *error) {
+  sqlite3_stmt *table, *row;
+  *keys = (struct foreign_keys){0};
+  int going = schema_prepare(
+      db, &table, 1, "SELECT name FROM main.sqlite_master WHERE type = 'table'", "", error);
+  while (going && sqlite3_step(table) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(table, 0);
+    if (!name) going = error_set_memory(error);
+    if (!name) break;
+    going = schema_prepare(db, &row, 5, "PRAGMA main.foreign_key_list(\"%w\")", name, error);
+    while (going && sqlite3_step(row) == SQLITE_ROW) going = add_key(keys, name, row, error);
+    going = schema_finish(db, row, going, error);
+  }
+  return schema_finish(db, table, going, error);
+}
+
+/* Returns the foreign key of a column, which may be null, or null. */
+static const struct foreign_key *key_of(const struct foreign_keys *keys, const char *table,
+                                        const char *column) {
+  for (const struct foreign_key *key = keys->list; column && key < keys->list + keys->count; key++)
+    if (key->column && is_same(key->column, column) && is_same(key->of, table)) return key;
   return 0;
 }
 
@@ -91,6 +102,7 @@ static const struct foreign_key *key_of(const struct foreign_keys *keys, const c
 /* What a check compares. */
 struct check {
   sqlite3 *db;
+  const struct foreign_keys *keys;
   const struct ledger_policy *policy;
   const struct ledger_declaration *asked; /* counts as if the policy had it already */
   const char *unit;
@@ -100,32 +112,30 @@ struct check {
 };
 
 static const struct ledger_declaration *declared(const struct check *check, const char *table) {
-  return sqlite3_stricmp(check->asked->table, table) == 0
-             ? check->asked
-             : ledger_policy_find(check->policy, table);
+  return is_same(check->asked->table, table) ? check->asked
+                                             : ledger_policy_find(check->policy, table);
 }
 
 /* Returns whether a table has the name of a unit: 'member' or 'members'. */
 static int is_named(const struct check *check, const char *table) {
   size_t length = check->unit ? strlen(check->unit) : 0;
   return length && sqlite3_strnicmp(table, check->unit, (int)length) == 0 &&
-         (!table[length] || sqlite3_stricmp(table + length, "s") == 0);
+         (!table[length] || is_same(table + length, "s"));
 }
 
-/* Returns 1 if the table is of units, 0 if not, and -1 after an error. */
 static int is_of_units(struct check *check, const char *table) {
+  const struct foreign_keys *keys = check->keys;
   for (int i = 0; i < check->steps; i++)
-    if (sqlite3_stricmp(check->seen[i], table) == 0) return 0;
+    if (is_same(check->seen[i], table)) return 0;
   const struct ledger_declaration *declaration = declared(check, table);
   if (declaration && declaration->role == POLICY_PUBLIC) return 0;
   if (declaration || is_named(check, table)) return 1;
   if (check->steps == MOST_STEPS) return 0;
-  struct foreign_keys keys;
-  int found = keys_read(&keys, check->db, table, check->error) ? 0 : -1;
+  int found = 0;
   check->seen[check->steps++] = table;
-  for (int i = 0; found == 0 && i < keys.count; i++) found = is_of_units(check, keys.list[i].table);
+  for (int i = 0; i < keys->count && !found; i++)
+    found = is_same(keys->list[i].of, table) && is_of_units(check, keys->list[i].table);
   check->steps--;
-  keys_clear(&keys);
   return found;
 }
 
@@ -133,25 +143,15 @@ static int is_of_units(struct check *check, const char *table) {
 ** Returns whether the links of a protected table lead to the table that is checked. Such a table
 ** does not say whose row this is: it is the other way round.
 */
-static int leads_back(struct check *check, const char *from, const char *to) {
-  const char *at = from;
-  char *next = 0;
+static int leads_back(const struct check *check, const char *from, const char *to) {
+  const struct foreign_key *key = 0;
   int found = 0;
-  for (int i = 0; at && i < MOST_STEPS && !found; i++) {
-    struct foreign_keys keys;
-    struct error error = {0};
+  for (int i = 0; i < MOST_STEPS && !found && (i == 0 || key); i++) {
+    const char *at = key ? key->table : from;
     const struct ledger_declaration *declaration = declared(check, at);
-    const struct foreign_key *key = 0;
-    if (declaration && keys_read(&keys, check->db, at, &error))
-      key = key_of(&keys, declaration->unit_column);
-    found = key && sqlite3_stricmp(key->table, to) == 0;
-    char *further = key ? sqlite3_mprintf("%s", key->table) : 0;
-    if (declaration) keys_clear(&keys);
-    error_clear(&error); /* the caller reads the keys again */
-    sqlite3_free(next);
-    at = next = further;
+    key = declaration ? key_of(check->keys, at, declaration->unit_column) : 0;
+    found = key && is_same(key->table, to);
   }
-  sqlite3_free(next);
   return found;
 }
 
@@ -162,7 +162,7 @@ static int check_column(struct check *check, const struct ledger_declaration *of
                         const struct foreign_key *key) {
   const struct ledger_declaration *other = declared(check, key->table);
   struct error *error = check->error;
-  if (of->parent && sqlite3_stricmp(of->parent, key->table) != 0)
+  if (of->parent && !is_same(of->parent, key->table))
     return error_set(error,
                      "column '%s' of table '%s' refers to '%s', not to '%s' (dp_protect(%Q, %Q, "
                      "%Q))",
@@ -172,27 +172,24 @@ static int check_column(struct check *check, const struct ledger_declaration *of
   int found = table_facts_find(&facts, check->db, key->table, error); /* 0: it says nothing */
   int is_there = found > 0 && facts.unique >= 0, going = found >= 0;
   const char *target = key->key ? key->key : is_there ? facts.columns[facts.unique].name : "";
-  if (of->parent && is_there && sqlite3_stricmp(target, facts.columns[facts.unique].name) != 0) {
+  if (of->parent && is_there && !is_same(target, facts.columns[facts.unique].name)) {
     going = error_set(
         error, "column '%s' of table '%s' refers to %s.%s, but a link needs the key %s.%s",
         key->column, of->table, facts.name, target, facts.name, facts.columns[facts.unique].name);
   } else if (!of->parent && other && other->role == POLICY_PROTECTED &&
              (other->parent || !other->unit_column ||
-              sqlite3_stricmp(other->unit_column, target) != 0)) {
+              !is_same(other->unit_column, target))) {
     going = error_set(error,
                       "column '%s' of table '%s' is no unit, because it refers to table '%s', "
                       "whose rows belong to units (dp_protect(%Q, %Q, %Q))",
                       key->column, of->table, key->table, of->table, key->column, key->table);
   } else if (going && !of->parent && !other && !is_named(check, key->table)) {
-    int of_units = is_of_units(check, key->table);
-    going = of_units < 0 ? 0
-            : !of_units
-                ? 1
-                : error_set(error,
-                            "column '%s' of table '%s' is no unit, because it refers to table "
-                            "'%s', from which a foreign key leads to units (protect that table "
-                            "first, then dp_protect(%Q, %Q, %Q))",
-                            key->column, of->table, key->table, of->table, key->column, key->table);
+    going = !is_of_units(check, key->table) ||
+            error_set(error,
+                      "column '%s' of table '%s' is no unit, because it refers to table '%s', from "
+                      "which a foreign key leads to units (protect that table first, then "
+                      "dp_protect(%Q, %Q, %Q))",
+                      key->column, of->table, key->table, of->table, key->column, key->table);
   }
   table_facts_clear(&facts);
   return going;
@@ -250,9 +247,9 @@ static int check_not_public(const struct check *check, const struct ledger_decla
                    check->asked == of ? "; first dp_undeclare it" : "");
 }
 
-static int check_one(struct check *check, const struct ledger_declaration *of,
-                     const struct foreign_keys *keys) {
-  const struct foreign_key *own = key_of(keys, of->unit_column);
+static int check_one(struct check *check, const struct ledger_declaration *of) {
+  const struct foreign_keys *keys = check->keys;
+  const struct foreign_key *own = key_of(keys, of->table, of->unit_column);
   if (of->role == POLICY_PUBLIC && is_named(check, of->table))
     return error_set(
         check->error,
@@ -267,39 +264,41 @@ static int check_one(struct check *check, const struct ledger_declaration *of,
   check->seen[0] = of->table;
   check->steps = 1;
   for (int i = 0; i < keys->count; i++) {
-    const char *table = keys->list[i].table;
-    int found = is_of_units(check, table);
-    if (found < 0) return 0;
-    if (found && !(of->role == POLICY_PROTECTED && leads_back(check, table, of->table)))
-      return refuse(check, of, &keys->list[i]);
+    const struct foreign_key *key = &keys->list[i];
+    if (!is_same(key->of, of->table) || !is_of_units(check, key->table)) continue;
+    if (of->role != POLICY_PROTECTED || !leads_back(check, key->table, of->table))
+      return refuse(check, of, key);
   }
   return 1;
+}
+
+static int refers(const struct foreign_keys *keys, const char *from, const char *to) {
+  int found = 0;
+  for (int i = 0; i < keys->count; i++)
+    found |= is_same(keys->list[i].of, from) && is_same(keys->list[i].table, to);
+  return found;
 }
 
 int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
                        const struct ledger_declaration *asked, const char *unit,
                        struct error *error) {
-  struct check check = {.db = db, .policy = policy, .asked = asked, .unit = unit, .error = error};
   struct foreign_keys keys;
-  int going = keys_read(&keys, db, asked->table, error) && check_one(&check, asked, &keys);
-  keys_clear(&keys);
+  struct check check = {
+      .db = db, .keys = &keys, .policy = policy, .asked = asked, .unit = unit, .error = error};
+  int going = keys_read(&keys, db, error) && check_one(&check, asked);
   for (int i = 0; i < policy->count && going; i++) {
     const struct ledger_declaration *other = &policy->list[i];
-    if (sqlite3_stricmp(other->table, asked->table) == 0) continue;
+    if (is_same(other->table, asked->table) || !refers(&keys, other->table, asked->table)) continue;
     struct error reason = {0};
-    int refers = 0;
-    going = keys_read(&keys, db, other->table, error);
-    for (int j = 0; j < keys.count; j++)
-      refers |= sqlite3_stricmp(keys.list[j].table, asked->table) == 0;
     check.error = &reason;
     check.steps = 0;
-    if (going && refers && !check_one(&check, other, &keys))
+    if (!check_one(&check, other))
       going = asked->role == POLICY_PUBLIC ? error_set(error, "%s", error_text(&reason))
                                            : error_set(error, "%s; first dp_undeclare(%Q)",
                                                        error_text(&reason), other->table);
     error_clear(&reason);
-    keys_clear(&keys);
   }
+  keys_clear(&keys);
   return going;
 }
 
@@ -307,6 +306,7 @@ int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
 
 /* The tables of main, and how many foreign keys lead from each to the units. */
 struct planned {
+  struct foreign_keys keys;
   struct table_facts *tables;
   int *distances; /* -1: none */
   int count;
@@ -315,10 +315,12 @@ struct planned {
 /* Reads all tables that can be declared. */
 static int planned_read(struct planned *planned, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row = 0;
-  static const char sql[] =
-      "SELECT name FROM main.sqlite_master WHERE type = 'table' ORDER BY name";
-  int rc = sqlite3_prepare_v2(db, sql, -1, &row, 0), going = rc == SQLITE_OK;
-  while (going && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+  int going = keys_read(&planned->keys, db, error) &&
+              schema_prepare(db, &row, 1,
+                             "SELECT name FROM main.sqlite_master WHERE type = 'table'"
+                             " ORDER BY name",
+                             "", error);
+  while (going && sqlite3_step(row) == SQLITE_ROW) {
     sqlite3_uint64 room = (sqlite3_uint64)planned->count + 1;
     struct table_facts *tables = sqlite3_realloc64(planned->tables, room * sizeof *tables);
     if (tables) planned->tables = tables;
@@ -338,15 +340,12 @@ static int planned_read(struct planned *planned, sqlite3 *db, struct error *erro
     }
     error_clear(&no_table);
   }
-  if (going && rc != SQLITE_DONE)
-    going = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
-  sqlite3_finalize(row); /* its error is recorded */
-  return going;
+  return schema_finish(db, row, going, error);
 }
 
 static int planned_find(const struct planned *planned, const char *table) {
   int i = 0;
-  while (i < planned->count && sqlite3_stricmp(planned->tables[i].name, table) != 0) i++;
+  while (i < planned->count && !is_same(planned->tables[i].name, table)) i++;
   return i < planned->count ? i : -1;
 }
 
@@ -366,7 +365,7 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
   const struct table_facts *child = &planned->tables[table], *other = &planned->tables[parent];
   const struct table_column *target = &other->columns[other->unique];
   int place = table_column_find(child, key->column);
-  if (key->key && sqlite3_stricmp(key->key, target->name) != 0)
+  if (key->key && !is_same(key->key, target->name))
     return add_row(rows, child->name, 0,
                    sqlite3_mprintf("%s refers to %s.%s, but a link needs the key %s.%s",
                                    key->column, other->name, key->key, other->name, target->name),
@@ -386,46 +385,50 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
                  error);
 }
 
+/*
+** Returns the planned table with a key of one column to which a foreign key of table `child` refers,
+** if it is at most `distance` from the units, or -1.
+*/
+static int parent_of(const struct planned *planned, int child, const struct foreign_key *key,
+                     int distance) {
+  int parent = key->column && is_same(key->of, planned->tables[child].name)
+                   ? planned_find(planned, key->table)
+                   : -1;
+  return parent >= 0 && planned->distances[parent] >= 0 && planned->distances[parent] <= distance &&
+                 planned->tables[parent].unique >= 0
+             ? parent
+             : -1;
+}
+
 /* Adds the rows of the tables at a distance from the units. */
-static int add_layer(struct row_list *rows, const struct planned *planned, sqlite3 *db,
-                     int distance, struct error *error) {
+static int add_layer(struct row_list *rows, const struct planned *planned, int distance,
+                     struct error *error) {
+  const struct foreign_keys *keys = &planned->keys;
   int going = 1;
-  for (int i = 0; i < planned->count && going; i++) {
-    struct foreign_keys keys;
+  for (int i = 0; i < planned->count; i++) {
     int choices = 0;
     if (planned->distances[i] != distance) continue;
-    going = keys_read(&keys, db, planned->tables[i].name, error);
-    for (int pass = 0; pass < 2; pass++)
-      for (int j = 0; j < keys.count && going; j++) {
-        int parent = keys.list[j].column ? planned_find(planned, keys.list[j].table) : -1;
-        if (parent < 0 || planned->distances[parent] < 0 ||
-            planned->distances[parent] >= distance || planned->tables[parent].unique < 0)
-          continue;
-        if (pass) going = add_link(rows, planned, i, parent, &keys.list[j], choices, error);
-        choices += !pass;
-      }
-    keys_clear(&keys);
+    for (int j = 0; j < keys->count; j++)
+      choices += parent_of(planned, i, &keys->list[j], distance - 1) >= 0;
+    for (int j = 0; j < keys->count && going; j++) {
+      int parent = parent_of(planned, i, &keys->list[j], distance - 1);
+      if (parent >= 0) going = add_link(rows, planned, i, parent, &keys->list[j], choices, error);
+    }
   }
   return going;
 }
 
-/* Sets the distances of the tables that refer to a table at `distance`. Returns -1 on failure. */
-static int find_layer(struct planned *planned, sqlite3 *db, int distance, struct error *error) {
+/* Sets the distances of the tables that refer to one at `distance`. Returns whether one does. */
+static int find_layer(struct planned *planned, int distance) {
   int found = 0;
   for (int i = 0; i < planned->count; i++) {
-    struct foreign_keys keys;
     if (planned->distances[i] >= 0) continue;
-    if (!keys_read(&keys, db, planned->tables[i].name, error)) found = -1;
-    for (int j = 0; j < keys.count && found >= 0; j++) {
-      int parent = keys.list[j].column ? planned_find(planned, keys.list[j].table) : -1;
-      if (parent < 0 || planned->distances[parent] != distance ||
-          planned->tables[parent].unique < 0)
-        continue;
-      planned->distances[i] = distance + 1;
-      found = 1;
-    }
-    keys_clear(&keys);
-    if (found < 0) return -1;
+    for (int j = 0; j < planned->keys.count; j++)
+      if (parent_of(planned, i, &planned->keys.list[j], distance) >= 0) {
+        planned->distances[i] = distance + 1;
+        found = 1;
+        break;
+      }
   }
   return found;
 }
@@ -439,7 +442,7 @@ static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
   const char *key = people->columns[people->unique].name;
   char *long_key = sqlite3_mprintf("%s_%s", people->name, key), *note = 0;
   int place = long_key ? table_column_find(facts, long_key) : -1;
-  if (place < 0 && sqlite3_stricmp(key, "id") != 0) place = table_column_find(facts, key);
+  if (place < 0 && !is_same(key, "id")) place = table_column_find(facts, key);
   if (long_key && place >= 0)
     note = sqlite3_mprintf("no foreign key leads to %s, but %s has the name of its key: "
                            "SELECT dp_protect(%Q, %Q)",
@@ -453,7 +456,7 @@ static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
   return add_row(rows, facts->name, 0, note, error);
 }
 
-static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db, int unit,
+static int plan_from(struct row_list *rows, struct planned *planned, int unit,
                      struct error *error) {
   const struct table_facts *facts = &planned->tables[unit];
   if (facts->unique < 0)
@@ -467,11 +470,8 @@ static int plan_from(struct row_list *rows, struct planned *planned, sqlite3 *db
   if (!declaration) return error_set_memory(error);
   int going =
       add_row(rows, facts->name, declaration, sqlite3_mprintf("each row is a unit"), error);
-  int found = 1;
-  for (int distance = 0; going && found > 0; distance++) {
-    found = find_layer(planned, db, distance, error);
-    going = found >= 0 && (!found || add_layer(rows, planned, db, distance + 1, error));
-  }
+  for (int distance = 0; going && find_layer(planned, distance); distance++)
+    going = add_layer(rows, planned, distance + 1, error);
   for (int i = 0; i < planned->count && going; i++)
     if (planned->distances[i] < 0) going = add_unlinked(rows, &planned->tables[i], facts, error);
   return going;
@@ -482,8 +482,9 @@ int foreign_keys_plan(struct row_list *rows, sqlite3 *db, const char *table, str
   struct table_facts facts;
   int going = table_facts_read(&facts, db, table, error) && planned_read(&planned, db, error);
   int unit = going ? planned_find(&planned, facts.name) : -1;
-  if (unit >= 0) going = plan_from(rows, &planned, db, unit, error);
+  if (unit >= 0) going = plan_from(rows, &planned, unit, error);
   for (int i = 0; i < planned.count; i++) table_facts_clear(&planned.tables[i]);
+  keys_clear(&planned.keys);
   sqlite3_free(planned.tables);
   sqlite3_free(planned.distances);
   table_facts_clear(&facts);

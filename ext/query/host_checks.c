@@ -194,26 +194,16 @@ static int check_shown(sqlite3 *db, const struct table_facts *facts, const char 
 static int check_generated(sqlite3 *db, const struct table_facts *facts, int column,
                            struct error *error) {
   struct allowed_functions functions;
-  sqlite3_stmt *row = 0;
-  int found = 0, safe = 0;
-  int rc = sqlite3_prepare_v2(db, "SELECT type, name, sql FROM main.sqlite_master", -1, &row, 0);
-  while (rc == SQLITE_OK && !found && sqlite3_step(row) == SQLITE_ROW) {
-    const char *type = (const char *)sqlite3_column_text(row, 0);
-    const char *name = (const char *)sqlite3_column_text(row, 1);
-    const char *sql = (const char *)sqlite3_column_text(row, 2);
-    found = type && name && sql && strcmp(type, "table") == 0 &&
-            sqlite3_stricmp(name, facts->name) == 0;
-    if (found)
-      safe = allowed_functions_read(&functions, db) == SQLITE_OK &&
-             generated_column_is_safe(sql, column, &functions);
-  }
-  rc = sqlite3_finalize(row);
-  if (rc != SQLITE_OK || !found)
-    return error_set(error, "cannot read table '%s': %s", facts->name, sqlite3_errmsg(db));
-  return safe || error_set(error,
-                           "column '%s' of table '%s' is generated when it is read, and this may "
-                           "fail for one row (make it STORED, or leave it out)",
-                           facts->columns[column].name, facts->name);
+  char *sql;
+  int going = schema_text(db, "table", facts->name, &sql, error);
+  if (going && !(sql && allowed_functions_read(&functions, db) == SQLITE_OK &&
+                 generated_column_is_safe(sql, column, &functions)))
+    going = error_set(error,
+                      "column '%s' of table '%s' is generated when it is read, and this may fail "
+                      "for one row (make it STORED, or leave it out)",
+                      facts->columns[column].name, facts->name);
+  sqlite3_free(sql);
+  return going;
 }
 
 int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,

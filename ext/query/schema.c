@@ -54,9 +54,8 @@ static const char *text_of(sqlite3_stmt *row, int column) {
   return text ? text : "";
 }
 
-/* Compiles a statement about a table or index, whose name replaces %w. */
-static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
-                         const char *name, struct error *error) {
+int schema_prepare(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
+                   const char *name, struct error *error) {
   char *sql = sqlite3_mprintf(format, name);
   int going = 1;
   *row = 0;
@@ -71,11 +70,23 @@ static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const cha
   return going;
 }
 
-/* Finalizes a statement of prepare_about(). Reports its error, unless `going` is already 0. */
-static int finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
+int schema_finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
   int rc = sqlite3_finalize(row);
   if (rc == SQLITE_OK || !going) return going;
   return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+}
+
+int schema_text(sqlite3 *db, const char *type, const char *name, char **sql, struct error *error) {
+  sqlite3_stmt *row;
+  int going =
+      schema_prepare(db, &row, 3, "SELECT type, name, sql FROM main.sqlite_master", "", error);
+  *sql = 0;
+  while (going && !*sql && sqlite3_step(row) == SQLITE_ROW) {
+    if (strcmp(text_of(row, 0), type) != 0 || sqlite3_stricmp(text_of(row, 1), name) != 0) continue;
+    *sql = sqlite3_mprintf("%s", text_of(row, 2));
+    if (!*sql) going = error_set_memory(error);
+  }
+  return schema_finish(db, row, going, error);
 }
 
 /* Returns whether SQLite or this extension uses the table for its own records. */
@@ -89,7 +100,7 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
   sqlite3_stmt *row;
   const char *type = 0;
   int going =
-      prepare_about(db, &row, 3, "SELECT type, name, rootpage FROM main.sqlite_master", "", error);
+      schema_prepare(db, &row, 3, "SELECT type, name, rootpage FROM main.sqlite_master", "", error);
   while (going && !facts->name && sqlite3_step(row) == SQLITE_ROW) {
     const char *is = text_of(row, 0), *name = text_of(row, 1);
     if (sqlite3_stricmp(name, table) != 0 || (strcmp(is, "table") != 0 && strcmp(is, "view") != 0))
@@ -99,7 +110,7 @@ static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
     type = strcmp(is, "view") == 0 ? "a view" : facts->root ? 0 : "a virtual table";
     if (!facts->name) going = error_set_memory(error);
   }
-  going = finish(db, row, going, error);
+  going = schema_finish(db, row, going, error);
   if (!going) return 0;
   facts->is_unfit = !facts->name || is_reserved(facts->name) || type;
   if (!facts->name)
@@ -168,9 +179,9 @@ static int is_strict_table(sqlite3 *db, const char *name) {
 static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   facts->is_strict = is_strict_table(db, facts->name);
-  int going = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name, error);
+  int going = schema_prepare(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name, error);
   while (going && sqlite3_step(row) == SQLITE_ROW) going = add_column(facts, db, row, error);
-  going = finish(db, row, going, error);
+  going = schema_finish(db, row, going, error);
   if (going && !facts->count)
     going = error_set(error, "cannot read the schema of '%s'", facts->name);
   return going;
@@ -184,14 +195,14 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
                          int *collation, struct error *error) {
   sqlite3_stmt *row;
   int column = -1, count = 0;
-  int going = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index, error);
+  int going = schema_prepare(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index, error);
   while (going && sqlite3_step(row) == SQLITE_ROW) {
     if (!sqlite3_column_int(row, 5)) continue; /* skip a column that is not part of the key */
     count++;
     column = sqlite3_column_int(row, 1);
     *collation = collation_of(text_of(row, 4));
   }
-  finish(db, row, going, error);
+  schema_finish(db, row, going, error);
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
@@ -202,10 +213,10 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
 static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   sqlite3_stmt *row;
   int found = 0;
-  int going = prepare_about(db, &row, 2, "SELECT type, name FROM main.sqlite_master", "", error);
+  int going = schema_prepare(db, &row, 2, "SELECT type, name FROM main.sqlite_master", "", error);
   while (going && !found && sqlite3_step(row) == SQLITE_ROW)
     found = strcmp(text_of(row, 0), "index") == 0 && strcmp(text_of(row, 1), index) == 0;
-  finish(db, row, going, error);
+  schema_finish(db, row, going, error);
   return found;
 }
 
@@ -216,7 +227,7 @@ static int has_entry(sqlite3 *db, const char *index, struct error *error) {
 static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int candidates = 0, has_key_index = 0;
-  int going = prepare_about(db, &row, 5, "PRAGMA main.index_list(\"%w\")", facts->name, error);
+  int going = schema_prepare(db, &row, 5, "PRAGMA main.index_list(\"%w\")", facts->name, error);
   facts->unique = facts->rowid_alias = -1;
   while (going && sqlite3_step(row) == SQLITE_ROW) {
     int collation = -1, is_key = strcmp(text_of(row, 3), "pk") == 0;
@@ -241,7 +252,7 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
       candidates++;
     }
   }
-  going = finish(db, row, going, error);
+  going = schema_finish(db, row, going, error);
   if (candidates > 1) facts->unique = -1; /* the choice would be ambiguous */
   if (facts->key_count == 1 && !has_key_index) {
     facts->rowid_alias = facts->unique = facts->key[0];
@@ -340,19 +351,14 @@ char *table_definition(const struct table_facts *facts) {
 */
 static int find_mark(sqlite3 *db, const char *table, const char *mark, int *found,
                      struct error *error) {
-  sqlite3_stmt *row = 0;
-  char *sql = sqlite3_mprintf("SELECT 1 FROM main.sqlite_master WHERE type = 'trigger'"
-                              " AND name = %Q AND lower(tbl_name) = lower(%Q)",
-                              mark, table);
-  *found = sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
-           sqlite3_step(row) == SQLITE_ROW;
-  int rc = sqlite3_finalize(row);
-  int going = !sql   ? error_set_memory(error)
-              : !row ? error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db))
-                     : rc == SQLITE_OK ||
-                           error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
-  sqlite3_free(sql);
-  return going;
+  sqlite3_stmt *row;
+  int going = schema_prepare(
+      db, &row, 2, "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'", "",
+      error);
+  *found = 0;
+  while (going && !*found && sqlite3_step(row) == SQLITE_ROW)
+    *found = strcmp(text_of(row, 0), mark) == 0 && sqlite3_stricmp(text_of(row, 1), table) == 0;
+  return schema_finish(db, row, going, error);
 }
 
 /* Checks M1 for a table whose facts and definition were read. */

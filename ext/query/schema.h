@@ -43,6 +43,21 @@ struct table_facts {
 };
 
 /*
+** schema_prepare() compiles a statement about the schema, which must give `columns` columns. A name
+** replaces %w in its text. schema_finish() finalizes it, and reports its error unless `going` is
+** already 0. Both return 1, or 0 with the error set, and the latter also if `going` is 0.
+*/
+int schema_prepare(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
+                   const char *name, struct error *error);
+int schema_finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error);
+
+/*
+** Sets *sql to the text that created a table or view, or to null if main has none of this name.
+** Returns 1, or 0 with the error set. The caller calls sqlite3_free(*sql) in both cases.
+*/
+int schema_text(sqlite3 *db, const char *type, const char *name, char **sql, struct error *error);
+
+/*
 ** Reads the facts of a table. Returns 1, or 0 with the error set. The caller must call
 ** table_facts_clear() in both cases.
 */

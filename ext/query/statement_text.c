@@ -1,15 +1,20 @@
 /*
-** statement_text.c: see statement_text.h.
+** statement_text.c: finds the call of an aggregate in the text of the statement that executes it,
+** evaluates its parameters, and makes the question for which the call stands: the innermost SELECT
+** around it, with what it gives from each row as the result list, and with the common table
+** expressions that this SELECT may use.
+**
+** No program of SQLite is read: only the text, by SQLite's lexical rules. If a rule does not
+** suffice to be sure, there is an error, which says what to write.
 ** Tests: tests/query/test_random_aggregates.py, tests/query/test_asked.py,
 ** tests/functions/test_statement_mistakes.py
 */
-#include "query/statement_text.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
 #include "query/private_connection.h"
+#include "query/question.h"
 #include "query/question_text.h"
 
 SQLITE_EXTENSION_INIT3
