@@ -88,8 +88,8 @@ int sql_is_parameter(const char *sql);
 int sql_is_word(const char *at, const char *end, const char *word);
 
 /*
-** Returns a copy of the name, in quotes or without, that is the text from `at` to `end`, without its
-** quotes. The caller calls sqlite3_free(). Returns null if memory runs out.
+** Returns a copy of the name, in quotes or without, that is the text from `at` to `end`, without
+** its quotes. The caller calls sqlite3_free(). Returns null if memory runs out.
 */
 char *sql_name(const char *at, const char *end);
 

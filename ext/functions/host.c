@@ -11,7 +11,7 @@
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
-#include "query/private_connection.h"
+#include "query/collector.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
 

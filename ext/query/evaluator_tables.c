@@ -1,7 +1,7 @@
 /*
-** evaluator_tables.c: the tables of an evaluator's connection. Their rows are in memory: those of one
-** unit, or all rows of a public table. Virtual tables with the names of the declared tables give
-** them to SQLite, and look up rows in indices.
+** evaluator_tables.c: the tables of an evaluator's connection. Their rows are in memory: those of
+** one unit, or all rows of a public table. Virtual tables with the names of the declared tables
+** give them to SQLite, and look up rows in indices.
 ** Tests: tests/query/test_questions.py, tests/query/test_random_comparisons.py,
 ** tests/query/test_question_steps.py
 */

@@ -386,8 +386,8 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
 }
 
 /*
-** Returns the planned table with a key of one column to which a foreign key of table `child` refers,
-** if it is at most `distance` from the units, or -1.
+** Returns the planned table with a key of one column to which a foreign key of table `child`
+** refers, if it is at most `distance` from the units, or -1.
 */
 static int parent_of(const struct planned *planned, int child, const struct foreign_key *key,
                      int distance) {

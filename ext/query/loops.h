@@ -1,6 +1,6 @@
 /*
-** loops.h: for this room: what brings the rows of a question to the sums, row by row (row_loop.c) or
-** by unit (unit_loop.c), and checks of the connection that reads them (host_checks.c).
+** loops.h: for this room: what brings the rows of a question to the sums, row by row (row_loop.c)
+** or by unit (unit_loop.c), and checks of the connection that reads them (host_checks.c).
 */
 #ifndef DIFFUSE_QUERY_LOOPS_H
 #define DIFFUSE_QUERY_LOOPS_H

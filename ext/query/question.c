@@ -402,13 +402,13 @@ char *question_notice(const struct question *question, const struct aggregate *a
   int takes_numbers = aggregate->places.value && !aggregate->family->has_vector &&
                       !aggregate->rows && (!aggregate->counts || aggregate->family->has_bins);
   int by_row = question->loop.by_row;
+  sqlite3_stmt *statement = question->evaluator->statement;
   struct notice_terms terms = {question->evaluator->texts,
                                by_row           ? 0
                                : question->unit ? question->unit
                                                 : "unit",
                                aggregate,
-                               takes_numbers ? sqlite3_column_decltype(question->evaluator->statement, value)
-                                             : 0,
+                               takes_numbers ? sqlite3_column_decltype(statement, value) : 0,
                                is_public,
                                question};
   return notice_words(&terms);

@@ -43,8 +43,8 @@ char *question_tables(const struct question *question);
 char *question_unit_type(const struct question *question);
 
 /*
-** Returns the notice about the question (question_text.h), which may be empty. The caller frees the text
-** with sqlite3_free().
+** Returns the notice about the question (question_text.h), which may be empty. The caller frees the
+** text with sqlite3_free().
 */
 char *question_notice(const struct question *question, const struct aggregate *aggregate);
 

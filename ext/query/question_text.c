@@ -117,7 +117,8 @@ int function_is_allowed(const struct allowed_functions *functions, const char *n
   return number >= 0 && functions->own[number];
 }
 
-int function_is_safe(const struct allowed_functions *functions, const char *name) {
+/* Returns whether function_is_allowed() holds and no arguments make the function raise an error. */
+static int function_is_safe(const struct allowed_functions *functions, const char *name) {
   const struct list *list;
   int number = number_of(name, &list);
   return number >= 0 && functions->own[number] && list->is_safe;

@@ -33,11 +33,6 @@ void function_note(struct allowed_functions *used, const char *name);
 const char *functions_replaced(const struct allowed_functions *used,
                                const struct allowed_functions *other);
 
-/*
-** Returns whether function_is_allowed() holds and the function raises no error for any arguments.
-*/
-int function_is_safe(const struct allowed_functions *functions, const char *name);
-
 /* ---- row by row ------------------------------------------------------------------------------ */
 
 /*

@@ -8,8 +8,8 @@
 ** this column to the columns of the question and passes the rows to dp_collect().
 **
 **   D1  By its text, every result of the question depends on one row of one protected table and on
-**       public rows, and no row can make it fail (question_text.h). The added column has a name that
-**       nothing else has, so it is the unit of that row.
+**       public rows, and no row can make it fail (question_text.h). The added column has a name
+**       that nothing else has, so it is the unit of that row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
 **       common table expressions: the evaluator has compiled the text on a connection whose only
 **       tables are those of the question. The functions and collations of the host are SQLite's own
@@ -17,8 +17,8 @@
 **   D3  If D1 or D2 cannot be shown, or if the statement fails for a reason that a row can cause,
 **       the question is evaluated by the evaluator. The result is the same.
 **   D4  Several connections may read ranges of rowids of the protected table. The expression for it
-**       then gives the rows of the range. By D1, each row of dp_collect() comes from one row of this
-**       table, so the ranges together give the same rows as the whole table.
+**       then gives the rows of the range. By D1, each row of dp_collect() comes from one row of
+**       this table, so the ranges together give the same rows as the whole table.
 **
 ** The connections take one range after the other. The host's has the caller's thread:
 **
@@ -336,10 +336,10 @@ static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare
 }
 
 /*
-** Divides a part of the table into at most MOST_RANGES parts. Halves the widest part again and again, if
-** it has at least 2 * LEAST_RANGE rowids. Each half begins and ends at a row, so a wide gap between
-** rows costs one of the parts, and rows that are close together are divided even if others are far
-** away. Returns the number of parts.
+** Divides a part of the table into at most MOST_RANGES parts. Halves the widest part again and
+** again, if it has at least 2 * LEAST_RANGE rowids. Each half begins and ends at a row, so a wide
+** gap between rows costs one of the parts, and rows that are close together are divided even if
+** others are far away. Returns the number of parts.
 */
 static unsigned halve(const struct place *place, struct part *parts) {
   sqlite3_stmt *before = prepare_seek(place, "<", " DESC");

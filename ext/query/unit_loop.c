@@ -305,7 +305,8 @@ static int deliver(const struct unit_loop *loop, struct error *error) {
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static int evaluation_failed(const struct unit_loop *loop, struct error *error) {
-  return error_set(error, "the query failed: %s%s", error_text(&loop->evaluator->error), loop->after);
+  return error_set(error, "the query failed: %s%s", error_text(&loop->evaluator->error),
+                   loop->after);
 }
 
 /*
