@@ -35,24 +35,6 @@ def paid(db, tier, name="r"):
 # ---- what it costs -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outer,inner", [("c", "b"), ("c", "a"), ("d", "a"), ("b", "a")])
-@pytest.mark.parametrize("weight", [1, 0.3])
-def test_refining_pays_the_difference(outer, inner, weight):
-    """Every tier has paid exactly the rate of the innermost publication that it sees, up to a relative 1e-9."""
-    db = ledger()
-    more = f',"weight":{weight}' if weight != 1 else ""
-    release(db, outer, more=more)
-    before = len(charges(db))
-    release(db, inner, more=more)
-    for tier, rate in TIERS.items():
-        wanted = TIERS[inner] if rate >= TIERS[inner] else TIERS[outer] if rate >= TIERS[outer] else 0
-        assert math.isclose(paid(db, tier), weight * wanted, rel_tol=1e-9), tier
-    for _, _, tier, rate, _ in charges(db)[before:]:
-        assert math.isclose(rate, weight * (TIERS[inner] - TIERS[outer]), rel_tol=1e-9), tier
-        assert TIERS[tier] >= TIERS[inner]
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
 def test_replays_after_refining_charge_nothing():
     db = ledger()
     outer, inner = release(db, "c"), release(db, "a")
@@ -60,32 +42,6 @@ def test_replays_after_refining_charge_nothing():
     assert (release(db, "c"), release(db, "a"), diffuse(db, "c"), diffuse(db, "a")) == (outer, inner, outer, inner)
     assert (release(db, "a", refine=False), release(db, "c", refine=False)) == (inner, outer)
     assert charges(db) == before
-
-
-def test_the_tier_in_between_has_its_point():
-    """A refinement from c to a also draws a point for b. A later publication at b charges b alone and shows this point."""
-    db = ledger()
-    release(db, "c")
-    release(db, "a")
-    before = len(charges(db))
-    value = diffuse(db, "b")
-    assert [charge[2] for charge in charges(db)[before:]] == ["b"]
-    assert math.isclose(paid(db, "b"), TIERS["b"], rel_tol=1e-9)
-    assert math.isclose(paid(db, "a"), TIERS["a"], rel_tol=1e-9)
-    assert diffuse(db, "b") == value
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
-def test_diffusing_outward_after_refining():
-    """A diffusion from the outermost point, c, charges d. The tiers inside d have already paid."""
-    db = ledger()
-    release(db, "c")
-    release(db, "a")
-    before = len(charges(db))
-    diffuse(db, "d")
-    assert [charge[2] for charge in charges(db)[before:]] == ["d"]
-    assert math.isclose(paid(db, "d"), TIERS["d"], rel_tol=1e-9)
-    assert one(db, "SELECT dp_verify()") == "ok"
 
 
 def test_points_are_stored_once_and_clocks_are_monotone(tmp_path):
