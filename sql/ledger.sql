@@ -5,7 +5,7 @@
 -- are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 --
 -- To add a column or a table, write it here and in the statements of ext/ledger that use it. Once a version with this format has
--- been released, a change also raises user_version below and LEDGER_FORMAT (ext/ledger/handle.h). diffuse
+-- been released, a change also raises user_version below and LEDGER_FORMAT (ext/ledger/internal.h). diffuse
 -- refuses ledgers of another format.
 
 PRAGMA application_id = 1684432486;  -- the letters 'dfff', which identify the file

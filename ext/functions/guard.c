@@ -12,7 +12,6 @@
 #include "base/sql_functions.h"
 #include "functions/internal.h"
 #include "ledger/ledger.h"
-#include "ledger/policy.h"
 #include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3

@@ -3,7 +3,7 @@
 #define DIFFUSE_FUNCTIONS_INTERNAL_H
 
 #include "functions/functions.h"
-#include "ledger/policy.h"
+#include "ledger/ledger.h"
 #include "query/limits.h"
 #include "query/question_text.h"
 #include "release/parameters.h"
@@ -150,7 +150,7 @@ int batch_items_fail(const struct batch_items *items, int number);
 **   - `main` is replaced by a database in memory that contains only public tables
 **     (public_tables.c). The connection has no other database, and cannot attach one.
 **   - The extension reads the file on private connections, for the ledger and for questions.
-**   - The tables of this extension show what the members may know (ledger/audience.c), and its
+**   - The tables of this extension show what the members may know (ledger/views.c), and its
 **     functions check their caller when they run (guard_enter()).
 **
 ** An authorizer is a second line. It refuses what a guarded connection has no use for, such as

@@ -16,7 +16,7 @@
 #include "functions/internal.h"
 #include "functions/options.h"
 #include "ledger/accountant.h"
-#include "ledger/wider.h"
+#include "ledger/ledger.h"
 #include "math/cost.h"
 #include "math/pure_mechanisms.h"
 #include "mechanism/exponential.h"

@@ -10,7 +10,7 @@
 #include "base/sql_functions.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
-#include "ledger/policy.h"
+#include "ledger/ledger.h"
 #include "query/schema.h"
 #include "sums/households.h"
 

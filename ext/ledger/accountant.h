@@ -1,12 +1,11 @@
 /*
-** accountant.h: the accountants. An accountant adds up the costs of a tier's releases and decides
-** when the tier's budget is spent.
+** accountant.h: an accountant adds up the costs of a tier's releases and decides when the tier's
+** budget is spent. Each is one struct in accountants.c. The rest of the ledger uses the members of
+** this struct and never compares names.
 **
-** An accountant is one struct in a file of its own (rdp.c, gdp.c, pure.c) and one row of the table
-** in budget.c. The rest of the ledger uses the members of this struct and never compares names.
-** An accountant enforces a budget as a limit on one number, `total`. For RDP and exact Gaussian
-** accounting this number is a zCDP rate. For pure differential privacy it is an epsilon. RDP
-** accounting has a second limit, on the sum of pure epsilons, and needs only one of the two.
+** An accountant enforces a budget as a limit on one number, `total`: a zCDP rate for RDP and exact
+** Gaussian accounting, an epsilon for pure differential privacy. RDP accounting has a second limit,
+** on the sum of pure epsilons, and needs only one of the two.
 */
 #ifndef DIFFUSE_LEDGER_ACCOUNTANT_H
 #define DIFFUSE_LEDGER_ACCOUNTANT_H
@@ -19,51 +18,39 @@ struct budget;
 struct payment;
 
 struct accountant {
-  /* The value of dp_tier.accountant; the CHECK in sql/ledger.sql lists all names. */
-  const char *name;
+  const char *name;    /* of dp_tier.accountant; the CHECK in sql/ledger.sql lists all names */
   const char *title;   /* the name in error messages */
   const char *theorem; /* the theorem that the certificate names */
 
   /*
   ** The budgets and releases that the accountant covers. A tier with this accountant refuses all
-  ** others.
+  ** others. The cost of a model to which dp_diffuse() added noise is proved for RDP only
+  ** (models/sgd.h).
   */
-  int has_delta;     /* 1: budgets may have a positive delta; 0: delta is 0 */
-  int covers_rates;  /* 1: covers Gaussian noise, whose cost is a zCDP rate */
-  int covers_curves; /* 1: covers noise whose cost has an RDP curve in addition to a rate */
-  /*
-  ** 1: covers a model to which dp_diffuse() added noise. The cost of such a model is proved for RDP
-  ** only (models/sgd.h).
-  */
-  int covers_diffused_models;
-  /*
-  ** For a release that is not covered: the words after "tier '...'" in the error. Null if every
-  ** release is covered.
-  */
-  const char *refusal;
+  int has_delta;              /* 1: budgets may have a positive delta; 0: delta is 0 */
+  int covers_rates;           /* 1: covers Gaussian noise, whose cost is a zCDP rate */
+  int covers_curves;          /* 1: covers noise whose cost has an RDP curve beside a rate */
+  int covers_diffused_models; /* 1: covers a model to which dp_diffuse() added noise */
+  const char *refusal; /* a release that is not covered: the words after "tier '...'"; or null */
 
   /*
-  ** Sets slack_limit, the part of delta that is set aside for the total variation distance between
-  ** lattice noise and continuous noise. Returns 0 if the slack is not enough for one draw. This
-  ** pointer is null if the accountant needs no slack.
+  ** reserve_slack() sets slack_limit, the part of delta that is set aside for the total variation
+  ** distance between lattice noise and continuous noise, and returns 0 if it is not enough for one
+  ** draw. draws_left() returns the number of draws that the remaining slack allows. Both are null
+  ** if the accountant needs no slack.
   */
   int (*reserve_slack)(struct ledger_tier *tier);
-
-  /*
-  ** Returns the number of draws that the remaining slack allows. This pointer is null if
-  ** reserve_slack is null.
-  */
   double (*draws_left)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
-  ** Computes three members of a tier from its other members. filter_order is the order at which the
+  ** Computes three members of a tier from the others. filter_order is the order at which the
   ** accountant adds up RDP curves, or NaN if it covers no curves. rate_limit is the limit on
   ** `total`. pure_limit is a limit on the sum of epsilons, or NaN if `total` counts alone. What was
   ** spent must be within one of the two limits. Returns 0 if the budget allows nothing to be spent.
   */
   int (*set_limit)(struct ledger_tier *tier);
 
-  /* Returns the spent amount of the budget, in the unit of rate_limit. */
+  /* Returns the spent amount of the budget, in the unit of rate_limit; infinite if not covered. */
   struct total (*total)(const struct ledger_tier *tier, const struct budget *budget);
 
   /*
@@ -75,15 +62,14 @@ struct accountant {
 
   /*
   ** Returns the epsilon of a rate and a curve together, rounded up. `curve` holds values at the
-  ** stored orders (math/cost.h), or is null if there is no curve. The epsilon belongs to the part
-  ** of the tier's delta that is for noise.
+  ** stored orders (math/cost.h), or is null. The epsilon belongs to the part of the tier's delta
+  ** that is for noise.
   */
   double (*epsilon)(const struct ledger_tier *tier, double rate, const double *curve);
 
   /*
-  ** Returns the value of dp_order.allowed: the amount that the tier may spend at order alpha. The
-  ** result is negative if this order cannot prove the tier's (epsilon, delta), however little is
-  ** spent.
+  ** Returns the value of dp_order.allowed: the amount that the tier may spend at order alpha,
+  ** negative if this order cannot prove the tier's (epsilon, delta), however little is spent.
   */
   double (*allowed)(const struct ledger_tier *tier, double alpha);
 
@@ -91,22 +77,17 @@ struct accountant {
   ** Returns the least proven epsilon of `count` >= 1 budgets that are all spent completely, one
   ** after the other, rounded up. The delta is `count` times the tier's delta and must be below 1.
   ** The result may be NaN or larger than the sum of the epsilons; the caller then uses the sum.
-  ** This pointer is null if the accountant only adds up epsilons.
+  ** Null if the accountant only adds up epsilons.
   */
   double (*composed)(const struct ledger_tier *tier, double count);
 
   /*
-  ** cost_of_rate() converts the rate of one release to the most that the release costs in the unit
-  ** of `total`. rate_of_cost() converts such a cost back to a rate.
+  ** Convert the rate of one release to the most that the release costs in the unit of `total`, and
+  ** such a cost back to a rate. The variance or scale of the noise is rounded up to an integer in
+  ** lattice units, so a release can cost as little as least_part times cost_of_rate().
   */
   double (*cost_of_rate)(double rate);
   double (*rate_of_cost)(double cost);
-
-  /*
-  ** The variance (Gaussian) or scale (Laplace) of the noise is rounded up to an integer in lattice
-  ** units, so a release can cost slightly less than cost_of_rate() of the tier's rate. The least
-  ** possible cost is least_part times cost_of_rate().
-  */
   double least_part;
 
   /*
@@ -116,18 +97,13 @@ struct accountant {
   double (*most_at)(const struct ledger_tier *tier, double order);
 };
 
-extern const struct accountant accountant_rdp, accountant_gdp, accountant_pure;
-
 /*
 ** The table of accountants, which ends with a null pointer. The first accountant is the default of
 ** dp_tier() and covers every release.
 */
 extern const struct accountant *const accountants[];
 
-/*
-** Returns the accountant with this name, or null if there is none. Returns the default accountant
-** if `name` is null.
-*/
+/* Returns the accountant with this name, or null; the default accountant if `name` is null. */
 const struct accountant *accountant_find(const char *name);
 
 /*
@@ -135,11 +111,5 @@ const struct accountant *accountant_find(const char *name);
 ** Returns null if memory runs out.
 */
 char *accountant_names(void);
-
-/*
-** Lowers a limit by more than the relative errors of math/, which are about 1e-14
-** (math/cost.h).
-*/
-#define ACCOUNTANT_BELOW(limit) ((limit) * (1 - 0x1p-46))
 
 #endif

@@ -1,45 +1,18 @@
 /*
-** budget.c: reads tiers (dp_tier; tier.c creates and drops them), and reads and writes what they
-** have spent (dp_budget, dp_order) and what grants have reserved of it (dp_reserve).
+** budget.c: reads tiers (tier.c creates and drops them), and reads and writes what they have spent
+** in their current period (dp_budget, dp_order). grant.c says what grants have reserved of it.
 ** Tests: tests/ledger/test_filters.py, tests/ledger/test_curves.py, tests/ledger/test_tiers.py,
-** tests/ledger/test_grants.py, tests/functions/test_plan_values.py, tests/ledger/test_periods.py,
-** tests/report/test_report.py
+** tests/ledger/test_periods.py, tests/functions/test_plan_values.py
 */
-#include "ledger/budget.h"
-
 #include <math.h>
-#include <sqlite3ext.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "ledger/accountant.h"
-#include "ledger/statements.h"
-#include "math/cost.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* ---- the accountants ------------------------------------------------------------------------- */
-
-const struct accountant *const accountants[] = {&accountant_rdp, &accountant_gdp, &accountant_pure,
-                                                0};
-
-const struct accountant *accountant_find(const char *name) {
-  const struct accountant *const *at = accountants;
-  while (name && *at && strcmp((*at)->name, name) != 0) at++;
-  return *at;
-}
-
-char *accountant_names(void) {
-  sqlite3_str *names = sqlite3_str_new(0);
-  for (int i = 0; accountants[i]; i++)
-    sqlite3_str_appendf(names, "%s'%s'",
-                        !i                   ? ""
-                        : accountants[i + 1] ? ", "
-                                             : " or ",
-                        accountants[i]->name);
-  return sqlite3_str_finish(names);
-}
 
 /* ---- RDP curves ------------------------------------------------------------------------------ */
 
@@ -243,7 +216,7 @@ int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
 ** Returns the fraction of the tier's limits that was spent, at the order at which this fraction is
 ** smallest.
 */
-static double budget_used(const struct ledger_tier *tier, const struct budget *budget) {
+double budget_used(const struct ledger_tier *tier, const struct budget *budget) {
   double used = total_up(tier->accountant->total(tier, budget)) / tier->rate_limit;
   return fmin(used, budget->pure / tier->pure_limit); /* NaN if the limit is: then it is `used` */
 }
@@ -291,344 +264,167 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
   return 1;
 }
 
-/* ---- what grants have reserved --------------------------------------------------------------- */
+/* ---- periods --------------------------------------------------------------------------------- */
 
-/* grant.c explains why the filters stay valid. */
+/*
+** A tier with the period 'month' has its whole budget in each calendar month, in UTC. A charge
+** counts in the period in which it is made. dp_budget and dp_order hold the totals of the period
+** that the tier has entered, and period_enter() sets them to 0, so all other code can read a budget
+** as if there were no periods. A tier never goes back to an earlier period, whatever the clock
+** says.
+**
+** A tier pays for each part of a release's cost only once, over all periods. In each period the sum
+** of the payments stays within the tier's limit, so over k periods it is at most k times the limit:
+** the k budgets together act as one filter with k times the limit (accountant.h: composed).
+*/
 
-#define RESERVE_COLUMNS                                                                            \
-  "grant_name, reserved, spent, reserved_delta, spent_delta, charges, reserved_slack, "            \
-  "spent_slack,"                                                                                   \
-  " spent_high, spent_low, spent_curve"
-/* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
-static const struct statement select_reserves = {
-    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR"
-           " (SELECT t.rate FROM dp_grant g JOIN dp_tier t ON t.name = g.tier"
-           " WHERE g.name = grant_name) <= ?2) ORDER BY grant_name"};
-static const struct statement select_reserve = {
-    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
-static const struct statement find_missing_reserve = {
+/*
+** SQL for the number of periods of a kind from the period that begins on day `first` to the period
+** that begins on day `last`, both included.
+*/
+#define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
+#define PERIODS(kind, first, last)                                                                 \
+  "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")"              \
+  " WHEN 'week' THEN (julianday(" last ") - julianday(" first ")) / 7"                             \
+  " ELSE (" MONTHS(last) " - " MONTHS(                                                             \
+      first) ")"                                                                                   \
+             " / CASE " kind                                                                       \
+             " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
+
+/*
+** Finds a tier whose rate is at least this rate and whose period is over. Returns the name of
+** the tier and the start of the period that has begun since.
+*/
+static const struct statement find_period_over = {
     .sql =
-        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
-        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
-static const struct statement insert_reserve = {
-    .sql = "INSERT INTO dp_reserve VALUES (?, ?, ?, 0, ?, 0, 0, ?, 0, 0, 0, 0)",
+        "SELECT name, started FROM (SELECT name, rate, period_start,"
+        " " PERIOD_START(
+            "period", "'now'") " AS started FROM dp_tier JOIN dp_budget"
+                               " ON tier = name)"
+                               " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1"};
+static const struct statement enter_period = {
+    .sql = "UPDATE dp_budget SET period_start = ?2,"
+           " period_end = " PERIOD_END(
+               TIER_PERIOD,
+               "?2") ","
+                     " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0,"
+                     " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
+                     " spent_slack = 0.0, spent_curve = 0.0, spent_pure = 0.0"
+                     " WHERE tier = ?1",
     .changes = CHANGES_BUDGET};
-static const struct statement update_reserve = {
-    .sql = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
-           " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
-           " WHERE grant_name = ?1 AND tier = ?2",
-    .changes = CHANGES_BUDGET};
-static const struct statement select_charges_of_grant = {
-    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
-           " WHERE grant_name = ? AND tier = ? ORDER BY id"};
+static const struct statement reset_orders = {
+    .sql = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};
+/*
+** Counts the periods of a tier, from its creation or its first charge, whichever is earlier, to
+** the period that dp_budget holds.
+*/
+static const struct statement select_count_of_periods = {
+    .sql = "SELECT max(1, " PERIODS(
+        "kind", "min(born, first)",
+        "period_start") ") FROM (SELECT"
+                        " t.period AS kind, " PERIOD_START(
+                            "t.period", "created_at") " AS born, period_start,"
+                                                      " ifnull((SELECT period FROM dp_charge WHERE "
+                                                      "tier = t.name ORDER BY id LIMIT 1), '9999')"
+                                                      " AS first FROM dp_tier t JOIN dp_budget ON "
+                                                      "tier = name WHERE name = ?)"};
+static const struct statement select_period = {
+    .sql = "SELECT period_start FROM dp_budget WHERE tier = ?"};
+/*
+** Returns whether ?2 is the first day of a period of tier ?1. ?2 must be NULL if the tier has
+** no periods.
+*/
+static const struct statement check_period = {.sql =
+                                                  "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2")};
 
-static const struct statement update_left = {
-    .sql = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1", .changes = CHANGES_BUDGET};
+#define PERIOD_KINDS 5
 
-/* A row of dp_reserve. The text is valid until the next step of the statement. */
-struct reserve_row {
-  const char *grant_name;
-  double reserved, spent, reserved_delta, spent_delta;
-  int64_t charges;
-  double reserved_slack, spent_slack, spent_high, spent_low, spent_curve;
+/*
+** The kinds of periods. overlaps[j] is the largest number of periods of kind j that can have a day
+** in common with one period of this kind.
+*/
+static const struct {
+  const char *name;
+  int overlaps[PERIOD_KINDS];
+} kinds[PERIOD_KINDS] = {
+    {"day", {1, 1, 1, 1, 1}},       {"week", {7, 1, 2, 2, 2}},     {"month", {31, 6, 1, 1, 1}},
+    {"quarter", {92, 14, 3, 1, 1}}, {"year", {366, 54, 12, 4, 1}},
 };
 
-static struct reserve_row reserve_of(struct ledger *ledger, sqlite3_stmt *row) {
-  return (struct reserve_row){
-      column_text(ledger, row, 0),   sqlite3_column_double(row, 1), sqlite3_column_double(row, 2),
-      sqlite3_column_double(row, 3), sqlite3_column_double(row, 4), sqlite3_column_int64(row, 5),
-      sqlite3_column_double(row, 6), sqlite3_column_double(row, 7), sqlite3_column_double(row, 8),
-      sqlite3_column_double(row, 9), sqlite3_column_double(row, 10)};
+static int kind_of(const char *period) {
+  int kind = 0;
+  while (kind < PERIOD_KINDS && strcmp(kinds[kind].name, period) != 0) kind++;
+  return kind;
 }
 
-static struct budget spent_of(const struct reserve_row *row) {
-  return (struct budget){.rate = {row->spent_high, row->spent_low},
-                         .slack = row->spent_slack,
-                         .delta = row->spent_delta,
-                         .curve = row->spent_curve,
-                         .releases = row->charges};
+int ledger_period_is_known(const char *period) {
+  return kind_of(period) < PERIOD_KINDS;
 }
 
-/*
-** Returns a payment as the code adds it to the spent amounts of a grant. Components whose sums are
-** doubles are slightly increased. The increase is larger than the rounding error of a sum that is
-** at most the tier's limit.
-*/
-static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
-  const double rounding = 0x1p-50;
-  struct payment paid = *payment;
-  double order = isfinite(tier->filter_order) ? tier->filter_order : 1;
-  if (paid.curve.any) paid.curve.values[AT_FILTER] += tier->rate_limit * order * rounding;
-  if (paid.delta > 0) paid.delta += tier->delta_keys * rounding;
-  if (paid.slack > 0) paid.slack += tier->slack_limit * rounding;
-  return paid;
+int period_overlaps(const char *inner, const char *outer) {
+  if (!outer) return 1;
+  return inner ? kinds[kind_of(inner)].overlaps[kind_of(outer)] : 0;
 }
 
-/* Returns a copy of the tier whose limits are the amounts of a grant. */
-static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
-  struct ledger_tier limited = *tier;
-  limited.rate_limit = row->reserved;
-  limited.pure_limit = NAN;
-  limited.delta_keys = row->reserved_delta;
-  limited.slack_limit = row->reserved_slack;
-  return limited;
+int period_is_over(struct ledger *ledger) {
+  return statement_row(ledger, statement_bind(ledger, &find_period_over, "d", 0.0));
 }
 
-/* Returns reserved - spent, rounded up, or 0 if the difference is negative. */
-static double left_up(double reserved, struct total spent) {
-  double left = (reserved - spent.high) - spent.low;
-  return left > 0 ? nextafter(left, INFINITY) : 0;
+/* ---- entering a period ----------------------------------------------------------------------- */
+
+int period_enter(struct ledger *ledger, const char *tier, const char *start) {
+  return statement_run(ledger, &enter_period, "ss", tier, start) &&
+         statement_run(ledger, &reset_orders, "s", tier);
 }
 
-/* Returns the unspent amounts of a grant, rounded up. */
-static struct held held_by(const struct ledger_tier *tier, const struct reserve_row *row) {
-  struct budget spent = spent_of(row);
-  return (struct held){left_up(row->reserved, tier->accountant->total(tier, &spent)),
-                       left_up(row->reserved_delta, (struct total){spent.delta, 0}),
-                       left_up(row->reserved_slack, (struct total){spent.slack, 0})};
-}
-
-static double below(double limit, double held) {
-  double left = limit - held;
-  return left > 0 ? nextafter(left, 0) : 0;
-}
-
-int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
-                  const struct ledger_tier *own, struct ledger_tier *room) {
-  sqlite3_stmt *row =
-      statement_bind(ledger, &select_reserves, "sd", tier->name, own ? own->rate : (double)NAN);
-  struct held held = {0, 0, 0};
-  int any = 0;
-  *room = *tier;
-  while (statement_row(ledger, row)) {
-    struct reserve_row stored = reserve_of(ledger, row);
-    struct held more = held_by(tier, &stored);
-    held.total = nextafter(held.total + more.total, INFINITY);
-    held.delta = nextafter(held.delta + more.delta, INFINITY);
-    held.slack = nextafter(held.slack + more.slack, INFINITY);
-    any = 1;
-  }
-  if (any) {
-    room->rate_limit = below(tier->rate_limit, held.total);
-    room->pure_limit = NAN;
-    room->delta_keys = below(tier->delta_keys, held.delta);
-    room->slack_limit = below(tier->slack_limit, held.slack);
-  }
+int periods_enter(struct ledger *ledger, double rate, int *entered) {
+  sqlite3_stmt *row;
+  while (statement_row(ledger, row = statement_bind(ledger, &find_period_over, "d", rate)))
+    *entered |= period_enter(ledger, column_text(ledger, row, 0), column_borrow(ledger, row, 1));
   return !error_is_set(ledger->error);
 }
 
-static int fail_used_up(struct ledger *ledger) {
-  return ledger_fail(ledger,
-                     "grant '%s' has too little left for this (nothing was charged or read; the "
-                     "table dp_reserve says what is left, a smaller weight costs less, and the "
-                     "owner can give another grant)",
-                     ledger->grant);
+void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size) {
+  static const char *const months[] = {"January",   "February", "March",    "April",
+                                       "May",       "June",     "July",     "August",
+                                       "September", "October",  "November", "December"};
+  sqlite3_stmt *row = statement_bind(ledger, &select_period, "s", tier->name);
+  const char *start = statement_row(ledger, row) ? (const char *)sqlite3_column_text(row, 0) : 0;
+  int month = start && strlen(start) == 10 ? 10 * (start[5] - '0') + start[6] - '1' : -1;
+  const char *kind = month >= 0 && month < 12 && tier->period ? tier->period : "";
+  *name = 0;
+  if (strcmp(kind, "day") == 0) sqlite3_snprintf((int)size, name, "%s", start);
+  if (strcmp(kind, "week") == 0) sqlite3_snprintf((int)size, name, "the week from %s", start);
+  if (strcmp(kind, "month") == 0)
+    sqlite3_snprintf((int)size, name, "%s %.4s", months[month], start);
+  if (strcmp(kind, "quarter") == 0)
+    sqlite3_snprintf((int)size, name, "quarter %d of %.4s", month / 3 + 1, start);
+  if (strcmp(kind, "year") == 0) sqlite3_snprintf((int)size, name, "%.4s", start);
 }
 
-int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
-                 struct budget *spent) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
-  if (!statement_row(ledger, row)) return 0;
-  struct reserve_row stored = reserve_of(ledger, row);
-  *room = limited(tier, &stored);
-  *spent = spent_of(&stored);
-  return 1;
+char *period_entered(struct ledger *ledger, const char *tier) {
+  return statement_text(ledger, statement_bind(ledger, &select_period, "s", tier));
 }
 
-int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
-                const struct payment *payment) {
-  struct ledger_tier own;
-  struct budget spent;
-  if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
-  struct payment paid = paid_by_grant(tier, payment);
-  spent = budget_after(&spent, &paid, payment->rate.high >= 0);
-  if ((payment->curve.any && !tier->accountant->covers_curves) ||
-      (payment->rate.high > 0 && !tier->accountant->covers_rates))
-    return ledger_fail(ledger,
-                       "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
-                       "nothing was charged or read)",
-                       ledger->grant);
-  if (!budget_within(&own, &spent)) {
-    if (!ledger->file) return fail_used_up(ledger);
-    ledger->overdrawn = 1; /* a plan says what the release would be, and that it does not fit */
-  }
-  struct total total = tier->accountant->total(tier, &spent);
-  return statement_run(ledger, &update_reserve, "ssddddddi", ledger->grant, tier->name,
-                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
-                       spent.curve, spent.releases);
+int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
+  return statement_integer(ledger,
+                           statement_bind(ledger, &check_period, "ss", tier->name, start)) != 0;
 }
 
-/* ---- amounts --------------------------------------------------------------------------------- */
+/* ---- what periods add up to ------------------------------------------------------------------ */
 
-int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
-                  const struct ledger_tier *own, struct held *left) {
-  struct ledger_tier room;
-  struct budget budget;
-  if (!reserves_room(ledger, tier, own, &room) || !budget_read(ledger, tier->name, &budget))
-    return 0;
-  *left =
-      (struct held){total_left(tier->accountant->total(&room, &budget), room.rate_limit),
-                    below(room.delta_keys, budget.delta), below(room.slack_limit, budget.slack)};
-  return 1;
-}
-
-struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
-                            const struct ledger_tier *inner) {
-  double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
-  return (struct held){part * outer->accountant->most_at(outer, inner->filter_order),
-                       inner->accountant->has_delta ? amount->delta : 0,
-                       inner->accountant->reserve_slack ? part * inner->slack_limit : 0};
-}
-
-int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
-                   const struct held *amount) {
-  return statement_run(ledger, &insert_reserve, "ssddd", grant, tier->name, amount->total,
-                       amount->delta, amount->slack);
-}
-
-int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
-                     const struct ledger_tier *outer) {
-  struct ledger_tier room;
-  struct budget budget;
-  int any = 0;
-  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
-    sqlite3_stmt *row =
-        statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
-    if (!statement_row(ledger, row)) break;
-    struct reserve_row stored = reserve_of(ledger, row);
-    struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
-    reserve_insert(ledger, stored.grant_name, tier, &own);
-    any = 1;
-  }
-  if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
-  return reserves_room(ledger, tier, 0, &room) && budget_read(ledger, tier->name, &budget) &&
-         (budget_within(&room, &budget) ||
-          ledger_fail(ledger,
-                      "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
-                      "does)",
-                      tier->name, outer->name));
-}
-
-/* ---- releases -------------------------------------------------------------------------------- */
-
-int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
-  double least = 0x1p52;
-  for (int k = 0; k <= at; k++) {
-    const struct accountant *accountant = tiers[k].accountant;
-    struct budget budget;
-    struct ledger_tier room;
-    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], 0, &room))
-      return -1;
-    double left = total_left(accountant->total(&room, &budget), room.rate_limit);
-    least = fmin(least, floor(left / accountant->cost_of_rate(tiers[at].rate)));
-    if (accountant->draws_left) least = fmin(least, accountant->draws_left(&room, &budget));
-  }
-  return (int64_t)fmax(least, 0);
-}
-
-int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
-    statement_run(ledger, &update_left, "si", tiers[at].name, releases_left(ledger, tiers, at));
-  return !error_is_set(ledger->error);
-}
-
-int all_budgets_left(struct ledger *ledger) {
-  struct ledger_tier *tiers;
-  int count;
-  if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
-  ledger_tiers_free(tiers, count);
-  return !error_is_set(ledger->error);
-}
-
-/* ---- verification ---------------------------------------------------------------------------- */
-
-static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
-                         const struct reserve_row *row) {
-  struct budget spent = {0};
-  sqlite3_stmt *charge =
-      statement_bind(ledger, &select_charges_of_grant, "ss", row->grant_name, tier->name);
-  while (statement_row(ledger, charge)) {
-    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
-                              .slack = sqlite3_column_double(charge, 1),
-                              .delta = sqlite3_column_double(charge, 2),
-                              .curve = curve_column(ledger, charge, 3)};
-    payment = paid_by_grant(tier, &payment);
-    spent = budget_after(&spent, &payment, payment.rate.high >= 0);
-  }
-  struct ledger_tier own = limited(tier, row);
-  int same = row->spent_high == spent.rate.high && row->spent_low == spent.rate.low &&
-             row->spent_slack == spent.slack && row->spent_delta == spent.delta &&
-             row->spent_curve == spent.curve && row->charges == spent.releases &&
-             row->spent == total_up(tier->accountant->total(tier, &spent));
-  if (!same)
-    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
-                              row->grant_name, tier->name);
-  return budget_within(&own, &spent) ||
-         ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
-                            row->grant_name, tier->name);
-}
-
-int reserves_verify(struct ledger *ledger, const struct ledger_tier *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
-  while (statement_row(ledger, row)) {
-    struct reserve_row stored = reserve_of(ledger, row);
-    check_reserve(ledger, tier, &stored);
-  }
-  return !error_is_set(ledger->error);
-}
-
-/* ---- how a budget was spent, day by day ------------------------------------------------------ */
-
-/*
-** Every charge at a tier follows from a publication at this tier or outside it, or from a release
-** that failed there. The members of the tier can see the spent budget at any time, so they may also
-** know the days of the charges.
-*/
-
-static const struct statement select_days = {
-    .sql = "SELECT period, substr(at, 1, 10), rate, curve"
-           " FROM dp_charge WHERE tier = ? ORDER BY 1, 2, id"};
-
-static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
-                     int (*take)(void *context, const struct ledger_spending *spending),
-                     void *context) {
-  char *period = 0, *day = 0;
-  struct budget spent = {0};
-  int going = 1;
-  sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier->name);
-  while (going) {
-    int more = statement_row(ledger, row);
-    int same_period = more && strcmp(period ? period : "", column_text(ledger, row, 0)) == 0;
-    if (day && !(same_period && strcmp(day, column_text(ledger, row, 1)) == 0))
-      going = take(context,
-                   &(struct ledger_spending){tier->name, period, day, budget_used(tier, &spent)}) ||
-              ledger_fail(ledger, "out of memory");
-    if (!more || !going) break;
-    struct payment payment = {.rate = {sqlite3_column_double(row, 2), 0},
-                              .curve = curve_column(ledger, row, 3)};
-    if (!same_period) spent = (struct budget){0};
-    spent = budget_after(&spent, &payment, 0);
-    sqlite3_free(period);
-    sqlite3_free(day);
-    period = column_copy(ledger, row, 0);
-    day = column_copy(ledger, row, 1);
-    going = day != 0;
-  }
-  sqlite3_free(period);
-  sqlite3_free(day);
-  return !error_is_set(ledger->error);
-}
-
-int ledger_spending_read(struct ledger *ledger, const char *tier,
-                         int (*take)(void *context, const struct ledger_spending *spending),
-                         void *context) {
-  struct ledger_tier *tiers, room;
-  int count;
-  ledger_tiers(ledger, &tiers, &count);
-  int at = ledger_tier_find(ledger, tiers, count, tier);
-  int done = at >= 0 && reserves_room(ledger, &tiers[at], &tiers[at], &room);
-  if (done) tiers[at].pure_limit = room.pure_limit; /* a tier with a grant has one limit */
-  done = done && days_read(ledger, &tiers[at], take, context);
-  ledger_tiers_free(tiers, count);
-  return done;
+void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json) {
+  if (!tier->period) return;
+  double count = (double)statement_integer(
+      ledger, statement_bind(ledger, &select_count_of_periods, "s", tier->name));
+  /* The sum of the epsilons is always valid. The accountant may have a smaller bound. */
+  double epsilon = tier->epsilon * count;
+  if (tier->accountant->composed && tier->delta * count < 1)
+    epsilon = fmin(epsilon, tier->accountant->composed(tier, count));
+  sqlite3_str_appendf(json,
+                      ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%s,\"delta\":%s},"
+                      "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%s,\"delta\":%s}",
+                      tier->period, NUMBER_TEXT(tier->epsilon), NUMBER_TEXT(tier->delta), count,
+                      NUMBER_TEXT(epsilon),
+                      NUMBER_TEXT(fmin(1, tier->delta * count * (1 + 0x1p-52))));
 }

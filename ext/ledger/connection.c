@@ -11,18 +11,13 @@
 ** tests/ledger/test_libraries.py, tests/attacks/test_rollback.py, tests/ledger/test_crash.py,
 ** tests/ledger/test_moves.py
 */
-#include "ledger/connection.h"
-
 #include <assert.h>
 #include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own_connection.h"
-#include "ledger/display.h"
-#include "ledger/handle.h"
-#include "ledger/seal.h"
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 #include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
@@ -66,10 +61,6 @@ void ledger_free(struct ledger *ledger) {
   sqlite3_free(ledger->grant);
   touched_forget(ledger);
   sqlite3_free(ledger);
-}
-
-const char *ledger_database(const struct ledger *ledger) {
-  return host_in_memory(ledger) ? 0 : sqlite3_db_filename(ledger->host, "main");
 }
 
 /* ---- the lock, in addition to the locks of SQLite -------------------------------------------- */
@@ -165,7 +156,7 @@ int connection_is_ledger(struct ledger *ledger) {
   return pragma(ledger, "PRAGMA application_id", id) && strtol(id, 0, 10) == APPLICATION_ID;
 }
 
-int ledger_format(struct ledger *ledger) {
+int connection_format(struct ledger *ledger) {
   char format[16];
   return pragma(ledger, "PRAGMA user_version", format) ? (int)strtol(format, 0, 10) : -1;
 }
@@ -284,7 +275,7 @@ int connection_open(struct ledger *ledger) {
     return 0;
   }
   sqlite3_busy_handler(ledger->db, wait_for_others, ledger);
-  return display_register(ledger, ledger->db) && (is_foreign(ledger) || lock_take(ledger, 0));
+  return views_register(ledger, ledger->db) && (is_foreign(ledger) || lock_take(ledger, 0));
 }
 
 int connection_start(struct ledger *ledger) {
@@ -379,7 +370,7 @@ static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
   struct terms now = {0};
   const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
-  int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
+  int same = connection_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
              strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
              now.adjacency == ledger->adjacency;
   char mode[16];
@@ -496,6 +487,22 @@ int ledger_begin_ending(struct ledger *ledger) {
   return begin_with(ledger, &begin_write, 0, 0);
 }
 
+/* ---- the end of a release -------------------------------------------------------------------- */
+
+int ledger_resume(struct ledger *ledger) {
+  error_clear(ledger->error);
+  interrupt_heed(ledger, 0, 0);
+  ledger_rollback(ledger);
+  if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
+  return connection_check(ledger);
+}
+
+int ledger_resume_patiently(struct ledger *ledger) {
+  int resumed = ledger_resume(ledger);
+  interrupt_heed(ledger, 1, 1);
+  return resumed;
+}
+
 /* ---- a copy in memory ------------------------------------------------------------------------ */
 
 static int is_interrupted(void *ledger) {
@@ -520,7 +527,7 @@ int ledger_begin_copy(struct ledger *ledger) {
   if (!ledger_begin_reading(ledger)) return 0;
   if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
     ledger_fail(ledger, "out of memory");
-  if (!error_is_set(ledger->error) && display_register(ledger, copy)) {
+  if (!error_is_set(ledger->error) && views_register(ledger, copy)) {
     sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
     int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
     while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);

@@ -48,11 +48,277 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/budget.h"
-#include "ledger/seal.h"
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- what grants have reserved --------------------------------------------------------------- */
+
+#define RESERVE_COLUMNS                                                                            \
+  "grant_name, reserved, reserved_delta, reserved_slack, spent, spent_high, spent_low,"            \
+  " spent_slack, spent_delta, spent_curve, charges"
+/* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
+static const struct statement select_reserves = {
+    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR"
+           " (SELECT t.rate FROM dp_grant g JOIN dp_tier t ON t.name = g.tier"
+           " WHERE g.name = grant_name) <= ?2) ORDER BY grant_name"};
+static const struct statement select_reserve = {
+    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
+static const struct statement find_missing_reserve = {
+    .sql =
+        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
+        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
+static const struct statement insert_reserve = {
+    .sql = "INSERT INTO dp_reserve VALUES (?, ?, ?, 0, ?, 0, 0, ?, 0, 0, 0, 0)",
+    .changes = CHANGES_BUDGET};
+static const struct statement update_reserve = {
+    .sql = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
+           " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
+           " WHERE grant_name = ?1 AND tier = ?2",
+    .changes = CHANGES_BUDGET};
+
+/* Amounts of a tier's budget, such as the unspent amounts of all grants. */
+struct held {
+  double total, delta, slack;
+};
+
+/* A row of dp_reserve. The name is valid until the next step of the statement. */
+struct reserve {
+  const char *grant_name;
+  struct held held; /* what was reserved at first */
+  double total;     /* the column `spent`: the accountant's total of `spent` below */
+  struct budget spent;
+};
+
+static struct reserve reserve_of(struct ledger *ledger, sqlite3_stmt *row) {
+  return (struct reserve){
+      .grant_name = column_text(ledger, row, 0),
+      .held = {sqlite3_column_double(row, 1), sqlite3_column_double(row, 2),
+               sqlite3_column_double(row, 3)},
+      .total = sqlite3_column_double(row, 4),
+      .spent = {.rate = {sqlite3_column_double(row, 5), sqlite3_column_double(row, 6)},
+                .slack = sqlite3_column_double(row, 7),
+                .delta = sqlite3_column_double(row, 8),
+                .curve = sqlite3_column_double(row, 9),
+                .releases = sqlite3_column_int64(row, 10)}};
+}
+
+/*
+** Returns a payment as it is added to the spent amounts of a grant: components whose sums are
+** doubles are increased by more than the rounding error of a sum that is at most the tier's limit.
+*/
+static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
+  const double rounding = 0x1p-50;
+  struct payment paid = *payment;
+  double order = isfinite(tier->filter_order) ? tier->filter_order : 1;
+  if (paid.curve.any) paid.curve.values[AT_FILTER] += tier->rate_limit * order * rounding;
+  if (paid.delta > 0) paid.delta += tier->delta_keys * rounding;
+  if (paid.slack > 0) paid.slack += tier->slack_limit * rounding;
+  return paid;
+}
+
+/* Returns a copy of the tier whose limits are the amounts of a grant. */
+static struct ledger_tier limited(const struct ledger_tier *tier, const struct held *held) {
+  struct ledger_tier limited = *tier;
+  limited.rate_limit = held->total;
+  limited.pure_limit = NAN;
+  limited.delta_keys = held->delta;
+  limited.slack_limit = held->slack;
+  return limited;
+}
+
+/* Returns reserved - spent, rounded up, or 0 if the difference is negative. */
+static double left_up(double reserved, struct total spent) {
+  double left = (reserved - spent.high) - spent.low;
+  return left > 0 ? nextafter(left, INFINITY) : 0;
+}
+
+/* Returns the unspent amounts of a grant, rounded up. */
+static struct held held_by(const struct ledger_tier *tier, const struct reserve *reserve) {
+  const struct budget *spent = &reserve->spent;
+  return (struct held){left_up(reserve->held.total, tier->accountant->total(tier, spent)),
+                       left_up(reserve->held.delta, (struct total){spent->delta, 0}),
+                       left_up(reserve->held.slack, (struct total){spent->slack, 0})};
+}
+
+static double below(double limit, double held) {
+  double left = limit - held;
+  return left > 0 ? nextafter(left, 0) : 0;
+}
+
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct ledger_tier *own, struct ledger_tier *room) {
+  sqlite3_stmt *row =
+      statement_bind(ledger, &select_reserves, "sd", tier->name, own ? own->rate : (double)NAN);
+  struct held held = {0, 0, 0};
+  int any = 0;
+  *room = *tier;
+  while (statement_row(ledger, row)) {
+    struct reserve stored = reserve_of(ledger, row);
+    struct held more = held_by(tier, &stored);
+    held.total = nextafter(held.total + more.total, INFINITY);
+    held.delta = nextafter(held.delta + more.delta, INFINITY);
+    held.slack = nextafter(held.slack + more.slack, INFINITY);
+    any = 1;
+  }
+  if (any) {
+    room->rate_limit = below(tier->rate_limit, held.total);
+    room->pure_limit = NAN;
+    room->delta_keys = below(tier->delta_keys, held.delta);
+    room->slack_limit = below(tier->slack_limit, held.slack);
+  }
+  return !error_is_set(ledger->error);
+}
+
+static int fail_used_up(struct ledger *ledger) {
+  return ledger_fail(ledger,
+                     "grant '%s' has too little left for this (nothing was charged or read; the "
+                     "table dp_reserve says what is left, a smaller weight costs less, and the "
+                     "owner can give another grant)",
+                     ledger->grant);
+}
+
+int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
+                 struct budget *spent) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
+  if (!statement_row(ledger, row)) return 0;
+  struct reserve stored = reserve_of(ledger, row);
+  *room = limited(tier, &stored.held);
+  *spent = stored.spent;
+  return 1;
+}
+
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment) {
+  struct ledger_tier own;
+  struct budget spent;
+  if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
+  struct payment paid = paid_by_grant(tier, payment);
+  spent = budget_after(&spent, &paid, payment->rate.high >= 0);
+  if ((payment->curve.any && !tier->accountant->covers_curves) ||
+      (payment->rate.high > 0 && !tier->accountant->covers_rates))
+    return ledger_fail(ledger,
+                       "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
+                       "nothing was charged or read)",
+                       ledger->grant);
+  if (!budget_within(&own, &spent)) {
+    if (!ledger->file) return fail_used_up(ledger);
+    ledger->overdrawn = 1; /* a plan says what the release would be, and that it does not fit */
+  }
+  struct total total = tier->accountant->total(tier, &spent);
+  return statement_run(ledger, &update_reserve, "ssddddddi", ledger->grant, tier->name,
+                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
+                       spent.curve, spent.releases);
+}
+
+/*
+** Computes the largest amounts that a new grant may reserve at a tier: what remains beside the
+** charges and the grants that the members of `own` know (reserves_room()).
+*/
+static int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
+                         const struct ledger_tier *own, struct held *left) {
+  struct ledger_tier room;
+  struct budget budget;
+  if (!reserves_room(ledger, tier, own, &room) || !budget_read(ledger, tier->name, &budget))
+    return 0;
+  *left =
+      (struct held){total_left(tier->accountant->total(&room, &budget), room.rate_limit),
+                    below(room.delta_keys, budget.delta), below(room.slack_limit, budget.slack)};
+  return 1;
+}
+
+/*
+** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
+** fits `amount` at the tier `outer`. If `amount` is, say, a tenth of the outer tier's rate_limit,
+** the inner tier reserves a tenth of its own slack_limit, because the slack limits of two tiers are
+** independent.
+*/
+static struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
+                                   const struct ledger_tier *inner) {
+  double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
+  return (struct held){part * outer->accountant->most_at(outer, inner->filter_order),
+                       inner->accountant->has_delta ? amount->delta : 0,
+                       inner->accountant->reserve_slack ? part * inner->slack_limit : 0};
+}
+
+/* Stores the amounts that a new grant reserves at a tier. */
+static int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
+                          const struct held *amount) {
+  return statement_run(ledger, &insert_reserve, "ssddd", grant, tier->name, amount->total,
+                       amount->delta, amount->slack);
+}
+
+int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_tier *outer) {
+  struct ledger_tier room;
+  struct budget budget;
+  int any = 0;
+  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
+    sqlite3_stmt *row =
+        statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
+    if (!statement_row(ledger, row)) break;
+    struct reserve stored = reserve_of(ledger, row);
+    struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
+    reserve_insert(ledger, stored.grant_name, tier, &own);
+    any = 1;
+  }
+  if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
+  return reserves_room(ledger, tier, 0, &room) && budget_read(ledger, tier->name, &budget) &&
+         (budget_within(&room, &budget) ||
+          ledger_fail(ledger,
+                      "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
+                      "does)",
+                      tier->name, outer->name));
+}
+
+/* ---- what is left ---------------------------------------------------------------------------- */
+
+static const struct statement update_left = {
+    .sql = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1", .changes = CHANGES_BUDGET};
+
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
+  double least = 0x1p52;
+  for (int k = 0; k <= at; k++) {
+    const struct accountant *accountant = tiers[k].accountant;
+    struct budget budget;
+    struct ledger_tier room;
+    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], 0, &room))
+      return -1;
+    double left = total_left(accountant->total(&room, &budget), room.rate_limit);
+    least = fmin(least, floor(left / accountant->cost_of_rate(tiers[at].rate)));
+    if (accountant->draws_left) least = fmin(least, accountant->draws_left(&room, &budget));
+  }
+  return (int64_t)fmax(least, 0);
+}
+
+int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
+    statement_run(ledger, &update_left, "si", tiers[at].name, releases_left(ledger, tiers, at));
+  return !error_is_set(ledger->error);
+}
+
+int all_budgets_left(struct ledger *ledger) {
+  struct ledger_tier *tiers;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
+  ledger_tiers_free(tiers, count);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_enter_periods(struct ledger *ledger) {
+  int entered = 0;
+  if (period_is_over(ledger) && seal_trust_books(ledger) && periods_enter(ledger, 0, &entered))
+    all_budgets_left(ledger);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_read_periods(struct ledger *ledger) {
+  if (!period_is_over(ledger)) return !error_is_set(ledger->error);
+  ledger_rollback(ledger);
+  return ledger_begin_copy(ledger) && ledger_enter_periods(ledger);
+}
+
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static const struct statement select_grant = {
     .sql = "SELECT name, tier, share, questions, diffuse, pad_ms, seconds, steps, bytes"
@@ -63,21 +329,6 @@ static const struct statement insert_grant = {
 static const struct statement find_name_of_grant = {
     .sql = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
            " LIMIT 1"};
-/* Finds grants, reserved amounts and charges that contradict each other. */
-static const struct statement find_unfit_grant = {
-    .sql =
-        "SELECT *, 'does not fit the grants' FROM"
-        " (SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
-        " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
-        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
-        " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
-        " (SELECT name FROM dp_grant) OR tier NOT IN"
-        " (SELECT name FROM dp_tier)"
-        " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
-        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1"};
-
-/* ---- grants ---------------------------------------------------------------------------------- */
-
 void ledger_grant_clear(struct ledger_grant *grant) {
   sqlite3_free(grant->name);
   sqlite3_free(grant->tier);
@@ -254,11 +505,64 @@ int grant_owns_name(struct ledger *ledger, const char *name) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
+static const struct statement select_charges_of_grant = {
+    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
+           " WHERE grant_name = ? AND tier = ? ORDER BY id"};
+/* Finds grants, reserved amounts and charges that contradict each other. */
+static const struct statement find_unfit_grant = {
+    .sql =
+        "SELECT *, 'does not fit the grants' FROM"
+        " (SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
+        " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
+        " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
+        " (SELECT name FROM dp_grant) OR tier NOT IN"
+        " (SELECT name FROM dp_tier)"
+        " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1"};
+
+static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
+                         const struct reserve *reserve) {
+  struct budget spent = {0};
+  sqlite3_stmt *charge =
+      statement_bind(ledger, &select_charges_of_grant, "ss", reserve->grant_name, tier->name);
+  while (statement_row(ledger, charge)) {
+    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
+                              .slack = sqlite3_column_double(charge, 1),
+                              .delta = sqlite3_column_double(charge, 2),
+                              .curve = curve_column(ledger, charge, 3)};
+    payment = paid_by_grant(tier, &payment);
+    spent = budget_after(&spent, &payment, payment.rate.high >= 0);
+  }
+  struct ledger_tier own = limited(tier, &reserve->held);
+  const struct budget *stored = &reserve->spent;
+  int same = stored->rate.high == spent.rate.high && stored->rate.low == spent.rate.low &&
+             stored->slack == spent.slack && stored->delta == spent.delta &&
+             stored->curve == spent.curve && stored->releases == spent.releases &&
+             reserve->total == total_up(tier->accountant->total(tier, &spent));
+  if (!same)
+    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
+                              reserve->grant_name, tier->name);
+  return budget_within(&own, &spent) ||
+         ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
+                            reserve->grant_name, tier->name);
+}
+
+/* Recomputes the amounts that the grants have spent at a tier. */
+static int check_reserves(struct ledger *ledger, const struct ledger_tier *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
+  while (statement_row(ledger, row)) {
+    struct reserve stored = reserve_of(ledger, row);
+    check_reserve(ledger, tier, &stored);
+  }
+  return !error_is_set(ledger->error);
+}
+
 int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {
     struct ledger_tier room;
     struct budget budget;
-    if (reserves_verify(ledger, &tiers[i]) && reserves_room(ledger, &tiers[i], 0, &room) &&
+    if (check_reserves(ledger, &tiers[i]) && reserves_room(ledger, &tiers[i], 0, &room) &&
         budget_read(ledger, tiers[i].name, &budget) && !budget_within(&room, &budget) &&
         room.rate_limit != tiers[i].rate_limit)
       ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",

@@ -3,7 +3,7 @@
 **
 ** The room ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement on this
 ** file, and the marker: a table with one row in the host's database that names its ledger
-** (marker.c). The ledger decides how much each tier pays (charge.c), and refuses a release that
+** (open.c). The ledger decides how much each tier pays (charge.c), and refuses a release that
 ** would exceed a budget (accountant.h). The ledger does not draw noise, read the owner's rows or
 ** define SQL functions.
 **
@@ -647,7 +647,7 @@ int ledger_publications(struct ledger *ledger,
 /* Reads a release by its id, even if the release is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
-/* ---- spending (budget.c) --------------------------------------------------------------------- */
+/* ---- spending (charge.c) --------------------------------------------------------------------- */
 
 /*
 ** Calls take() for each day on which a tier was charged, in the order of periods and days, until
@@ -688,11 +688,114 @@ int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
 int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant);
 void ledger_grant_clear(struct ledger_grant *grant);
 
+/* ---- the policy (policy.c) ------------------------------------------------------------------- */
+
+/*
+** The declarations of dp_protect() and dp_public() say which tables hold protected rows, and which
+** unit each row belongs to. query/schema.h compares them with the tables of the database.
+*/
+enum policy_role { POLICY_PROTECTED, POLICY_PUBLIC };
+
+/* A declaration. Its texts belong to the caller that received the struct. */
+struct ledger_declaration {
+  char *table;
+  enum policy_role role;
+  char *unit_column; /* holds the unit id, or refers to the parent; null: each row is a unit */
+  char *parent;      /* null: unit_column holds the unit id */
+  /* a public table: its columns and the name of its mark (query/schema.h) */
+  char *definition, *mark;
+};
+
+/*
+** The wider unit, which the table of the units declares (dp_within). `name` is null if there is
+** none.
+*/
+struct ledger_wider {
+  char *name, *table, *column;
+  double factor; /* it counts no more than this many units */
+  char *since;   /* when it was declared */
+};
+
+struct ledger_policy {
+  struct ledger_declaration *list; /* in the order in which they were declared */
+  int count;
+  struct ledger_wider wider;
+  /*
+  ** 1: questions may name views. The members of a tier may not: nobody has declared what the text
+  ** of a view tells.
+  */
+  int admits_views;
+};
+
+/*
+** Reads the declarations. Fails if they differ from their last seal. Call this function inside a
+** transaction. Call ledger_policy_free() afterwards, even after a failure.
+*/
+int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy);
+void ledger_policy_free(struct ledger_policy *policy);
+
+/*
+** Returns whether a policy protects at least one table. Otherwise sets an error that says how to
+** protect a table.
+*/
+int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy);
+
+/*
+** Returns the declaration of a table, or null if the table is not declared. Names are compared
+** without regard to case, as in SQLite.
+*/
+const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
+                                                    const char *table);
+
+/*
+** Adds a declaration, or turns a public table into a protected table. If the column or the parent
+** of a protected table is gone from the schema, replaces it by the new one. Declares a public table
+** anew if it has another definition or mark. Does nothing if the same declaration exists, and
+** refuses any other change. Also refuses to make a table public that may be a protected table under
+** a new name. Call this function inside a transaction.
+*/
+int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
+
+/*
+** Declares the wider unit of the ledger. Does nothing if the same declaration exists. Replaces the
+** table or the column if it is gone from the schema. Refuses any other change, and a declaration
+** after the first charge. Call this function inside a transaction.
+*/
+int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider);
+
+/*
+** Removes the wider unit of this name, or the declaration of a table. Fails if the ledger has a
+** charge, or if the table declares the wider unit or is the parent of another one. Call this
+** function inside a transaction.
+*/
+int ledger_policy_undeclare(struct ledger *ledger, const char *name);
+
+/*
+** Decides whether rows may be read for a release that was charged in this transaction. If the
+** ledger has no policy, allows everything and stores nothing. Otherwise `tables` must be a JSON
+** object that lists the tables of the rows, such as {"visit":"protected"}, and the function stores
+** `tables` in the row of the release. If `tables` is null, the tables are unknown, and the function
+** refuses.
+*/
+int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
+
+/*
+** Returns f, how many units a wider unit of the ledger (dp_within) may count. Returns 0 if none is
+** declared, or after setting the ledger's error.
+*/
+double ledger_wider_factor(struct ledger *ledger);
+
+/*
+** Sets *epsilon to the epsilon of the wider unit for what a tier has spent so far, or to NaN if
+** there is none. Returns 0 with the ledger's error.
+*/
+int wider_spent(struct ledger *ledger, const struct ledger_tier *tier, double *epsilon);
+
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
 /*
 ** ledger_guest() hands the host connection to the members of a tier. The tables and the certificate
-** then show only what these members may know (audience.c), and the ledger no longer corrects its
+** then show only what these members may know (views.c), and the ledger no longer corrects its
 ** path in the marker of the database. If `tier` is null, the connection belongs to the owner again.
 ** The caller passes null at the end of a report, or if it could not restrict the connection.
 ** ledger_audience() returns the tier, or null for the owner.
@@ -727,7 +830,7 @@ int ledger_version(const struct ledger *ledger, uint32_t *version);
 int ledger_caller_interrupted(struct ledger *ledger);
 void ledger_caller_end(struct ledger *ledger);
 
-/* ---- reading tables for the host (tables.c) -------------------------------------------------- */
+/* ---- reading tables for the host (views.c) -------------------------------------------------- */
 
 /* A column that the host sees. `sql` is the expression that computes it; null: it is stored. */
 struct shown_column {

@@ -1,19 +1,427 @@
 /*
 ** open.c: finds, opens and creates (dp_init()) the ledger of a database. The ledger is at the path
 ** in the marker, or beside the database.
-** Tests: tests/ledger/test_files.py, tests/ledger/test_concurrency.py,
+**
+** The marker, dp_ledger_id, is a table with one row in the database that a ledger belongs to. It
+** prevents a copied or restored database from silently starting a fresh budget (L3).
+**
+** Only the code here and the probe of handle.c run SQL on the host's connection. The database may
+** come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker can
+** also fail because of the host, for example because of its authorizer. The error for such a
+** failure never calls the marker damaged and never advises the user to drop the marker.
+** Tests: tests/ledger/test_moves.py, tests/ledger/test_files.py, tests/ledger/test_concurrency.py,
 ** tests/ledger/test_columns.py, tests/ledger/test_ledger.py
 */
 #include <string.h>
 
-#include "base/own_connection.h"
-#include "ledger/connection.h"
-#include "ledger/handle.h"
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 #include "ledger_sql.h"
 #include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
+
+const char *const ledger_schema = ledger_sql;
+
+struct marker {
+  char *id, *path; /* both are null if there is no marker */
+};
+
+static void marker_clear(struct marker *marker) {
+  sqlite3_free(marker->id);
+  sqlite3_free(marker->path);
+  *marker = (struct marker){0, 0};
+}
+
+static int fail_host(struct ledger *ledger, const char *what) {
+  return ledger_fail(ledger, "cannot %s: %s", what, sqlite3_errmsg(ledger->host));
+}
+
+/* ---- the marker: reading --------------------------------------------------------------------- */
+
+#define MAX_ID   255
+#define MAX_PATH 4096
+
+static int fail_read(struct ledger *ledger, const char *schema, const char *why) {
+  /* Advice: A lock, an interrupt, or an authorizer of the application. In a UTF-16 database,
+     SQLite 3.42 and 3.45 say `database table is locked` until the connection has read a table:
+     run `SELECT count(*) FROM sqlite_master` first. */
+  return ledger_fail(ledger, "cannot read the marker dp_ledger_id of '%s': %s (try again)", schema,
+                     why);
+}
+
+static int fail_foreign(struct ledger *ledger, const char *schema, const char *why) {
+  return ledger_fail(ledger,
+                     "'%s' has a dp_ledger_id that is not the marker of a privacy ledger: %s "
+                     "(rename it if it is yours, or restore the database from a backup)",
+                     schema, why);
+}
+
+/*
+** Returns whether the file has a table or view dp_ledger_id. The function reads the schema table in
+** the file, because SQLite's copy of the schema may be older than a change by another connection.
+** The function reads this table row by row, so that it notices an authorizer that hides the table.
+*/
+static int is_listed(struct ledger *ledger, const char *schema) {
+  int found = 0, hidden = 0, rc = SQLITE_DONE;
+  sqlite3_stmt *list = 0;
+  char *sql = sqlite3_mprintf("SELECT name, type FROM \"%w\".sqlite_master", schema);
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  if (sqlite3_prepare_v2(ledger->host, sql, -1, &list, 0) != SQLITE_OK)
+    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
+  sqlite3_free(sql);
+  if (!list) return 0;
+  hidden = sqlite3_column_count(list) != 2;
+  while (!found && !hidden && (rc = sqlite3_step(list)) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(list, 0);
+    const char *type = (const char *)sqlite3_column_text(list, 1);
+    hidden = !name || !type;
+    found = !hidden && sqlite3_stricmp(name, "dp_ledger_id") == 0 &&
+            (strcmp(type, "table") == 0 || strcmp(type, "view") == 0);
+  }
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
+  if (hidden) fail_read(ledger, schema, "an authorizer of the host hides the schema");
+  sqlite3_finalize(list);
+  return found && !error_is_set(ledger->error);
+}
+
+/*
+** Returns whether dp_ledger_id is an ordinary or virtual table with this column. The check does not
+** depend on the host's authorizer. SQLite 3.54 follows a null pointer if it is asked for a column
+** of a virtual table that it has not connected; preparing a statement connects the table.
+*/
+static int has_column(struct ledger *ledger, const char *schema, const char *column) {
+  sqlite3_stmt *statement = 0;
+  char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".dp_ledger_id", schema);
+  if (sql) sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0);
+  sqlite3_finalize(statement);
+  sqlite3_free(sql);
+  return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
+                                       0) == SQLITE_OK;
+}
+
+/*
+** Finds out why the marker could not be read. Possible reasons are that there is no marker, that
+** dp_ledger_id is another kind of object, and that the host prevents the reading.
+*/
+static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
+  if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
+  if (!is_listed(ledger, schema)) return !error_is_set(ledger->error);
+  if (has_column(ledger, schema, "id") && has_column(ledger, schema, "path"))
+    return fail_read(ledger, schema, why);
+  return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
+}
+
+/*
+** Returns the text in a column if it has 1 to `most` bytes. Otherwise sets an error with the reason
+** and returns null.
+*/
+static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt *row, int column,
+                         int most) {
+  int type = sqlite3_column_type(row, column);
+  if (type == SQLITE_NULL) {
+    fail_foreign(
+        ledger, schema,
+        "its id or path is NULL, or an authorizer of the host hides it from the extension");
+  } else if (type != SQLITE_TEXT) {
+    fail_foreign(ledger, schema, "its id or path is not a text");
+  } else {
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    int size = sqlite3_column_bytes(row, column);
+    if (!text) {
+      ledger_fail(ledger, "out of memory");
+    } else if (size < 1 || size > most || strlen(text) != (size_t)size) {
+      fail_foreign(ledger, schema, "its id or path is empty, too long or has a zero in it");
+    } else {
+      return column_copy(ledger, row, column);
+    }
+  }
+  return 0;
+}
+
+/*
+** Reads the marker from a prepared statement, which must return exactly one row. Returns SQLite's
+** result code.
+*/
+static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *statement,
+                       struct marker *marker) {
+  if (sqlite3_column_count(statement) != 2) {
+    fail_read(ledger, schema, "an authorizer of the host hides it");
+    return SQLITE_OK;
+  }
+  int rc = sqlite3_step(statement);
+  if ((rc == SQLITE_ROW || rc == SQLITE_DONE) && !has_column(ledger, schema, "id"))
+    fail_foreign(ledger, schema, "it is a view");
+  if (rc == SQLITE_DONE)
+    ledger_fail(ledger,
+                "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "
+                "from a backup, or DROP TABLE dp_ledger_id and name the file of its ledger: "
+                "dp_init('{\"path\":\"...\"}'))",
+                schema);
+  if (rc != SQLITE_ROW) return rc;
+  if (!error_is_set(ledger->error)) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
+  if (!error_is_set(ledger->error))
+    marker->path = marker_text(ledger, schema, statement, 1, MAX_PATH);
+  if (error_is_set(ledger->error)) return SQLITE_OK;
+  rc = sqlite3_step(statement);
+  if (rc == SQLITE_ROW) fail_foreign(ledger, schema, "it has several rows");
+  return rc;
+}
+
+static int marker_read(struct ledger *ledger, const char *schema, struct marker *marker) {
+  *marker = (struct marker){0, 0};
+  if (!has_column(ledger, schema, "id") && !is_listed(ledger, schema))
+    return !error_is_set(ledger->error);
+  char *sql = sqlite3_mprintf("SELECT id, path FROM \"%w\".dp_ledger_id", schema);
+  sqlite3_stmt *statement = 0;
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  int rc = sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0);
+  sqlite3_free(sql);
+  if (rc == SQLITE_OK) rc = take_marker(ledger, schema, statement, marker);
+  int unreadable = rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
+  char *why = unreadable ? sqlite3_mprintf("%s", sqlite3_errmsg(ledger->host)) : 0;
+  sqlite3_finalize(statement);
+  if (unreadable) {
+    marker_clear(marker);
+    explain_unreadable(ledger, schema, rc, why ? why : "out of memory");
+  }
+  sqlite3_free(why);
+  if (error_is_set(ledger->error)) marker_clear(marker);
+  return !error_is_set(ledger->error);
+}
+
+/* ---- the marker: writing --------------------------------------------------------------------- */
+
+static int host_run(struct ledger *ledger, const char *sql, const char *what) {
+  return sqlite3_exec(ledger->host, sql, 0, 0, 0) == SQLITE_OK || fail_host(ledger, what);
+}
+
+/* Writes the marker inside the open transaction, unless another process has just written it. */
+static void write_new(struct ledger *ledger, const char *id, const char *insert, const char *what) {
+  struct marker marker;
+  if (!marker_read(ledger, "main", &marker)) return;
+  if (!marker.id) {
+    if (host_run(ledger, "CREATE TABLE main.dp_ledger_id(id TEXT NOT NULL, path TEXT NOT NULL)",
+                 what))
+      host_run(ledger, insert, what);
+  } else if (strcmp(marker.id, id) != 0) {
+    ledger_fail(ledger, "another process has just given this database another ledger (try again)");
+  }
+  marker_clear(&marker);
+}
+
+/*
+** Sets the error for a statement that an authorizer answered with SQLITE_IGNORE. Such a statement
+** does nothing, and SQLite reports no error.
+*/
+static int fail_ignored(struct ledger *ledger, const char *what) {
+  return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
+}
+
+static void check_written(struct ledger *ledger, const char *id, const char *what) {
+  struct marker marker;
+  if (!has_column(ledger, "main", "id")) {
+    fail_ignored(ledger, what);
+  } else if (marker_read(ledger, "main", &marker)) {
+    if (!marker.id || strcmp(marker.id, id) != 0) fail_ignored(ledger, what);
+    marker_clear(&marker);
+  }
+}
+
+/*
+** Returns the integer that a pragma of the host shows. If the pragma shows none, for example
+** because an authorizer ignores it, sets the error and returns -1.
+*/
+static int host_pragma(struct ledger *ledger, const char *sql, const char *what) {
+  sqlite3_stmt *pragma = 0;
+  int value = -1;
+  if (sqlite3_prepare_v2(ledger->host, sql, -1, &pragma, 0) == SQLITE_OK &&
+      sqlite3_step(pragma) == SQLITE_ROW)
+    value = sqlite3_column_int(pragma, 0);
+  if (sqlite3_finalize(pragma) != SQLITE_OK) fail_host(ledger, what);
+  if (value < 0 && !error_is_set(ledger->error)) fail_ignored(ledger, what);
+  return value;
+}
+
+/* How the host's commits reach the disk. */
+struct durability {
+  int synchronous, fullfsync;
+};
+
+static int set_durability(struct ledger *ledger, struct durability durability, const char *what) {
+  char sql[80];
+  sqlite3_snprintf(sizeof sql, sql, "PRAGMA main.synchronous = %d; PRAGMA fullfsync = %d",
+                   durability.synchronous, durability.fullfsync);
+  return host_run(ledger, sql, what);
+}
+
+static void commit_marker(struct ledger *ledger, const char *id, const char *path,
+                          const char *what) {
+  char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
+  sqlite3_stmt *rollback = 0; /* prepared now, because memory may run out later */
+  if (!insert || sqlite3_prepare_v2(ledger->host, "ROLLBACK", -1, &rollback, 0) != SQLITE_OK) {
+    sqlite3_free(insert);
+    ledger_fail(ledger, "out of memory");
+    return;
+  }
+  if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
+    if (sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
+    if (!error_is_set(ledger->error)) write_new(ledger, id, insert, what);
+    if (!error_is_set(ledger->error)) check_written(ledger, id, what);
+    if (!error_is_set(ledger->error)) host_run(ledger, "COMMIT", what);
+    if (!error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host))
+      fail_ignored(ledger, what);
+  }
+  /*
+  ** A BEGIN that fails for lack of memory can leave a transaction open. An error of this rollback
+  ** is not reported, because the error of BEGIN is already set.
+  */
+  if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
+  sqlite3_finalize(rollback);
+  sqlite3_free(insert);
+}
+
+/*
+** The commit must reach the disk before the ledger is committed. If a loss of power took the marker
+** back, nothing would lead to a ledger at a path of its own, and dp_init() would start a second
+** budget. A WAL database with synchronous = NORMAL, for example, does not sync its commits.
+*/
+static int marker_write(struct ledger *ledger, const char *id, const char *path) {
+  static const char what[] = "leave the marker dp_ledger_id in the database";
+  static const struct durability durable = {3, 1}; /* EXTRA, and the disk's own cache on macOS */
+  struct durability before;
+  before.synchronous = host_pragma(ledger, "PRAGMA main.synchronous", what);
+  before.fullfsync = host_pragma(ledger, "PRAGMA fullfsync", what);
+  if (error_is_set(ledger->error)) return 0;
+  if (set_durability(ledger, durable, what)) commit_marker(ledger, id, path, what);
+  struct error error = error_take(ledger->error);
+  set_durability(ledger, before, what);
+  error_restore(ledger->error, error);
+  return !error_is_set(ledger->error);
+}
+
+/* Returns whether an UPDATE of the marker changes only the marker and runs no trigger. */
+static int is_plain(sqlite3 *host) {
+  sqlite3_stmt *others = 0;
+  int plain =
+      sqlite3_prepare_v2(host,
+                         "SELECT 1 FROM main.sqlite_master WHERE lower(tbl_name) = 'dp_ledger_id'"
+                         " AND (type = 'trigger' OR ifnull(rootpage, 0) = 0) LIMIT 1",
+                         -1, &others, 0) == SQLITE_OK &&
+      sqlite3_step(others) == SQLITE_DONE;
+  sqlite3_finalize(others);
+  return plain;
+}
+
+static void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path) {
+  sqlite3 *host = ledger->host;
+  if (ledger->correction_failed || ledger->audience || ledger->read_only ||
+      !sqlite3_get_autocommit(host) || sqlite3_txn_state(host, 0) == SQLITE_TXN_WRITE)
+    return;
+  char *update = sqlite3_mprintf("UPDATE main.dp_ledger_id SET path = %Q WHERE id = %Q AND"
+                                 " path = %Q",
+                                 path, marker->id, marker->path);
+  ledger->correction_failed =
+      !update || !is_plain(host) || sqlite3_exec(host, update, 0, 0, 0) != SQLITE_OK;
+  sqlite3_free(update);
+}
+
+static int host_in_memory(const struct ledger *ledger) {
+  const char *file = sqlite3_db_filename(ledger->host, "main");
+  if (!file || !*file) return 1;
+  sqlite3_vfs *vfs = 0;
+  sqlite3_file_control(ledger->host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
+  return vfs && strcmp(vfs->zName, "memdb") == 0;
+}
+
+const char *ledger_database(const struct ledger *ledger) {
+  return host_in_memory(ledger) ? 0 : sqlite3_db_filename(ledger->host, "main");
+}
+
+/* ---- the attached databases ------------------------------------------------------------------ */
+
+typedef void see_database(struct ledger *ledger, const char *schema, const char *file);
+
+/* Calls `see` for main and every attached database, until there is an error. */
+static int each_database(struct ledger *ledger, see_database *see) {
+  static const char what[] = "list the attached databases";
+  sqlite3_stmt *list = 0;
+  int seen_main = 0;
+  if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
+    return fail_host(ledger, what);
+  while (!error_is_set(ledger->error) && sqlite3_step(list) == SQLITE_ROW) {
+    const char *schema = (const char *)sqlite3_column_text(list, 1);
+    const char *file = (const char *)sqlite3_column_text(list, 2);
+    if (!schema) {
+      ledger_fail(ledger, "out of memory");
+    } else if (strcmp(schema, "main") == 0) {
+      seen_main = 1;
+    } else if (strcmp(schema, "temp") != 0) {
+      see(ledger, schema, file);
+    }
+  }
+  int rc = sqlite3_finalize(list);
+  if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
+  return (seen_main && !error_is_set(ledger->error)) ||
+         ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
+}
+
+static void check_ledger(struct ledger *ledger, const char *schema, const char *file) {
+  struct marker marker;
+  if (!marker_read(ledger, schema, &marker)) return;
+  if (marker.id && strcmp(marker.id, ledger->id) != 0) {
+    ledger_fail(ledger,
+                "the attached database '%s' belongs to another privacy ledger "
+                "(open it as the main database, or DETACH it)",
+                schema);
+  } else if (!marker.id && file && *file && strcmp(ledger->path, MEMORY_PATH) == 0) {
+    ledger_fail(ledger,
+                "the file '%s' is attached to an in-memory database whose budget would be "
+                "forgotten (name a ledger file: dp_init('{\"path\":\"...\"}'))",
+                schema);
+  }
+  marker_clear(&marker);
+}
+
+static int marker_check_attached(struct ledger *ledger) {
+  return each_database(ledger, check_ledger);
+}
+
+/* ---- what the host can write ----------------------------------------------------------------- */
+
+/*
+** Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show. If the host
+** refuses the pragma, the function returns 1.
+*/
+static int is_query_only(struct ledger *ledger) {
+  sqlite3_stmt *pragma = 0;
+  int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
+  /* If there is no statement, an authorizer of the host returned SQLITE_IGNORE for the pragma. */
+  if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH;
+  int on = rc != SQLITE_ROW || sqlite3_column_int(pragma, 0) != 0;
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)
+    fail_host(ledger, "read PRAGMA query_only");
+  sqlite3_finalize(pragma);
+  return on && !error_is_set(ledger->error);
+}
+
+static void check_attached_writable(struct ledger *ledger, const char *schema, const char *file) {
+  (void)file;
+  if (sqlite3_db_readonly(ledger->host, schema) != 0)
+    ledger->read_only = "a database attached to the one in memory is read-only";
+}
+
+static int host_check(struct ledger *ledger) {
+  if (ledger->read_only) return 1;
+  if (sqlite3_db_readonly(ledger->host, "main") != 0) {
+    ledger->read_only = "the database is read-only";
+  } else if (is_query_only(ledger)) {
+    ledger->read_only = "PRAGMA query_only is or was on";
+  } else if (!error_is_set(ledger->error) && host_in_memory(ledger)) {
+    each_database(ledger, check_attached_writable);
+  }
+  return !error_is_set(ledger->error);
+}
 
 static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 
@@ -24,11 +432,10 @@ static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 ** has no directory, returns a copy of `name`. The caller calls sqlite3_free().
 */
 static char *resolve(const struct ledger *ledger, const char *name) {
-  const char *database = sqlite3_db_filename(ledger->host, "main");
-  const char *beside = database && !host_in_memory(ledger) ? path_name(database) : database;
-  if (path_is_absolute(name) || strcmp(name, MEMORY_PATH) == 0 || beside == database)
+  const char *database = ledger_database(ledger), *file = database ? path_name(database) : 0;
+  if (path_is_absolute(name) || strcmp(name, MEMORY_PATH) == 0 || file == database)
     return sqlite3_mprintf("%s", name);
-  return sqlite3_mprintf("%.*s%s", (int)(beside - database), database, name);
+  return sqlite3_mprintf("%.*s%s", (int)(file - database), database, name);
 }
 
 /*
@@ -36,8 +443,9 @@ static char *resolve(const struct ledger *ledger, const char *name) {
 ** database, so that both files can move together. The caller calls sqlite3_free().
 */
 static char *default_name(const struct ledger *ledger) {
-  if (host_in_memory(ledger)) return sqlite3_mprintf("%s", MEMORY_PATH);
-  return sqlite3_mprintf("%s-ledger", path_name(sqlite3_db_filename(ledger->host, "main")));
+  const char *database = ledger_database(ledger);
+  return database ? sqlite3_mprintf("%s-ledger", path_name(database))
+                  : sqlite3_mprintf("%s", MEMORY_PATH);
 }
 
 /*
@@ -76,113 +484,21 @@ static int file_is_hosts(const char *path, const char *database) {
 }
 
 static const char *database_name(const struct ledger *ledger) {
-  const char *database = sqlite3_db_filename(ledger->host, "main");
-  return host_in_memory(ledger) ? MEMORY_PATH : database ? path_name(database) : 0;
+  const char *database = ledger_database(ledger);
+  return database ? path_name(database) : MEMORY_PATH;
 }
 
-/* ---- the tables of sql/ledger.sql ------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Fails if the format number of the open file is not LEDGER_FORMAT. */
 static int check_format(struct ledger *ledger) {
-  int format = ledger_format(ledger);
-  if (format != LEDGER_FORMAT)
-    ledger_fail(ledger,
-                "the privacy ledger '%s' has format %d, and this version reads format "
-                "%d (use the version of diffuse that wrote it)",
-                ledger->path, format, LEDGER_FORMAT);
-  return !error_is_set(ledger->error);
+  int format = connection_format(ledger);
+  return format == LEDGER_FORMAT ||
+         ledger_fail(ledger,
+                     "the privacy ledger '%s' has format %d, and this version reads format "
+                     "%d (use the version of diffuse that wrote it)",
+                     ledger->path, format, LEDGER_FORMAT);
 }
-
-#define OBJECTS                                                                                    \
-  "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
-  " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
-
-/*
-** Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
-** at the end.
-*/
-static char next_character(const char **sql, char *quote) {
-  const char *at = *sql;
-  while (!*quote && *at) {
-    if (strchr(" \t\r\n", *at)) {
-      at++;
-    } else if (at[0] == '-' && at[1] == '-') {
-      at += strcspn(at, "\n");
-    } else {
-      break;
-    }
-  }
-  if (*quote) {
-    if (*at == *quote) *quote = 0;
-  } else if (*at == '\'' || *at == '"') {
-    *quote = *at;
-  }
-  *sql = at + (*at != 0);
-  return *at;
-}
-
-/* Returns whether two SQL texts are equal apart from comments and white space. */
-static int same_sql(const char *a, const char *b) {
-  char quote_a = 0, quote_b = 0, c;
-  do {
-    c = next_character(&a, &quote_a);
-    if (c != next_character(&b, &quote_b)) return 0;
-  } while (c);
-  return 1;
-}
-
-static int same_object(struct ledger *ledger, sqlite3_stmt *a, sqlite3_stmt *b) {
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(column_text(ledger, a, i), column_text(ledger, b, i)) != 0) return 0;
-  }
-  return same_sql(column_text(ledger, a, 3), column_text(ledger, b, 3));
-}
-
-/* Steps through both lists of objects and compares them. */
-static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
-  for (;;) {
-    int of_wanted = sqlite3_step(wanted), of_found = sqlite3_step(found);
-    int more = of_wanted == SQLITE_ROW, is_there = of_found == SQLITE_ROW;
-    if (!more && of_wanted != SQLITE_DONE) return ledger_fail(ledger, "out of memory");
-    if (!is_there && of_found != SQLITE_DONE) return ledger_fail_sqlite(ledger);
-    if (!more && !is_there) return 1;
-    if (more && is_there && same_object(ledger, wanted, found)) continue;
-    int order = !more ? 1 : !is_there ? -1 : 0;
-    for (int i = 0; i < 2 && !order; i++)
-      order = strcmp(column_text(ledger, wanted, i), column_text(ledger, found, i));
-    const char *type = column_text(ledger, order < 0 ? wanted : found, 0);
-    const char *name = column_text(ledger, order < 0 ? wanted : found, 1);
-    if (order <= 0)
-      return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
-                                order ? "missing" : "not that of the format");
-    return ledger_discrepancy(ledger,
-                              "schema: another program has put the %s '%s' into the ledger file "
-                              "(drop it there, which loses no charge)",
-                              type, name);
-  }
-}
-
-int ledger_verify_schema(struct ledger *ledger) {
-  sqlite3 *fresh = 0;
-  sqlite3_stmt *wanted = 0, *found = 0;
-  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
-  if (error_is_set(ledger->error)) return 0;
-  if (own_connection_open(&fresh, MEMORY_PATH, flags, 0) != SQLITE_OK ||
-      sqlite3_exec(fresh, ledger_sql, 0, 0, 0) != SQLITE_OK ||
-      sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0) != SQLITE_OK) {
-    ledger_fail(ledger, "out of memory");
-  } else if (sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0) != SQLITE_OK) {
-    ledger_fail_sqlite(ledger);
-  } else {
-    compare_objects(ledger, wanted, found);
-  }
-  sqlite3_finalize(found);
-  sqlite3_finalize(wanted);
-  sqlite3_close(fresh);
-  return !error_is_set(ledger->error);
-}
-
-/* ---- files ----------------------------------------------------------------------------------- */
 
 static int open_existing(struct ledger *ledger) {
   int opened = connection_start(ledger) &&
@@ -237,7 +553,7 @@ static int use_path(struct ledger *ledger, char *path) {
   return open_existing(ledger);
 }
 
-/* ---- the marker ------------------------------------------------------------------------------ */
+/* ---- the ledger that the marker names -------------------------------------------------------- */
 
 /* Advice on how to restore a missing ledger, the safe ways first. */
 #define BRING_BACK                                                                                 \
@@ -369,22 +685,6 @@ int ledger_has_file(const struct ledger *ledger, const char *path) {
   const char *database = ledger_database(ledger);
   return (database && file_is_hosts(path, database)) ||
          (!ledger_is_memory(ledger) && file_is_hosts(path, ledger->path));
-}
-
-/* ---- the end of a release -------------------------------------------------------------------- */
-
-int ledger_resume(struct ledger *ledger) {
-  error_clear(ledger->error);
-  interrupt_heed(ledger, 0, 0);
-  ledger_rollback(ledger);
-  if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
-  return connection_check(ledger);
-}
-
-int ledger_resume_patiently(struct ledger *ledger) {
-  int resumed = ledger_resume(ledger);
-  interrupt_heed(ledger, 1, 1);
-  return resumed;
 }
 
 /* ---- creating a ledger (dp_init()) ----------------------------------------------------------- */

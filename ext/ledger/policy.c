@@ -1,21 +1,92 @@
 /*
-** policy.c: owns the rows of dp_policy.
-**
-** The ledger seals these rows together with its terms and tiers (SEAL_TERMS). The ledger therefore
-** notices an edit of the file before a question relies on the rows.
-** Tests: tests/ledger/test_policy.py
+** policy.c: owns the rows of dp_policy: the declarations of tables, and the wider unit (dp_within),
+** such as the household, with its epsilon. The ledger seals these rows together with its terms and
+** tiers, so it notices an edit of the file before a question relies on them.
+** Tests: tests/ledger/test_policy.py, tests/ledger/test_within.py
 */
-#include "ledger/policy.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "ledger/seal.h"
-#include "ledger/statements.h"
-#include "ledger/wider.h"
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- the wider unit and its epsilon ---------------------------------------------------------- */
+
+/*
+** A release moves by at most s lattice steps when one unit is absent, and by at most f s when one
+** wider unit is (sums/layout.h). So its zCDP rate for wider units is at most f^2 times the charged
+** rate, and its epsilon of pure differential privacy at most f times the charged epsilon. The
+** factors hold for sums of costs, for filters and for releases that are chosen adaptively, because
+** they are the same for every release. Wider units therefore need no budget of their own.
+**
+** There is no such factor for a Renyi curve at one order, so a tier with the accountant 'rdp'
+** admits no curve in a ledger with a wider unit (charge.c). Every tier then has rates alone, or
+** epsilons alone.
+*/
+static const struct statement select_factor = {
+    .sql = "SELECT factor FROM dp_policy WHERE wider IS NOT NULL"};
+static const struct statement update_wider_epsilon = {
+    .sql = "UPDATE dp_budget SET wider_epsilon = ?2 WHERE tier = ?1", .changes = CHANGES_TERMS};
+
+double ledger_wider_factor(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_factor, "");
+  return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+}
+
+/*
+** The accountant 'gdp' sets aside (1 + e^epsilon) slack out of delta, for the epsilon of the tier.
+** A larger epsilon of the wider unit needs more, so the loop raises it until what is set aside
+** suffices. The same releases also have a zCDP rate, whose epsilon needs no slack.
+*/
+static double of_rate(const struct ledger_tier *tier, double rate) {
+  struct ledger_tier seen = *tier;
+  double epsilon = zcdp_epsilon(rate, tier->delta - tier->delta_keys);
+  for (int i = 0; i < 100; i++) {
+    double next = tier->accountant->epsilon(&seen, rate, 0);
+    if (next <= seen.epsilon) return fmin(next, published_up(epsilon));
+    seen.epsilon = next * (1 + 0x1p-44);
+  }
+  return published_up(epsilon);
+}
+
+double wider_epsilon(const struct ledger_tier *tier, double rate, double pure, double factor) {
+  if (!(factor > 0)) return NAN;
+  if (!(rate > 0)) return published_up(factor * pure);
+  return tier->accountant->has_delta ? of_rate(tier, factor * factor * rate) : INFINITY;
+}
+
+int wider_spent(struct ledger *ledger, const struct ledger_tier *tier, double *epsilon) {
+  struct budget spent;
+  *epsilon = NAN;
+  if (!budget_read(ledger, tier->name, &spent)) return 0;
+  double rate = total_up(spent.rate);
+  *epsilon = wider_epsilon(tier, rate, rate > 0 ? 0 : spent.pure, ledger_wider_factor(ledger));
+  return 1;
+}
+
+double wider_budget(const struct ledger_tier *tier, double factor) {
+  int has_rates = tier->accountant->covers_rates;
+  return wider_epsilon(tier, has_rates ? tier->rate_limit : 0, has_rates ? 0 : tier->epsilon,
+                       factor);
+}
+
+/* Stores wider_budget() of every tier, after a declaration. */
+static int wider_budgets_write(struct ledger *ledger) {
+  struct ledger_tier *tiers = 0;
+  int count = 0;
+  double factor = ledger_wider_factor(ledger);
+  int going = ledger_tiers(ledger, &tiers, &count);
+  for (int i = 0; i < count && going; i++)
+    going = statement_run(ledger, &update_wider_epsilon, "sd", tiers[i].name,
+                          wider_budget(&tiers[i], factor));
+  ledger_tiers_free(tiers, count);
+  return going;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const struct statement select_policy = {
     .sql = "SELECT table_name, role, unit_column, parent, definition, mark, wider, wider_column,"

@@ -1,22 +1,32 @@
 /*
-** seal.c: see seal.h.
+** seal.c: seals, the hash chain for everything that the chain of charges does not cover.
 **
 ** A seal belongs to one subject: a release, the terms and tiers, or the orders. At the end of a
-** transaction, each subject that the transaction has changed gets a new seal. If only budgets have
-** changed, the terms and tiers get a new seal. A seal holds two digests. The first covers all rows
-** of the subject, and the second covers the budgets. Each statement says which subject it changes
-** (statements.h), and ledger_commit() seals the changed subjects. Before a release is published,
-** the ledger compares its rows with its last seal. dp_verify() compares all subjects with their
-** seals. sql/ledger.sql defines the digests.
+** transaction, each subject that it has changed (internal.h) gets a new seal; if only budgets have
+** changed, the terms and tiers do. A seal holds two digests: of all rows of the subject, and of the
+** budgets. Rows are compared with their last seal before a release is published, and all of them by
+** dp_verify(). sql/ledger.sql defines digests and hashes.
+**
+** The hash is SHA-256 without a key: a program that changes the file can compute new seals, too.
+** dp_certificate() gives the last hashes, for people who keep them elsewhere and compare.
 ** Tests: tests/ledger/test_edits.py
 */
-#include "ledger/seal.h"
-
 #include <string.h>
 
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
+
+/*
+** A row of dp_seal. `charge` is the hash of the charge with the id charge_id, which the hash of the
+** seal covers. The struct does not own the texts.
+*/
+struct seal {
+  int64_t id, release_id;
+  const char *digest, *books;
+  int64_t charge_id;
+  const char *charge, *at;
+};
 
 /* The rows that a digest covers, and the name of their table, which stands before each row. */
 struct sealed_rows {
@@ -100,7 +110,7 @@ static int rows_digest(struct ledger *ledger, const struct sealed_rows *rows, in
   return !error_is_set(ledger->error);
 }
 
-int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
+static int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
   if (subject == SEAL_TERMS) return rows_digest(ledger, rows_of_terms, 0, hash);
   if (subject == SEAL_ORDERS) return rows_digest(ledger, rows_of_orders, 0, hash);
   return rows_digest(ledger, rows_of_release, subject, hash);
@@ -121,7 +131,7 @@ static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest)
 }
 
 /* sql/ledger.sql defines the hash. */
-void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]) {
+static void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]) {
   struct digest digest;
   digest_begin(&digest);
   digest_text(&digest, previous);
@@ -169,12 +179,12 @@ int seal_touched(struct ledger *ledger) {
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-int seal_matches(struct ledger *ledger, int64_t subject) {
+static int seal_matches(struct ledger *ledger, int64_t subject) {
   char digest[HASH_SIZE];
   return seal_digest(ledger, subject, digest) && is_sealed(ledger, subject, digest);
 }
 
-int seal_matches_books(struct ledger *ledger) {
+static int seal_matches_books(struct ledger *ledger) {
   char books[HASH_SIZE];
   return rows_digest(ledger, rows_of_books, 0, books) &&
          holds(ledger, statement_bind(ledger, &select_last_seal, ""), 4, books);
@@ -209,4 +219,72 @@ int seal_trust_books(struct ledger *ledger) {
   if (!seal_matches_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget or dp_reserve");
   ledger->touched.trusted = 1;
   return 1;
+}
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+static const struct statement select_seals = {
+    .sql = "SELECT id, release_id, digest, books, charge_id, at, hash,"
+           " (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
+           " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
+           " FROM dp_seal ORDER BY id"};
+/* Lists the last seal of each release, and NULL for a release without a seal. */
+static const struct statement select_latest_seals = {
+    .sql = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
+           "DESC LIMIT 1),"
+           " name FROM dp_release r ORDER BY r.id"};
+
+/*
+** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
+** and no seal may name an earlier charge than the seal before it.
+*/
+static void check_chain(struct ledger *ledger, int64_t newest) {
+  char hash[HASH_SIZE] = "";
+  int64_t last_charge = 0;
+  sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
+  for (int64_t expected = 1; statement_row(ledger, row); expected++) {
+    struct seal seal = {.id = sqlite3_column_int64(row, 0),
+                        .release_id = sqlite3_column_int64(row, 1),
+                        .digest = column_text(ledger, row, 2),
+                        .books = column_text(ledger, row, 3),
+                        .charge_id = sqlite3_column_int64(row, 4),
+                        .charge = column_text(ledger, row, 7),
+                        .at = column_text(ledger, row, 5)};
+    seal_hash(hash, &seal, hash);
+    if (seal.id != expected)
+      ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
+    if (strcmp(hash, column_text(ledger, row, 6)) != 0 || seal.charge_id < last_charge ||
+        !sqlite3_column_int(row, 8))
+      ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash", (long long)expected);
+    last_charge = seal.charge_id;
+  }
+  if (last_charge != newest) ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
+}
+
+/* Compares every subject with its last seal, and finds subjects without a seal. */
+static void check_subjects(struct ledger *ledger) {
+  if (!seal_matches(ledger, SEAL_TERMS))
+    ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier, dp_policy, dp_grant or "
+                               "dp_page was changed");
+  if (!seal_matches(ledger, SEAL_ORDERS))
+    ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
+  if (!seal_matches_books(ledger))
+    ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
+  sqlite3_stmt *row = statement_bind(ledger, &select_latest_seals, "");
+  while (statement_row(ledger, row)) {
+    char digest[HASH_SIZE];
+    int64_t subject = sqlite3_column_int64(row, 0);
+    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(ledger, row, 1)) != 0)
+      ledger_discrepancy(
+          ledger,
+          "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value, "
+          "dp_path, dp_exact or dp_allowance were changed",
+          (long long)subject, column_text(ledger, row, 2));
+  }
+}
+
+int seals_verify(struct ledger *ledger, int64_t last_charge) {
+  check_chain(ledger, last_charge);
+  check_subjects(ledger);
+  return !error_is_set(ledger->error);
 }

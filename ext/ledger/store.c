@@ -3,18 +3,24 @@
 ** Tests: tests/ledger/test_crash.py, tests/release/test_series_crash.py,
 ** tests/release/test_series_secrets.py
 */
-#include "ledger/charge.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "ledger/budget.h"
-#include "ledger/display.h"
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
+/*
+** The columns that release_read() reads from a row, the first of them in column 0. release_read()
+** checks nothing, sets the error if memory runs out, and returns the column after them.
+*/
+#define RELEASE_COLUMNS                                                                            \
+  "id, name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose,"   \
+  " until, least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, "         \
+  "periods, appended, secret,"                                                                     \
+  " unit_type, model, dimension, granularity, shift, sensitivity, slack, options, sql, statement," \
+  " fingerprint, state"
 static const struct statement select_release_by_name = {
     .sql = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
 static const struct statement select_release_by_id = {.sql = "SELECT " RELEASE_COLUMNS
@@ -81,12 +87,6 @@ static const struct statement insert_value = {
 static const struct statement select_values = {
     .sql = "SELECT key, component, value, stddev, low, high FROM dp_value"
            " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
-static const struct statement select_values_in_words = {
-    .sql = "SELECT key, component, value, stddev, low, high,"
-           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL(
-               "v") " FROM dp_value v"
-                    " JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
-                    " ORDER BY key, component"};
 static const struct statement select_value = {
     .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
            " AND key = ? AND component = ?"};
@@ -103,7 +103,7 @@ static int is_sound(const struct ledger_release *r) {
          isfinite(r->centre);
 }
 
-int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *r) {
+static int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *r) {
   int at = 0;
   r->id = sqlite3_column_int64(row, at++);
   char **names[] = {&r->name, &r->kind, &r->mechanism};
@@ -527,36 +527,12 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                        value->low, value->high);
 }
 
-static struct ledger_value value_of(sqlite3_stmt *row) {
-  return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
-                               sqlite3_column_int(row, 1),
-                               sqlite3_column_double(row, 2),
-                               column_number(row, 3),
-                               column_number(row, 4),
-                               column_number(row, 5)};
-}
-
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_values, "is", release_id, tier);
   while (statement_row(ledger, row)) {
-    struct ledger_value value = value_of(row);
+    struct ledger_value value = value_read(row);
     if (!(value.key ? take(context, &value) : ledger_fail(ledger, "out of memory"))) break;
-  }
-  return !error_is_set(ledger->error);
-}
-
-int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
-                           ledger_take_words *take, void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_values_in_words, "is", release_id, tier);
-  while (statement_row(ledger, row)) {
-    struct ledger_value value = value_of(row);
-    const char *figure = (const char *)sqlite3_column_text(row, 7);
-    const char *label = (const char *)sqlite3_column_text(row, 8);
-    if (!(value.key && figure && label
-              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure, label)
-              : ledger_fail(ledger, "out of memory")))
-      break;
   }
   return !error_is_set(ledger->error);
 }
@@ -669,4 +645,70 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
   *tier = column_copy(ledger, row, 0);
   *end = column_copy(ledger, row, 1);
   return 1;
+}
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+/*
+** An SQL condition for one parameter of a release. It holds if the value in the column `options`
+** and the value in the parameter's own column agree to 12 digits.
+*/
+#define SAYS(name, otherwise)                                                                      \
+  "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
+  ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
+
+/* clang-format off */
+/*
+** Holds if the column `options`, the JSON text that people read, agrees with the columns of the
+** parameters. `size` and `max_groups` are NULL if the caller did not give them.
+*/
+#define OPTIONS_AGREE \
+  "ifnull(size, 0) = coalesce(json_extract(options, '$.dim')," \
+  " json_extract(options, '$.bins'), 0)" \
+  " AND " SAYS(clip, "0") \
+  " AND " SAYS(weight, "1") \
+  " AND " SAYS(centre, "0") \
+  " AND " SAYS(radius, "0") \
+  " AND " SAYS(theta, "0") \
+  " AND " SAYS(rho, "0") \
+  " AND " SAYS(lo, "0") \
+  " AND " SAYS(hi, "0") \
+  " AND " SAYS(grid, "0") \
+  " AND " SAYS(diagnose, "0") \
+  " AND " SAYS(until, "0") \
+  " AND " SAYS(least, "0") \
+  " AND " SAYS(key_share, "0") \
+  " AND " SAYS(max_groups, "0") \
+  " AND json_extract(options, '$.q') IS json_extract(quantiles, '$')" \
+  " AND json_extract(options, '$.model') IS json_extract(model, '$')"
+/* clang-format on */
+
+/*
+** After the columns come the results of two checks. The first is 1 if the column `options`
+** agrees with the other columns. The second is 1 if all charges for the release have its name.
+*/
+static const struct statement select_releases = {
+    .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
+           " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
+
+/* Checks that a release still has the name and the parameters with which it was charged. */
+static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
+  struct ledger_release release;
+  int columns = release_read(ledger, row, &release);
+  char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0;
+  if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
+  if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
+      !sqlite3_column_int(row, columns) || !sqlite3_column_int(row, columns + 1))
+    ledger_discrepancy(ledger,
+                       "dp_release: '%s' has other parameters or another name than when it was "
+                       "charged",
+                       release.name ? release.name : "");
+  sqlite3_free(fingerprint);
+  ledger_release_clear(&release);
+}
+
+int releases_verify(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_releases, "");
+  while (statement_row(ledger, row)) check_release(ledger, row);
+  return !error_is_set(ledger->error);
 }

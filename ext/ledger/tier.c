@@ -3,12 +3,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "ledger/budget.h"
-#include "ledger/charge.h"
-#include "ledger/seal.h"
-#include "ledger/statements.h"
-#include "ledger/wider.h"
-#include "math/cost.h"
+#include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,50 +6,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "ledger/accountant.h"
-#include "ledger/budget.h"
-#include "ledger/charge.h"
-#include "ledger/connection.h"
-#include "ledger/seal.h"
-#include "ledger/statements.h"
-#include "math/cost.h"
+#include "ledger/internal.h"
 #include "os/process.h"
 
 SQLITE_EXTENSION_INIT3
-
-/*
-** An SQL condition for one parameter of a release. It holds if the value in the column `options`
-** and the value in the parameter's own column agree to 12 digits.
-*/
-#define SAYS(name, otherwise)                                                                      \
-  "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
-  ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
-
-/* clang-format off */
-/*
-** Holds if the column `options`, the JSON text that people read, agrees with the columns of the
-** parameters. `size` and `max_groups` are NULL if the caller did not give them.
-*/
-#define OPTIONS_AGREE \
-  "ifnull(size, 0) = coalesce(json_extract(options, '$.dim')," \
-  " json_extract(options, '$.bins'), 0)" \
-  " AND " SAYS(clip, "0") \
-  " AND " SAYS(weight, "1") \
-  " AND " SAYS(centre, "0") \
-  " AND " SAYS(radius, "0") \
-  " AND " SAYS(theta, "0") \
-  " AND " SAYS(rho, "0") \
-  " AND " SAYS(lo, "0") \
-  " AND " SAYS(hi, "0") \
-  " AND " SAYS(grid, "0") \
-  " AND " SAYS(diagnose, "0") \
-  " AND " SAYS(until, "0") \
-  " AND " SAYS(least, "0") \
-  " AND " SAYS(key_share, "0") \
-  " AND " SAYS(max_groups, "0") \
-  " AND json_extract(options, '$.q') IS json_extract(quantiles, '$')" \
-  " AND json_extract(options, '$.model') IS json_extract(model, '$')"
-/* clang-format on */
 
 static const struct statement select_charges = {
     .sql =
@@ -76,13 +38,6 @@ static const struct statement find_orphan = {
            " (SELECT id FROM dp_point)"
            " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
            " id NOT IN (SELECT release_id FROM dp_publication)) LIMIT 1"};
-/*
-** After the columns come the results of two checks. The first is 1 if the column `options`
-** agrees with the other columns. The second is 1 if all charges for the release have its name.
-*/
-static const struct statement select_releases = {
-    .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
-           " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
 /* Lists each release and each tier that has got something back for it. */
 static const struct statement select_returns = {
     .sql =
@@ -339,22 +294,6 @@ static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
                             column_text(ledger, row, 0), column_text(ledger, row, 1));
 }
 
-/* Checks that a release still has the name and the parameters with which it was charged. */
-static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
-  struct ledger_release release;
-  int columns = release_read(ledger, row, &release);
-  char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0;
-  if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
-  if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
-      !sqlite3_column_int(row, columns) || !sqlite3_column_int(row, columns + 1))
-    ledger_discrepancy(ledger,
-                       "dp_release: '%s' has other parameters or another name than when it was "
-                       "charged",
-                       release.name ? release.name : "");
-  sqlite3_free(fingerprint);
-  ledger_release_clear(&release);
-}
-
 int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
   struct ledger_tier *tiers;
@@ -374,8 +313,7 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   }
   grants_verify(ledger, tiers, count);
   statement_discrepancy(ledger, &find_orphan);
-  row = statement_bind(ledger, &select_releases, "");
-  while (statement_row(ledger, row)) check_release(ledger, row);
+  releases_verify(ledger);
   row = statement_bind(ledger, &select_publications_to_pay, "");
   while (statement_row(ledger, row)) check_publication(ledger, row, describe);
   for (int i = 0; recounts && i < count; i++) sqlite3_free(recounts[i].period);
@@ -393,16 +331,6 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
 */
 
 static const struct statement check_integrity = {.sql = "PRAGMA integrity_check(1)"};
-static const struct statement select_seals = {
-    .sql = "SELECT id, release_id, digest, books, charge_id, at, hash,"
-           " (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
-           " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
-           " FROM dp_seal ORDER BY id"};
-/* Lists the last seal of each release, and NULL for a release without a seal. */
-static const struct statement select_latest_seals = {
-    .sql = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
-           "DESC LIMIT 1),"
-           " name FROM dp_release r ORDER BY r.id"};
 static const struct statement find_wrong_state = {
     .sql = "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
            " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
@@ -439,54 +367,93 @@ static const struct statement find_wrong_type = {
            " SELECT 'dp_order', tier, 'has a column of another type' FROM dp_order WHERE"
            " typeof(curve) <> 'real' LIMIT 1"};
 
+#define OBJECTS                                                                                    \
+  "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
+  " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
+
 /*
-** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
-** and no seal may name an earlier charge than the seal before it.
+** Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
+** at the end.
 */
-static void check_seals_chain(struct ledger *ledger) {
-  char hash[HASH_SIZE] = "";
-  int64_t last_charge = 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
-  for (int64_t expected = 1; statement_row(ledger, row); expected++) {
-    struct seal seal = {.id = sqlite3_column_int64(row, 0),
-                        .release_id = sqlite3_column_int64(row, 1),
-                        .digest = column_text(ledger, row, 2),
-                        .books = column_text(ledger, row, 3),
-                        .charge_id = sqlite3_column_int64(row, 4),
-                        .charge = column_text(ledger, row, 7),
-                        .at = column_text(ledger, row, 5)};
-    seal_hash(hash, &seal, hash);
-    if (seal.id != expected)
-      ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
-    if (strcmp(hash, column_text(ledger, row, 6)) != 0 || seal.charge_id < last_charge ||
-        !sqlite3_column_int(row, 8))
-      ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash", (long long)expected);
-    last_charge = seal.charge_id;
+static char next_character(const char **sql, char *quote) {
+  const char *at = *sql;
+  while (!*quote && *at) {
+    if (strchr(" \t\r\n", *at)) {
+      at++;
+    } else if (at[0] == '-' && at[1] == '-') {
+      at += strcspn(at, "\n");
+    } else {
+      break;
+    }
   }
-  if (last_charge != ledger_last_charge(ledger))
-    ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
+  if (*quote) {
+    if (*at == *quote) *quote = 0;
+  } else if (*at == '\'' || *at == '"') {
+    *quote = *at;
+  }
+  *sql = at + (*at != 0);
+  return *at;
 }
 
-/* Compares every subject with its last seal, and finds subjects without a seal. */
-static void check_subjects(struct ledger *ledger) {
-  if (!seal_matches(ledger, SEAL_TERMS))
-    ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier, dp_policy, dp_grant or "
-                               "dp_page was changed");
-  if (!seal_matches(ledger, SEAL_ORDERS))
-    ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
-  if (!seal_matches_books(ledger))
-    ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
-  sqlite3_stmt *row = statement_bind(ledger, &select_latest_seals, "");
-  while (statement_row(ledger, row)) {
-    char digest[HASH_SIZE];
-    int64_t subject = sqlite3_column_int64(row, 0);
-    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(ledger, row, 1)) != 0)
-      ledger_discrepancy(
-          ledger,
-          "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value, "
-          "dp_path, dp_exact or dp_allowance were changed",
-          (long long)subject, column_text(ledger, row, 2));
+/* Returns whether two SQL texts are equal apart from comments and white space. */
+static int same_sql(const char *a, const char *b) {
+  char quote_a = 0, quote_b = 0, c;
+  do {
+    c = next_character(&a, &quote_a);
+    if (c != next_character(&b, &quote_b)) return 0;
+  } while (c);
+  return 1;
+}
+
+static int same_object(struct ledger *ledger, sqlite3_stmt *a, sqlite3_stmt *b) {
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(column_text(ledger, a, i), column_text(ledger, b, i)) != 0) return 0;
   }
+  return same_sql(column_text(ledger, a, 3), column_text(ledger, b, 3));
+}
+
+/* Steps through both lists of objects and compares them. */
+static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
+  for (;;) {
+    int of_wanted = sqlite3_step(wanted), of_found = sqlite3_step(found);
+    int more = of_wanted == SQLITE_ROW, is_there = of_found == SQLITE_ROW;
+    if (!more && of_wanted != SQLITE_DONE) return ledger_fail(ledger, "out of memory");
+    if (!is_there && of_found != SQLITE_DONE) return ledger_fail_sqlite(ledger);
+    if (!more && !is_there) return 1;
+    if (more && is_there && same_object(ledger, wanted, found)) continue;
+    int order = !more ? 1 : !is_there ? -1 : 0;
+    for (int i = 0; i < 2 && !order; i++)
+      order = strcmp(column_text(ledger, wanted, i), column_text(ledger, found, i));
+    const char *type = column_text(ledger, order < 0 ? wanted : found, 0);
+    const char *name = column_text(ledger, order < 0 ? wanted : found, 1);
+    if (order <= 0)
+      return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
+                                order ? "missing" : "not that of the format");
+    return ledger_discrepancy(ledger,
+                              "schema: another program has put the %s '%s' into the ledger file "
+                              "(drop it there, which loses no charge)",
+                              type, name);
+  }
+}
+
+static int check_schema(struct ledger *ledger) {
+  sqlite3 *fresh = 0;
+  sqlite3_stmt *wanted = 0, *found = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (error_is_set(ledger->error)) return 0;
+  if (own_connection_open(&fresh, MEMORY_PATH, flags, 0) != SQLITE_OK ||
+      sqlite3_exec(fresh, ledger_schema, 0, 0, 0) != SQLITE_OK ||
+      sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0) != SQLITE_OK) {
+    ledger_fail(ledger, "out of memory");
+  } else if (sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0) != SQLITE_OK) {
+    ledger_fail_sqlite(ledger);
+  } else {
+    compare_objects(ledger, wanted, found);
+  }
+  sqlite3_finalize(found);
+  sqlite3_finalize(wanted);
+  sqlite3_close(fresh);
+  return !error_is_set(ledger->error);
 }
 
 /*
@@ -503,9 +470,8 @@ int ledger_verify_seals(struct ledger *ledger) {
   statement_discrepancy(ledger, &find_wrong_state);
   statement_discrepancy(ledger, &find_wrong_name);
   statement_discrepancy(ledger, &find_wrong_type);
-  check_seals_chain(ledger);
-  check_subjects(ledger);
-  ledger_verify_schema(ledger);
+  seals_verify(ledger, ledger_last_charge(ledger));
+  check_schema(ledger);
   check_file(ledger);
   return !error_is_set(ledger->error);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "ledger/policy.h"
+#include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
 #include "query/limits.h"
 #include "query/loops.h"

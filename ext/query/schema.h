@@ -8,7 +8,7 @@
 
 #include <sqlite3ext.h>
 
-#include "ledger/policy.h"
+#include "ledger/ledger.h"
 
 struct row_list;
 

@@ -9,7 +9,6 @@
 
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
-#include "ledger/wider.h"
 #include "math/gaussian.h"
 #include "math/pure_mechanisms.h"
 #include "mechanism/mechanism.h"

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/wider.h"
+#include "ledger/ledger.h"
 #include "release/procedure.h"
 #include "release/publication.h"
 #include "sums/households.h"

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/policy.h"
+#include "ledger/ledger.h"
 #include "math/diffusion.h"
 #include "mechanism/mechanism.h"
 #include "noise/lattice.h"

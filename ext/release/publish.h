@@ -108,7 +108,7 @@ void deferred_forget(struct session *session);
 ** Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
 ** compares every publication with the stored point from which it was computed. Returns 'ok' or the
 ** first discrepancy, or null after setting the ledger's error. The caller calls sqlite3_free(). If
-** the ledger is open for an audience (ledger/audience.c), the discrepancy or error only says that
+** the ledger is open for an audience (ledger/views.c), the discrepancy or error only says that
 ** verification failed. Call session_verify() inside a transaction.
 */
 char *session_verify(struct session *session);

@@ -3,7 +3,7 @@
 **
 ** The facts are tables of a database in memory. Pages and exports read this database and nothing
 ** else. They have no access to the ledger, so they cannot show a fact that the ledger did not hand
-** out (ledger/audience.c).
+** out (ledger/views.c).
 */
 #ifndef DIFFUSE_REPORT_REPORT_H
 #define DIFFUSE_REPORT_REPORT_H

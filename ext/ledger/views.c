@@ -1,0 +1,852 @@
+/*
+** views.c: the tables of the ledger as the host reads them: which columns there are, the words in
+** dp_value, and which rows and columns the members of one tier may know.
+**
+** dp_path is not among the tables, because its unpublished points are for the owner only. If an
+** application showed them to others, for example through a view, the outer tiers would lose their
+** privacy.
+** Tests: tests/ledger/test_display.py, tests/ledger/test_columns.py, tests/ledger/test_ledger.py,
+** tests/functions/test_guard.py, tests/report/test_export.py
+*/
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- display(), figure(), component() and exact() -------------------------------------------- */
+
+enum {
+  KIND,
+  LO,
+  HI,
+  CLIP,
+  SIZE,
+  GRID,
+  CENTRE,
+  THETA,
+  RADIUS,
+  MIXED,
+  KEY,
+  STDDEV,
+  VALUE,
+  LOW,
+  HIGH,
+  ARGUMENTS
+};
+#define FIGURE_ARGUMENTS 25
+
+static int is_finite(sqlite3_value *value) {
+  return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
+}
+
+static double number_or_nan(sqlite3_value *value) {
+  return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
+}
+
+/* A value, its release, and what numbers of the kind of the release can be. */
+struct shown {
+  const struct ledger_release *release;
+  const struct ledger_value *value;
+  struct kind_display kind;
+};
+
+/* Returns the text of a number with its interval. The caller calls sqlite3_free(). */
+static char *display_interval(const struct shown *shown) {
+  const struct ledger_release *release = shown->release;
+  const struct ledger_value *value = shown->value;
+  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
+  if (isfinite(release->grid)) {
+    terms.origin = release->lo;
+    terms.step = release->grid;
+  } else if (shown->kind.has_leaves && release->size > 0) {
+    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
+  }
+  return figure_with_interval(value->value, value->low, value->high, &terms);
+}
+
+/*
+** Returns the text of a number that was drawn from the leaves of a range, without noise around it.
+** The number is the middle of a leaf, or a value of the grid. The caller calls sqlite3_free().
+*/
+static char *display_drawn(const struct shown *shown) {
+  double value = shown->value->value;
+  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
+  if (!isfinite(shown->release->grid) && shown->release->size > 0) {
+    double leaf = (terms.most / 2 - terms.least / 2) / shown->release->size * 2;
+    double unit = pow(10, floor(log10(leaf)));
+    if (unit > 0) value = rint(value / unit) * unit;
+  }
+  return figure_with_interval(value, value, value, &terms);
+}
+
+static struct kind_display kind_of(const struct ledger *ledger,
+                                   const struct ledger_release *release) {
+  return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
+}
+
+/* Returns the text of a finite number with noise. The caller calls sqlite3_free(). */
+static char *display_noisy(const struct ledger *ledger, const struct shown *shown, int is_mixed) {
+  int has_interval = isfinite(shown->value->low) && isfinite(shown->value->high);
+  char *number = has_interval ? display_interval(shown) : figure_alone(shown->value->value);
+  if (!number) return 0;
+  sqlite3_str *words = sqlite3_str_new(0);
+  sqlite3_str_appendall(words, number);
+  ledger->kinds->move(words, shown->release, is_mixed);
+  sqlite3_free(number);
+  return sqlite3_str_finish(words);
+}
+
+int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
+                   const struct ledger_value *value, char **display) {
+  struct shown shown = {release, value, kind_of(ledger, release)};
+  *display = isfinite(value->value) ? display_noisy(ledger, &shown, 0) : 0;
+  return *display || !isfinite(value->value) || error_set_memory(ledger->error);
+}
+
+static double finite_or_nan(sqlite3_value *value) {
+  return is_finite(value) ? sqlite3_value_double(value) : (double)NAN;
+}
+
+/* Sets *text to the text of an argument, or to null for NULL. Returns 0 when out of memory. */
+static int text_of(sqlite3_value *value, const char **text) {
+  *text = (const char *)sqlite3_value_text(value);
+  return *text || sqlite3_value_type(value) == SQLITE_NULL;
+}
+
+/* Sets the result to a text, which SQLite then frees. A null pointer means: out of memory. */
+static void result_made(sqlite3_context *context, char *text) {
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
+/* The last bin of bounds (sums/layout.h) also has the values beyond its end. */
+#define LAST_BOUND 0x1p128
+
+static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const struct ledger *ledger = sqlite3_user_data(context);
+  const char *kind;
+  if (!text_of(argv[KIND], &kind)) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  struct ledger_release release = {.kind = (char *)kind,
+                                   .lo = number_or_nan(argv[LO]),
+                                   .hi = number_or_nan(argv[HI]),
+                                   .clip = number_or_nan(argv[CLIP]),
+                                   .size = sqlite3_value_int(argv[SIZE]),
+                                   .grid = finite_or_nan(argv[GRID]),
+                                   .centre = number_or_nan(argv[CENTRE]),
+                                   .theta = number_or_nan(argv[THETA]),
+                                   .radius = number_or_nan(argv[RADIUS])};
+  struct ledger_value value = {.value = finite_or_nan(argv[VALUE]),
+                               .low = finite_or_nan(argv[LOW]),
+                               .high = finite_or_nan(argv[HIGH])};
+  struct shown shown = {.release = &release, .value = &value};
+  if (release.kind) shown.kind = kind_of(ledger, &release);
+  if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
+    /* a quantile that was drawn, an end of bounds, or a symbol */
+    if (shown.kind.has_leaves && isfinite(value.value)) {
+      result_made(context, display_drawn(&shown));
+    } else if (release.kind && strcmp(release.kind, "bounds") == 0) {
+      double end = sqlite3_value_double(argv[VALUE]);
+      const char *beyond = end >= LAST_BOUND ? " or more" : end <= -LAST_BOUND ? " or less" : "";
+      result_made(context, sqlite3_mprintf("%.15g%s", end, beyond));
+    } else {
+      sqlite3_result_value(context, argv[KEY]);
+    }
+  } else if (release.kind && isfinite(value.value)) { /* otherwise the result is NULL */
+    result_made(context, display_noisy(ledger, &shown, sqlite3_value_int(argv[MIXED])));
+  }
+}
+
+static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  if (sqlite3_value_type(*argv) == SQLITE_FLOAT) {
+    sqlite3_result_text(context, NUMBER_TEXT(sqlite3_value_double(*argv)), -1, SQLITE_TRANSIENT);
+  } else if (sqlite3_value_type(*argv) == SQLITE_NULL) {
+    sqlite3_result_text(context, "null", -1, SQLITE_STATIC);
+  } else {
+    sqlite3_result_value(context, *argv);
+  }
+}
+
+static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  const struct ledger *ledger = sqlite3_user_data(context);
+  const char *texts[FIGURE_ARGUMENTS] = {0};
+  int read = 1;
+  for (int i = 0; i < argc; i++)
+    if (i == 0 || (i >= 9 && i <= 13) || i == 23) read = read && text_of(argv[i], &texts[i]);
+  struct ledger_release release = {.kind = (char *)texts[0],
+                                   .clip = number_or_nan(argv[1]),
+                                   .lo = number_or_nan(argv[2]),
+                                   .hi = number_or_nan(argv[3]),
+                                   .grid = number_or_nan(argv[4]),
+                                   .centre = number_or_nan(argv[5]),
+                                   .theta = number_or_nan(argv[6]),
+                                   .radius = number_or_nan(argv[7]),
+                                   .max_groups = sqlite3_value_int(argv[8]),
+                                   .quantiles = (char *)texts[9],
+                                   .ways = (char *)texts[10],
+                                   .periods = (char *)texts[11],
+                                   .mechanism = (char *)texts[12]};
+  struct ledger_figure terms = {texts[13],
+                                sqlite3_value_int(argv[14]),
+                                number_or_nan(argv[15]),
+                                {number_or_nan(argv[16]), number_or_nan(argv[17]),
+                                 number_or_nan(argv[18]), number_or_nan(argv[19]),
+                                 number_or_nan(argv[20]), number_or_nan(argv[21]),
+                                 number_or_nan(argv[22])},
+                                texts[23],
+                                number_or_nan(argv[24])};
+  result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
+}
+
+static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  const struct ledger *ledger = sqlite3_user_data(context);
+  const char *kind = 0, *quantiles = 0;
+  (void)argc;
+  int read = text_of(argv[0], &kind) && text_of(argv[4], &quantiles);
+  struct ledger_release release = {.kind = (char *)kind,
+                                   .lo = number_or_nan(argv[1]),
+                                   .hi = number_or_nan(argv[2]),
+                                   .size = sqlite3_value_int(argv[3]),
+                                   .quantiles = (char *)quantiles};
+  result_made(context,
+              read && kind ? ledger->kinds->component(&release, sqlite3_value_int(argv[5])) : 0);
+}
+
+int views_register(struct ledger *ledger, sqlite3 *db) {
+  return (sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
+                                     0) == SQLITE_OK &&
+          sqlite3_create_function_v2(db, "figure", FIGURE_ARGUMENTS, SQLITE_UTF8, ledger, figure, 0,
+                                     0, 0) == SQLITE_OK &&
+          sqlite3_create_function_v2(db, "component", 6, SQLITE_UTF8, ledger, component, 0, 0, 0) ==
+              SQLITE_OK &&
+          sqlite3_create_function_v2(db, "exact", 1, SQLITE_UTF8, 0, exact, 0, 0, 0) ==
+              SQLITE_OK) ||
+         ledger_fail(ledger, "out of memory");
+}
+
+/* ---- SQL for the words of a value ------------------------------------------------------------ */
+
+/* SQL for whether a public kernel has changed the value `v` (dp_mix). */
+#define MIXED_SQL(v)                                                                               \
+  "EXISTS (SELECT 1 FROM dp_publication m WHERE m.release_id = " v ".release_id"                   \
+  " AND m.tier = " v ".tier AND m.kernel IS NOT NULL)"
+
+/*
+** SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
+** and for what the value is, in words.
+*/
+#define DISPLAY_SQL(v, low, high)                                                                  \
+  "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius, " MIXED_SQL(   \
+      v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
+#define FIGURE_SQL(v)                                                                              \
+  "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"  \
+  " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger),"                    \
+  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low,"   \
+  " p.cut_high, p.cut_within,"                                                                     \
+  " (SELECT wider FROM dp_policy WHERE wider IS NOT NULL),"                                        \
+  " (SELECT factor FROM dp_policy WHERE wider IS NOT NULL))"                                       \
+  " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)"          \
+  " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"             \
+  " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"               \
+  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"                                    \
+  " || iif(r.until IS NULL, '', (" STOPPED_SQL(                                                    \
+      v) "))"                                                                                      \
+         " || ifnull('; the same is also answered with clip ' || (SELECT group_concat(c, ' and ')" \
+         " FROM (SELECT printf('%.15g', clip) AS c FROM (" OTHER_CLIPS_SQL(                        \
+             v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
+
+/*
+** SQL for the clips, all below or all above that of the release `r`, of other releases of the same
+** question at the tier of the value `v`. It skips releases with the same clip by an index.
+*/
+#define OTHER_CLIPS_SQL(v, compare)                                                                \
+  "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v   \
+  ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip"                    \
+  " AND o.state = 'released'"
+
+/*
+** SQL for what the value `v` of the release `r` is of: its key and component, as people write them.
+*/
+#define LABEL_SQL(v)                                                                               \
+  "(SELECT written || iif(written = '' OR meant = '', '', ': ') || meant FROM (SELECT"             \
+  " CASE WHEN " v ".key GLOB '[[{]*' AND json_valid(" v ".key) THEN"                               \
+  "   (SELECT ifnull(group_concat(iif(typeof(e.key) = 'text', e.key || ' ', '') ||"                \
+  "     iif(e.key = 0 AND r.periods IS NOT NULL, replace(e.value, '/', ' to '),"                   \
+  "     ifnull(e.value, 'none')), ', '), iif(" v ".key = '{}', 'all', " v ".key))"                 \
+  "     FROM json_each(" v ".key) e)"                                                              \
+  "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END"           \
+  " AS written,"                                                                                   \
+  " component(r.kind, r.lo, r.hi, r.size, r.quantiles, " v ".component) AS meant))"
+
+/*
+** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
+** the cost of its publication there, in percent of the most that it could cost.
+*/
+#define STOPPED_SQL(v)                                                                             \
+  "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a "     \
+  "whole "                                                                                         \
+  "release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached',"          \
+  " 100 * r.until)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"                       \
+  " WHERE p.release_id = r.id AND p.tier = " v ".tier"
+#define SPENT_PERCENT "min(100, 100 * p.rate / (r.weight * t.rate))"
+
+/*
+** SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
+** with the option until has stopped at such a tier, its options say what part of the price it cost.
+*/
+#define OPTIONS_SQL(r, seen)                                                                       \
+  "iif(" r ".stop IS NULL, " r ".options, ifnull((SELECT json_set(" r ".options, '$.stopped',"     \
+  " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"     \
+  " WHERE p.release_id = " r ".id AND p.clock = " r ".stop AND " seen " ORDER BY t.rate DESC"      \
+  " LIMIT 1), " r ".options))"
+
+static const struct statement select_values_in_words = {
+    .sql = "SELECT key, component, value, stddev, low, high,"
+           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL(
+               "v") " FROM dp_value v"
+                    " JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
+                    " ORDER BY key, component"};
+
+struct ledger_value value_read(sqlite3_stmt *row) {
+  return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
+                               sqlite3_column_int(row, 1),
+                               sqlite3_column_double(row, 2),
+                               column_number(row, 3),
+                               column_number(row, 4),
+                               column_number(row, 5)};
+}
+
+int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
+                           ledger_take_words *take, void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, &select_values_in_words, "is", release_id, tier);
+  while (statement_row(ledger, row)) {
+    struct ledger_value value = value_read(row);
+    const char *figure = (const char *)sqlite3_column_text(row, 7);
+    const char *label = (const char *)sqlite3_column_text(row, 8);
+    if (!(value.key && figure && label
+              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure, label)
+              : ledger_fail(ledger, "out of memory")))
+      break;
+  }
+  return !error_is_set(ledger->error);
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+/*
+** Hides the publications and values of failed and discarded releases, so that the rows with one
+** name all belong to one release. The file still contains the hidden rows. The condition looks up
+** one release for each row, so that a row of one release is found without reading the others.
+*/
+#define LIVE                                                                                       \
+  "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
+  " AND r.state IN ('failed', 'discarded'))"
+
+static const struct shown_column tier_columns[] = {
+    {"name", "TEXT", 0},         {"rate", "REAL", 0},       {"epsilon", "REAL", 0},
+    {"delta", "REAL", 0},        {"delta_keys", "REAL", 0}, {"accountant", "TEXT", 0},
+    {"filter_order", "REAL", 0}, {"rate_limit", "REAL", 0}, {"created_at", "TEXT", 0},
+    {"period", "TEXT", 0},       {"pure_limit", "REAL", 0}, {0, 0, 0}};
+
+static const struct shown_column release_columns[] = {
+    {"id", "INTEGER", 0},
+    {"name", "TEXT", 0},
+    {"kind", "TEXT", 0},
+    {"mechanism", "TEXT", 0},
+    {"clip", "REAL", 0},
+    {"dimension", "INTEGER", 0},
+    {"granularity", "INTEGER", 0},
+    {"sensitivity", "INTEGER", 0},
+    {"weight", "REAL", 0},
+    {"slack", "REAL", 0},
+    {"options", "TEXT", OPTIONS_SQL("dp_release", "1")},
+    {"keys", "TEXT", 0},
+    {"model", "TEXT", 0},
+    {"sql", "TEXT", 0},
+    {"tables", "TEXT", 0},
+    {"state", "TEXT", 0},
+    {"created_at", "TEXT", 0},
+    {"ways", "TEXT", 0},
+    {"multipliers", "TEXT", 0},
+    {"periods", "TEXT", 0},
+    {"statement", "TEXT", 0},
+    {"until", "REAL", 0},
+    {"least", "REAL", 0},
+    {0, 0, 0}};
+
+static const struct shown_column publication_columns[] = {
+    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},   {"tier", "TEXT", 0},
+    {"clock", "INTEGER", 0},      {"rate", "REAL", 0},      {"shrink", "REAL", 0},
+    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},    {"published_at", "TEXT", 0},
+    {"clipped", "REAL", 0},       {"unclipped", "REAL", 0}, {"unit_stddev", "REAL", 0},
+    {"cut", "REAL", 0},           {"cut_low", "REAL", 0},   {"cut_high", "REAL", 0},
+    {"cut_within", "REAL", 0},    {"threshold", "REAL", 0}, {0, 0, 0}};
+
+static const struct shown_column value_columns[] = {
+    {"release_id", "INTEGER", 0},
+    {"release", "TEXT", 0},
+    {"tier", "TEXT", 0},
+    {"key", "TEXT", 0},
+    {"component", "INTEGER", 0},
+    {"value", "REAL", 0},
+    {"stddev", "REAL", 0},
+    {"low", "REAL", 0},
+    {"high", "REAL", 0},
+    {"display", "TEXT",
+     "(SELECT " DISPLAY_SQL("dp_value", "low",
+                            "high") " FROM dp_release r WHERE r.id = release_id)"},
+    {"figure", "TEXT",
+     "(SELECT " FIGURE_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
+    {"label", "TEXT",
+     "(SELECT " LABEL_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
+    {0, 0, 0}};
+
+static const struct shown_column charge_columns[] = {
+    {"id", "INTEGER", 0},   {"release_id", "INTEGER", 0},
+    {"release", "TEXT", 0}, {"tier", "TEXT", 0},
+    {"rate", "REAL", 0},    {"curve", "BLOB", 0},
+    {"delta", "REAL", 0},   {"slack", "REAL", 0},
+    {"at", "TEXT", 0},      {"hash", "TEXT", 0},
+    {"period", "TEXT", 0},  {"grant_name", "TEXT", 0},
+    {"kind", "TEXT", 0},    {0, 0, 0}};
+
+static const struct shown_column policy_columns[] = {
+    {"table_name", "TEXT", 0},   {"role", "TEXT", 0},
+    {"unit_column", "TEXT", 0},  {"parent", "TEXT", 0},
+    {"created_at", "TEXT", 0},   {"wider", "TEXT", 0},
+    {"wider_column", "TEXT", 0}, {"factor", "REAL", 0},
+    {"wider_at", "TEXT", 0},     {0, 0, 0}};
+
+static const struct shown_column rdp_columns[] = {{"tier", "TEXT", 0},
+                                                  {"alpha", "REAL", 0},
+                                                  {"spent", "REAL", 0},
+                                                  {"allowed", "REAL", 0},
+                                                  {0, 0, 0}};
+
+static const struct shown_column budget_columns[] = {{"tier", "TEXT", 0},
+                                                     {"epsilon", "REAL", 0},
+                                                     {"delta", "REAL", 0},
+                                                     {"spent_epsilon", "REAL", 0},
+                                                     {"remaining_epsilon", "REAL", 0},
+                                                     {"spent_rate", "REAL", 0},
+                                                     {"spent_delta", "REAL", 0},
+                                                     {"releases", "INTEGER", 0},
+                                                     {"releases_left", "INTEGER", 0},
+                                                     {"period_start", "TEXT", 0},
+                                                     {"period_end", "TEXT", 0},
+                                                     {"wider_epsilon", "REAL", 0},
+                                                     {0, 0, 0}};
+
+static const struct shown_column grant_columns[] = {{"name", "TEXT", 0},
+                                                    {"tier", "TEXT", 0},
+                                                    {"share", "REAL", 0},
+                                                    {"questions", "INTEGER", 0},
+                                                    {"diffuse", "TEXT", 0},
+                                                    {"pad_ms", "INTEGER", 0},
+                                                    {"seconds", "REAL", 0},
+                                                    {"steps", "REAL", 0},
+                                                    {"bytes", "REAL", 0},
+                                                    {"created_at", "TEXT", 0},
+                                                    {0, 0, 0}};
+
+static const struct shown_column reserve_columns[] = {
+    {"grant_name", "TEXT", 0},     {"tier", "TEXT", 0},
+    {"reserved", "REAL", 0},       {"spent", "REAL", 0},
+    {"reserved_delta", "REAL", 0}, {"spent_delta", "REAL", 0},
+    {"charges", "INTEGER", 0},     {0, 0, 0}};
+
+static const struct shown_column page_columns[] = {
+    {"tier", "TEXT", 0}, {"options", "TEXT", 0}, {0, 0, 0}};
+
+const struct ledger_table ledger_tables[] = {
+    {"dp_tier", tier_columns, 0, "rate DESC", 0}, /* the innermost tier first */
+    {"dp_release", release_columns, 0, "rowid", 0},
+    {"dp_publication", publication_columns, LIVE, "rowid", 0},
+    {"dp_value", value_columns, LIVE, "rowid", 0},
+    {"dp_charge", charge_columns, 0, "rowid", 0},
+    {"dp_policy", policy_columns, 0, "rowid", 0},
+    {"dp_rdp", rdp_columns, 0, 0, 1},
+    {"dp_budget", budget_columns, 0, "rowid", 1},
+    {"dp_grant", grant_columns, 0, "rowid", 0},
+    {"dp_reserve", reserve_columns, 0, "rowid", 0},
+    {"dp_page", page_columns, 0, "rowid", 0},
+};
+const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
+
+char *ledger_table_declaration(const struct ledger_table *table) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (const struct shown_column *column = table->columns; column->name; column++)
+    sqlite3_str_appendf(text, "%s%s %s", column > table->columns ? ", " : "", column->name,
+                        column->type);
+  return sqlite3_str_finish(text);
+}
+
+int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value) {
+  const char *declared = table->columns[column].type;
+  int type = sqlite3_value_type(value);
+  int is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  return strcmp(declared, "TEXT") == 0 ? type == SQLITE_TEXT
+                                       : is_number && strcmp(declared, "BLOB") != 0;
+}
+
+const struct ledger_table *ledger_table_named(const char *name) {
+  const struct ledger_table *table = ledger_tables;
+  while (strcmp(table->name, name) != 0) table++;
+  return table;
+}
+
+int ledger_table_index(const struct ledger_table *table, const char *name) {
+  int at = 0;
+  while (strcmp(table->columns[at].name, name) != 0) at++;
+  return at;
+}
+
+/* Returns the SQL for a column: its name, or the expression that computes it. */
+static const char *sql_of(const struct shown_column *column) {
+  return column->sql ? column->sql : column->name;
+}
+
+/* ---- what the audience of a tier may know ---------------------------------------------------- */
+
+/*
+** Only this part decides what the members of one tier, the audience, may know. Guarded connections,
+** dp_export() and dp_report() all read through it. Members may know the publications at their own
+** tier and at all tiers outside it, and everything that can be computed from them. Knowing an inner
+** publication, or a decision that depends on one, costs the rate of the inner tier: an audience
+** must not learn how many inner releases there are, or when they were made. A column that is not
+** listed below is NULL for every audience.
+**
+** The tables leave out:
+**   - the ids of releases and charges, and all hashes, because they depend on inner tiers, too
+**   - the columns of the lattice (granularity, sensitivity, clock) and its slack
+**   - the state and the time of a release, because they describe its first draw, which may have
+**     been made at an inner tier
+**   - releases_left, which depends on the budgets of inner tiers
+** Times are rounded down to days. In place of the time of a release, created_at shows the day of
+** the first publication that the audience sees. Rows are sorted by name, because their order in the
+** file would show the order of the first draws. A failed release stays visible to an audience that
+** has seen a publication of it, because only a refinement at an inner tier can fail after a
+** publication. The certificate also contains discarded releases, because their charges stay.
+**
+** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
+** stddev would show the rate of the inner tier. The column `options` therefore leaves out the noise
+** and the default learning rate; stddev, low and high are NULL; and rates are rounded up to four
+** digits.
+**
+** One fact about inner tiers stays visible. The first draw of a release fixes the step of its
+** lattice. The step is a power of two, and follows from public parameters and from the rate of the
+** first draw. The sums published at an outer tier are whole multiples of the step. They therefore
+** show the rate of the first draw up to a factor of 4, and so they show that the release was also
+** drawn at an inner tier. The low digits of rate, stddev, low, high and of the totals in dp_budget
+** and dp_rdp show the same fact. Rounding these columns would not hide the fact, because the values
+** show it. If each tier had a lattice of its own, the fact would be hidden. But all points of a
+** release are on one lattice.
+*/
+/* clang-format off */
+#define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
+
+/*
+** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
+** shown: the same releases, with names that the audience may know. In the ledger, a release without
+** a name of its own is called release-<id>. This id would show how many releases there are, so the
+** audience sees another number. inner_models: 1 if one of these releases is a model that was also
+** published at an inner tier.
+*/
+#define AUDIENCE \
+  "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
+  "   AND t.rate <= own.rate)," \
+  " seen AS (SELECT r.id, r.name, r.state = 'discarded' AS discarded," \
+  "   min(p.published_at) AS seen_at," \
+  "   r.model IS NOT NULL AND EXISTS (SELECT 1 FROM dp_publication q WHERE q.release_id = r.id" \
+  "     AND q.tier NOT IN (SELECT name FROM tiers)) AS inner_model" \
+  "   FROM dp_release r JOIN dp_publication p ON p.release_id = r.id" \
+  "   WHERE p.tier IN (SELECT name FROM tiers) GROUP BY r.id)," \
+  " shown AS (SELECT id, " DAY("seen_at") " AS day, seen_at, discarded, inner_model," \
+  "   CASE WHEN name = 'release-' || id THEN '(unnamed ' || row_number() OVER" \
+  "     (PARTITION BY name = 'release-' || id ORDER BY seen_at, id) || ')' ELSE name END AS name" \
+  "   FROM seen)," \
+  " inner_models(any_) AS (SELECT ifnull(max(inner_model), 0) FROM shown)"
+/* clang-format on */
+
+/*
+** The columns that an audience may read: those of the source `alias` that `plain` names, and those
+** that are expressions.
+*/
+struct audience_table {
+  const char *table, *alias, *from, *order, *plain;
+  struct {
+    const char *name, *sql;
+  } expressions[8];
+};
+
+static const struct audience_table audience_tables[] = {
+    {"dp_tier",
+     "t",
+     "tiers t",
+     "rate DESC",
+     "name rate epsilon delta delta_keys accountant filter_order rate_limit pure_limit period",
+     {{"created_at", DAY("t.created_at")}}},
+    {"dp_policy",
+     "p",
+     "dp_policy p",
+     "table_name",
+     "table_name role unit_column parent wider factor",
+     {{"created_at", DAY("p.created_at")}}},
+    {"dp_release",
+     "r",
+     "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded",
+     "created_at, name",
+     "kind mechanism clip weight dimension keys ways periods sql tables until least",
+     {{"name", "s.name"},
+      {"options",
+       "CASE WHEN NOT inner_model THEN " OPTIONS_SQL(
+           "r", "t.name IN (SELECT name FROM tiers)") " WHEN json_extract(r.options, "
+                                                      "'$.model.default_eta')"
+                                                      " THEN json_remove(r.options, "
+                                                      "'$.model.variance', '$.model.eta')"
+                                                      " ELSE json_remove(r.options, "
+                                                      "'$.model.variance') END"},
+      {"created_at", "s.day"}}},
+    {"dp_publication",
+     "p",
+     "dp_publication p JOIN shown s ON s.id = p.release_id AND NOT s.discarded JOIN tiers t ON "
+     "t.name = p.tier",
+     "published_at, release, tier",
+     "tier shrink centre kernel clipped unclipped unit_stddev cut cut_low cut_high"
+     " cut_within threshold",
+     {{"release", "s.name"},
+      {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
+      {"published_at", DAY("p.published_at")}}},
+    {"dp_value",
+     "v",
+     "dp_value v JOIN shown s ON s.id = v.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
+     "v.tier",
+     "release, tier, key, component",
+     "tier key component value",
+     {{"release", "s.name"},
+      {"display",
+       "(SELECT " DISPLAY_SQL(
+           "v", "iif(inner_model, NULL, v.low)",
+           "iif(inner_model, NULL, v.high)") " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"figure", "(SELECT " FIGURE_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"label", "(SELECT " LABEL_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
+      {"stddev", "iif(inner_model, NULL, v.stddev)"},
+      {"low", "iif(inner_model, NULL, v.low)"},
+      {"high", "iif(inner_model, NULL, v.high)"}}},
+    {"dp_charge",
+     "c",
+     "dp_charge c JOIN shown s ON s.id = c.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
+     "c.tier",
+     "release, tier, rate",
+     "tier delta period kind",
+     {{"release", "s.name"}, {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"}}},
+    {"dp_rdp",
+     "d",
+     "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
+     "tier, alpha",
+     "tier alpha allowed",
+     {{"spent", "iif(any_, NULL, d.spent)"}}},
+    {"dp_grant",
+     "g",
+     "dp_grant g JOIN tiers t ON t.name = g.tier",
+     "name",
+     "name tier share questions diffuse pad_ms seconds steps bytes",
+     {{"created_at", DAY("g.created_at")}}},
+    {"dp_reserve",
+     "r",
+     "dp_reserve r JOIN dp_grant g ON g.name = r.grant_name JOIN tiers t ON t.name = r.tier"
+     " WHERE g.tier IN (SELECT name FROM tiers)",
+     "grant_name, tier",
+     "grant_name tier reserved spent reserved_delta spent_delta charges",
+     {{0, 0}}},
+    {"dp_page", "p", "dp_page p JOIN tiers t ON t.name = p.tier", "tier", "tier options", {{0, 0}}},
+    {"dp_budget",
+     "b",
+     "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",
+     "tier",
+     "tier epsilon delta spent_delta releases period_start period_end wider_epsilon",
+     {{"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
+      {"remaining_epsilon",
+       "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
+      {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"}}},
+};
+
+/* Appends the expression of a column, which is NULL if the audience may not read the column. */
+static void append_expression(sqlite3_str *sql, const struct audience_table *table,
+                              const char *column) {
+  size_t length = strlen(column);
+  const char *at = table->plain;
+  int i = 0;
+  while (table->expressions[i].name && strcmp(table->expressions[i].name, column) != 0) i++;
+  while (*at && !(strncmp(at, column, length) == 0 && strchr(" ", at[length]))) {
+    at += strcspn(at, " ");
+    at += *at == ' ';
+  }
+  if (table->expressions[i].name) {
+    sqlite3_str_appendall(sql, table->expressions[i].sql);
+  } else if (*at) {
+    sqlite3_str_appendf(sql, "%s.%s", table->alias, column);
+  } else {
+    sqlite3_str_appendall(sql, "NULL");
+  }
+}
+
+static char *audience_select(const struct ledger_table *table, const char *where) {
+  /* If the list has no entry for a table, an audience sees no rows of the table. */
+  static const struct audience_table none = {.from = "tiers t LIMIT 0", .order = "1", .plain = ""};
+  const struct audience_table *source = &none;
+  for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
+    if (strcmp(audience_tables[i].table, table->name) == 0) source = &audience_tables[i];
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
+  for (const struct shown_column *column = table->columns; column->name; column++) {
+    sqlite3_str_appendall(sql, column > table->columns ? ", " : "");
+    append_expression(sql, source, column->name);
+    sqlite3_str_appendf(sql, " AS \"%w\"", column->name);
+  }
+  sqlite3_str_appendf(sql, " FROM %s) WHERE @tier IS NOT NULL%s ORDER BY %s", source->from, where,
+                      source->order);
+  return sqlite3_str_finish(sql);
+}
+
+/* ---- the certificate ------------------------------------------------------------------------- */
+
+/* clang-format off */
+/*
+** The members of an object that an audience may know, by their names. A number under the condition
+** `rough` is rounded up. json_each() returns a number as a double, and exact() writes all digits.
+*/
+#define CUT(object, rough, names) \
+  "json((SELECT json_group_object(key, json(CASE WHEN " rough \
+  " THEN printf('%.3e', value * 1.001) WHEN type = 'real' THEN exact(value)" \
+  " WHEN type IN ('array', 'object') THEN value ELSE json_quote(value) END))" \
+  " FROM json_each(" object ") WHERE key IN (" names ")))"
+
+static const struct statement cut_certificate = {.sql =
+  AUDIENCE ","
+  " audience AS (SELECT json_group_array(" CUT("t.value",
+    "any_ AND key IN ('spent_rate', 'spent_epsilon')",
+    "'name', 'rate', 'epsilon', 'delta', 'delta_keys', 'accountant', 'filter_order', 'rate_limit',"
+    "'pure_limit', 'spent_rate', 'spent_delta', 'spent_epsilon', 'releases', 'period',"
+    "'period_start', 'period_end', 'per_period', 'all_periods', 'wider_epsilon',"
+    "'theorem'") ") AS list"
+  "   FROM inner_models, json_each(?2, '$.tiers') t"
+  "   WHERE json_extract(t.value, '$.name') IN (SELECT name FROM tiers)),"
+  " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
+  "   s.inner_model, (SELECT json_group_array(" CUT("p.value", "s.inner_model AND key = 'rate'",
+    "'tier', 'rate', 'delta', 'shrink', 'centre', 'curve', 'kernel', 'clipped', 'unclipped',"
+    "'unit_stddev', 'cut', 'cut_low', 'cut_high', 'cut_within', 'threshold', 'published_at'") ")"
+  "     FROM json_each(r.value, '$.publications') p"
+  "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"
+  "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"
+  " list AS (SELECT json_group_array(json(part)) AS releases FROM (SELECT json_object('name', name,"
+  "   'kind', json_extract(release, '$.kind'), 'mechanism', json_extract(release, '$.mechanism'),"
+  "   'discarded', json(iif(discarded, 'true', 'false')),"
+  "   'options', json(CASE WHEN NOT inner_model THEN json_extract(release, '$.options')"
+  "     WHEN json_extract(release, '$.options.model.default_eta')"
+  "     THEN json_remove(json_extract(release, '$.options'), '$.model.variance', '$.model.eta')"
+  "     ELSE json_remove(json_extract(release, '$.options'), '$.model.variance') END),"
+  "   'dimension', json_extract(release, '$.dimension'), "
+  "   'weight', " EXACTLY("json_extract(release, '$.weight')") ","
+  "   'tables', json_extract(release, '$.tables'),"
+  "   'publications', json(publications), 'theorem', json_extract(release, '$.theorem'))"
+  "   AS part"
+  "   FROM parts ORDER BY day, name, discarded DESC, seen_at))"
+  " SELECT json_object('certificate', json_extract(?2, '$.certificate'), 'audience', @tier,"
+  "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
+  "   'wider', json_remove(json_extract(?2, '$.wider'), '$.table', '$.column'),"
+  "   'tiers', json(audience.list), 'releases', json(list.releases),"
+  "   'verify', json_extract(?2, '$.verify')) FROM audience, list"};
+/* clang-format on */
+
+char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier) {
+  return statement_text(ledger, statement_bind(ledger, &cut_certificate, "ss", tier, certificate));
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/*
+** SQL for the ids of the releases with one name. Two partial indices find them: one for the
+** discarded releases, and one for the others. The tables of publications, values and charges have
+** an index on release_id, but none on the name of the release.
+*/
+#define IDS_OF_NAME                                                                                \
+  "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
+  " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
+
+/*
+** Returns " AND <column> IS ?n" for each wanted column. `first` is the number of the first
+** parameter. For the owner, some columns are expressions. For an audience, the
+** inner SELECT already has these columns.
+**
+** For the owner, a condition on the name of a release comes with a condition on its id, which an
+** index answers. An audience always reads all its rows: if it found one name faster, the time would
+** show whether an inner tier has a release of this name.
+*/
+static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
+                        const int *wanted, int count, int first) {
+  int is_release = strcmp(table->name, "dp_release") == 0;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, " ");
+  for (int i = 0; i < count; i++) {
+    const struct shown_column *column = &table->columns[wanted[i]];
+    int is_name = !ledger->audience && strcmp(column->name, is_release ? "name" : "release") == 0;
+    sqlite3_str_appendf(sql, " AND %s IS ?%d", ledger->audience ? column->name : sql_of(column),
+                        first + i);
+    if (is_name)
+      sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, is_release ? "id" : "release_id",
+                          first + i, first + i);
+  }
+  return sqlite3_str_finish(sql);
+}
+
+static char *select_all(const struct ledger_table *table, const char *where) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  for (const struct shown_column *column = table->columns; column->name; column++)
+    sqlite3_str_appendf(sql, "%s%s", column > table->columns ? ", " : "", sql_of(column));
+  sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->name, table->shown ? table->shown : "1",
+                      where);
+  if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
+  return sqlite3_str_finish(sql);
+}
+
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
+  int first = ledger->audience ? 2 : 1; /* for an audience, the first parameter is the tier */
+  char *where = conditions(ledger, table, wanted, count, first);
+  char *sql = !where             ? 0
+              : ledger->audience ? audience_select(table, where)
+                                 : select_all(table, where);
+  sqlite3_free(where);
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  sqlite3_stmt *row = 0;
+  int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
+  sqlite3_free(sql);
+  if (ledger->audience && rc == SQLITE_OK)
+    rc = sqlite3_bind_text(row, 1, ledger->audience, -1, SQLITE_TRANSIENT);
+  for (int i = 0; i < count && rc == SQLITE_OK; i++)
+    rc = sqlite3_bind_value(row, first + i, values[i]);
+  if (rc == SQLITE_OK) {
+    while (ledger_goes_on(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+      if (!take(context, row, sqlite3_column_count(row))) {
+        ledger_fail(ledger, "out of memory");
+        break;
+      }
+    }
+  }
+  if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
+  sqlite3_finalize(row); /* an error is already recorded */
+  return !error_is_set(ledger->error);
+}
