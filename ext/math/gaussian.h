@@ -33,7 +33,7 @@ double gaussian_rate(double epsilon, double delta);
 ** Returns the lattice slack: an upper bound on the total variation distance between a discrete
 ** Gaussian of this integer variance >= 2^20 and a rounded continuous Gaussian of variance s^2 =
 ** variance - 1/12: 0.0035 (1 + 1.12/s)/s^4 + 1.1 exp(-2 pi^2 variance). For each coordinate drawn,
-** the exact Gaussian accountant (ledger/accountants.c) pays this slack times (1 + e^epsilon) out of delta.
+** the exact Gaussian accountant (ledger/) pays this slack times (1 + e^epsilon) out of delta.
 */
 double gaussian_lattice_slack(uint64_t variance);
 
