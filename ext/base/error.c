@@ -6,10 +6,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** If memory runs out while the text of an error is made, the error gets this text. An error is
-** therefore never lost.
-*/
+/* The text if memory runs out while a text is made, so that no error is lost. */
 static char no_memory[] = "out of memory";
 
 int error_set_list(struct error *error, const char *format, va_list arguments) {

@@ -29,10 +29,7 @@ struct error {
   struct sqlite3 *caller;
 };
 
-/*
-** Sets the error, unless an error is set already. The format strings are those of
-** sqlite3_mprintf(). Both functions return 0.
-*/
+/* Sets the error, in a format of sqlite3_mprintf(), unless one is set already. Both return 0. */
 int error_set(struct error *error, const char *format, ...);
 int error_set_list(struct error *error, const char *format, va_list arguments);
 
@@ -51,9 +48,8 @@ const char *error_text(const struct error *error);
 void error_clear(struct error *error);
 
 /*
-** error_take() returns the error and clears `error`. error_restore() sets the taken error again and
-** drops any later error. Call error_take() before work that must run even after an error, and
-** error_restore() after this work. Errors of the work itself do not matter.
+** error_take() returns the error and clears `error`, before work that must run even after an error
+** and whose own errors do not matter; error_restore() then sets it again.
 */
 struct error error_take(struct error *error);
 void error_restore(struct error *error, struct error taken);

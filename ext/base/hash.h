@@ -25,14 +25,12 @@ void digest_finish(struct digest *digest, char hash[HASH_SIZE]);
 
 void digest_add(struct digest *digest, const char *bytes, size_t size);
 
-/*
-** Adds the letter `type` (unless `type` is 0), the integer x in decimal, and the character `end`.
-*/
+/* Adds the letter `type` unless it is 0, the integer x in decimal, and the character `end`. */
 void digest_typed(struct digest *digest, char type, int64_t x, char end);
 
 /*
-** Each of these functions adds one line. The line holds the bits of a double in hexadecimal, a
-** text, or a blob in hexadecimal. A null pointer adds an empty line.
+** Add one line: the bits of a double in hexadecimal, a text, or a blob in hexadecimal. A null
+** pointer adds an empty line.
 */
 void digest_bits(struct digest *digest, double x);
 void digest_text(struct digest *digest, const char *text);

@@ -24,7 +24,6 @@ void json_close(struct json *json) {
   json->db = 0;
 }
 
-/* Reports the error of a statement that reads JSON. */
 static int cannot_read(struct json *json) {
   if (sqlite3_errcode(json->db) == SQLITE_NOMEM) return error_set_memory(json->error);
   return error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
@@ -63,10 +62,7 @@ static int has_single_quotes(const char *text) {
   return *text && text[1 + strspn(text + 1, " \t\r\n")] == '\'';
 }
 
-/*
-** Checks that the text is JSON of the wanted type. Without this check, json_each() would report an
-** error that helps the caller less.
-*/
+/* Checks that the text is JSON of the wanted type: json_each() has errors that help less. */
 static int is_json(struct json *json, const char *text, const char *wanted) {
   static const char sql[] = "SELECT json_type(?1) = ?2, json_valid(?1)"; /* JSON5 is not valid */
   sqlite3_stmt *row = 0;
@@ -93,8 +89,8 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
 }
 
 /*
-** Calls take() for one member, with a copy of the value. SQLite's own value of the column is
-** unprotected: a caller may only bind or copy such a value.
+** Calls take() for one member, with a copy of the value: SQLite's own value of a column is
+** unprotected, and may only be bound or copied.
 */
 static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json_take *take,
                      void *context) {
@@ -106,10 +102,7 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
   return taken;
 }
 
-/*
-** The queries return one row for each member, with the number of times that the member's key
-** occurs.
-*/
+/* One row for each member, with the number of times that its key occurs. */
 static const char members_sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
                                   " FROM json_each(?1) ORDER BY id";
 static const char table_sql[] =
@@ -117,10 +110,7 @@ static const char table_sql[] =
     " FROM json_each(?1) AS r"
     " LEFT JOIN json_each(iif(r.type IN ('array', 'object'), r.value, '[]')) AS c";
 
-/*
-** Calls take() for each row of a query about an object or an array. `wanted` is "object" or
-** "array".
-*/
+/* Calls take() for each row of a query about an "object" or an "array". */
 static int take_members(struct json *json, const char *text, const char *wanted, const char *sql,
                         json_take *take, void *context) {
   sqlite3_stmt *row = 0;
@@ -189,7 +179,6 @@ int json_text_members(struct json *json, const char *object, json_take_text *tak
   return json_members(json, object, take_as_text, &taker);
 }
 
-/* The list that json_list() reads. */
 struct list {
   char **texts; /* with a null pointer after the last one */
   int count;

@@ -1,8 +1,6 @@
 /*
-** json.h: reads JSON with SQLite's own parser, and writes JSON.
-**
-** The parser uses a private in-memory connection, because the host's connection may redefine the
-** JSON functions or have an authorizer.
+** json.h: writes JSON, and reads it with SQLite's own parser on a private connection in memory,
+** because the host's connection may redefine the JSON functions or have an authorizer.
 */
 #ifndef DIFFUSE_BASE_JSON_H
 #define DIFFUSE_BASE_JSON_H
@@ -14,10 +12,7 @@
 struct json {
   sqlite3 *db; /* the private connection; the first call opens it */
   struct error *error;
-  /*
-  ** Returns 0 and sets an error if the caller wants to interrupt the reading. The pointer may be
-  ** null.
-  */
+  /* Returns 0 and sets an error if the reading is to be interrupted; or null. */
   int (*go_on)(void *context);
   void (*end)(void *context); /* if not null, called after the last call of go_on() */
   void *context;
@@ -29,20 +24,16 @@ void json_close(struct json *json);
 int json_present(struct json *json);
 
 /*
-** json_members() calls take() for each member of a JSON object. json_elements() calls take() for
-** each element of a JSON array, with the keys '0', '1' and so on. Both functions stop when take()
-** returns 0, with or without an error. The argument `type` is the type of the value, by the name
-** that json_each() uses. A duplicate member, a number that is not finite and a zero byte are
-** errors. Both functions clear the error when they start.
+** Call take() for each member of a JSON object, or each element of a JSON array, with the keys '0',
+** '1' and so on, until it returns 0, with or without an error. `type` is the name that json_each()
+** has for the type of the value. A duplicate member, a number that is not finite and a zero byte
+** are errors. Both functions clear the error when they start.
 */
 typedef int json_take(void *context, const char *key, const char *type, sqlite3_value *value);
 int json_members(struct json *json, const char *object, json_take *take, void *context);
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
-/*
-** json_text_members() works like json_members(), but passes each value as a text, to which SQLite
-** converts it.
-*/
+/* The same with each value as a text, to which SQLite converts it. */
 typedef int json_take_text(void *context, const char *key, const char *text);
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);
 
@@ -58,15 +49,14 @@ void json_list_free(char **list);
 /*
 ** Calls take() for each member of each element of a JSON array, in any order, with keys such as
 ** '12,0' and '12,x': the number of the element, and the member's place or name. An element that has
-** no members, or is neither an array nor an object, has the key '12,' and its own type. It works
-** like json_elements() otherwise, and is ten times as fast as one call of json_elements() for each
-** element. It does not find members that are given twice.
+** no members, or is neither an array nor an object, has the key '12,' and its own type. Otherwise
+** like json_elements(), but ten times as fast as one call of it for each element, and without a
+** check for members that are given twice.
 */
 int json_table(struct json *json, const char *table, json_take *take, void *context);
 
 /*
-** Appends the exact text of a number (base/number.h), so that stored texts with such numbers can be
-** compared.
+** Appends the exact text of a number (number.h), so that texts with such numbers can be compared.
 */
 void json_append_number(sqlite3_str *json, double x);
 
@@ -76,7 +66,6 @@ char *json_texts(char *const *texts, int count);
 /* Compares two texts by the pointers to them, for qsort() and bsearch(). */
 int text_order(const void *a, const void *b);
 
-/* Appends text as a JSON string. */
 void json_append_string(sqlite3_str *json, const char *text);
 
 #endif

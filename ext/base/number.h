@@ -16,9 +16,9 @@
 
 /*
 ** Writes a number as JSON and SQL have it, with a decimal point: "-0.8", "4.0", "1.5e+20". With
-** `digits` 0, the text has the least number of digits, from 15 to 17, that gives the same double.
-** Otherwise `digits`, at most 17, is the number of significant digits. Infinity is "9e999", and NaN
-** is "null". Returns the text, which is in `text` or a constant.
+** `digits` 0, the text has the least number of digits, from 15 to 17, that gives the same double;
+** otherwise this number of significant digits, at most 17. Infinity is "9e999", and NaN is "null".
+** Returns the text, which is in `text` or a constant.
 */
 const char *number_write(double x, int digits, char text[NUMBER_SIZE]);
 
@@ -29,22 +29,19 @@ const char *number_write(double x, int digits, char text[NUMBER_SIZE]);
 
 /*
 ** Returns the double nearest to origin + k * step, where origin and step stand for the shortest
-** decimals that read back as these doubles, and k is a whole number of magnitude at most 2^53. The
-** result for (0, 7, 0.1) is therefore the double 0.7, which differs from 7 * 0.1.
-**
-** If the sum needs more than 38 digits, its last digits are far below the distance of two doubles,
-** and the function computes with doubles.
+** decimals that read back as these doubles, and k is a whole number of magnitude at most 2^53. So
+** (0, 7, 0.1) gives the double 0.7, which differs from 7 * 0.1. If the sum needs more than 38
+** digits, its last digits are far below the distance of two doubles, and the function computes with
+** doubles.
 */
 double decimal_step(double origin, double k, double step);
 
 /*
 ** Sets edges[k], k = 0 .. count, to the double nearest to low + k (high - low)/count, where low and
-** high stand for their shortest decimals. The edges never decrease. If an edge needs too many
-** digits, the function computes it with doubles.
+** high stand for their shortest decimals, or computes an edge of too many digits with doubles. The
+** edges never decrease. decimal_edge() returns one of them.
 */
 void decimal_edges(double low, double high, int count, double *edges);
-
-/* Returns edge k of decimal_edges(). */
 double decimal_edge(double low, double high, int k, int count);
 
 /* ---- figures for people ---------------------------------------------------------------------- */
@@ -67,10 +64,10 @@ struct figure_terms {
 };
 
 /*
-** Returns the text of a value and its interval [low, high]. The caller calls sqlite3_free().
-** Returns null if memory runs out. If the ends have different distances from the value, the text
-** has the form "29 (27 to 34)", and both ends are rounded outward. For numbers from 1e15 on, and
-** for numbers that would need more than nine decimal places, the text has the form "(1.23 ± 0.04)
+** Returns the text of a value and its interval [low, high], which the caller frees with
+** sqlite3_free(), or null if memory runs out. If the ends have different distances from the value,
+** the text has the form "29 (27 to 34)", and both ends are rounded outward. For numbers from 1e15
+** on, and for numbers that would need more than nine decimal places, it has the form "(1.23 ± 0.04)
 ** × 10^20". All three numbers are finite, and low <= value <= high.
 **
 ** A number that would be shown outside [least, most] is shown as the nearer end, with all digits of
@@ -79,19 +76,16 @@ struct figure_terms {
 **
 ** With a grid, the text shows no more decimals than the possible values have. If low = high, the
 ** number after ± is half a step of the grid, because numbers up to half a step away are rounded to
-** the value. If low = high and there is no grid, the text has the value alone.
+** the value; without a grid, the text then has the value alone.
 */
 char *figure_with_interval(double value, double low, double high, const struct figure_terms *terms);
 
-/*
-** Returns the text of a value whose noise is not known, with four significant digits. The caller
-** calls sqlite3_free(). Returns null if memory runs out.
-*/
+/* Returns the text, as above, of a value whose noise is not known: four significant digits. */
 char *figure_alone(double value);
 
 /* ---- little-endian numbers at any address ---------------------------------------------------- */
 
-/* Compilers turn this expression into one instruction that loads four bytes. */
+/* One instruction that loads four bytes. */
 static inline uint32_t little_endian(const unsigned char *bytes) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
          (uint32_t)bytes[3] << 24;

@@ -79,9 +79,9 @@ struct domain {
 };
 
 /*
-** Sets *number to the value if the value is a number in the domain. Otherwise the error names the
-** parameter, its domain and, if the type is wrong, the type of the value. A text that
-** wholly is a number counts as one, because some hosts bind all values as texts.
+** Sets *number to the value if it is a number in the domain, or a text that wholly is one, because
+** some hosts bind all values as texts. Otherwise the error names the parameter, its domain and a
+** wrong type.
 */
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error);
@@ -91,9 +91,8 @@ int domain_holds(const struct domain *domain, double number);
 /* ---- scalars --------------------------------------------------------------------------------- */
 
 /*
-** The descriptor of a scalar function. The user data of every scalar begins with its descriptor, so
-** that `call` can get the descriptor from function_of(). The user data of an aggregate that calls
-** the functions below begins with its name.
+** The descriptor of a scalar function, with which the user data of every scalar begins, for
+** function_of(). The user data of an aggregate that calls the functions below begins with its name.
 */
 struct scalar {
   const char *name;
@@ -109,34 +108,27 @@ struct scalar {
 /* Registers `count` scalars that need only their arguments. Returns an SQLite result code. */
 int pure_register(sqlite3 *db, const struct scalar *table, int count);
 
-/* Returns the descriptor of the scalar that is running. */
 const struct scalar *function_of(sqlite3_context *context);
 
 /* Fails the call with "name: what is wrong (what to do)". sqlite3_mprintf() formats. Returns 0. */
 int function_error(sqlite3_context *context, const char *format, ...);
 
-/* Fails the call of a function with the message "name: error", and clears the error. */
+/* Fails the call with "name: error", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
 /*
 ** Ends the call of the running scalar: with a text, which it frees, or with a value. If an error is
-** set, or there is no text, or the value is not to be given, fails the call and clears the error.
+** set, or there is no text or value, fails the call and clears the error.
 */
 void end_with_text(sqlite3_context *context, char *text, struct error *error);
 void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
                     struct error *error);
 
-/*
-** Reads a number and returns 1. If the value is not a number in the domain, fails the running
-** scalar and returns 0.
-*/
+/* Reads a number of the domain. Otherwise fails the running scalar and returns 0. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 
-/*
-** Returns the text of an argument. If the argument is not a text or is empty, fails the running
-** scalar and returns null.
-*/
+/* Returns a text that is not empty. Otherwise fails the running scalar and returns null. */
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 
 #endif

@@ -19,7 +19,7 @@
 const char *plain_text(sqlite3_value *value);
 
 /*
-** Returns whether a value is a whole number, and sets *number to it. 3.0 and '3' are ones, because
+** Returns whether a value is a whole number, and sets *number to it. 3.0 and '3' are ones, too:
 ** some hosts bind all numbers as REAL or all values as texts.
 */
 int whole_number(sqlite3_value *value, int64_t *number);
@@ -35,9 +35,9 @@ int value_number(sqlite3_value *value, double *x);
 
 /*
 ** Returns the last words of an error about a value of the wrong type: ", not NULL", ", not a text",
-** and so on. Returns "" if the value has the wanted type. `wanted` is SQLITE_TEXT, SQLITE_BLOB, or
-** SQLITE_FLOAT for any number. Errors never show a value, because every argument of every function
-** may come from a row (SECURITY.md).
+** and so on, or "" for the type `wanted`: SQLITE_TEXT, SQLITE_BLOB, or SQLITE_FLOAT for any number.
+** Errors never show a value, because every argument of every function may come from a row
+** (SECURITY.md).
 */
 const char *not_a(sqlite3_value *value, int wanted);
 
@@ -58,19 +58,17 @@ char *key_text(sqlite3_value *key);
 /* Returns whether a byte can be part of a word. Bytes above 127 are parts of names. */
 int sql_is_of_word(char c);
 
-/* Returns the place after white space and comments. */
 const char *sql_skip_space(const char *sql);
 
 /*
-** Sets `word` to the first seven letters of the first word of an SQL text, in capitals. White space
-** and comments before the word are skipped.
+** Sets `word` to the first seven letters, in capitals, of an SQL text, after white space and
+** comments.
 */
 void first_word(const char *sql, char word[8]);
 
 /*
-** Returns a copy of a query's text without white space and semicolons at the end. The ledger and
-** the states of shards store queries in this form. The caller calls sqlite3_free(). Returns null if
-** memory runs out.
+** Returns a copy of a query's text without white space and semicolons at the end, as ledgers and
+** states of shards store it, for sqlite3_free(). Null: no memory.
 */
 char *query_trimmed(const char *sql);
 

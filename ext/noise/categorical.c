@@ -5,10 +5,7 @@
 
 #define FARTHEST ((uint64_t)1 << 50)
 
-/*
-** The number of trials for each category. With this number, the probability that all trials fail is
-** at most exp(-32).
-*/
+/* Trials for each category: all fail with a probability of at most exp(-32). */
 #define TRIALS 32
 
 static int64_t highest_of(const int64_t *utility, size_t count) {
@@ -25,11 +22,10 @@ static int accepts(struct csprng *random, int64_t highest, int64_t utility, uint
 }
 
 /*
-** Rejection sampling: each trial draws a uniform category and accepts this category with
-** probability exp(-exponent (highest - utility)). If the loop ended at the first acceptance, the
-** number of trials would reveal something about the utilities. The loop therefore always makes
-** TRIALS * count trials and keeps the first accepted category. If no trial was accepted, the loop
-** continues until one is.
+** Rejection sampling: each trial draws a uniform category and accepts it with probability
+** exp(-exponent (highest - utility)). If the loop ended at the first acceptance, the number of
+** trials would reveal something about the utilities. So it makes TRIALS * count trials, more only
+** if none was accepted, and keeps the first accepted category.
 */
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen) {
@@ -49,8 +45,8 @@ int categorical_exponential(const int64_t *utility, size_t count, uint64_t expon
 }
 
 /*
-** The index with the highest utility is always accepted. If the loop ended at the first acceptance,
-** the number of trials would reveal something about the utilities, so it tries all indices.
+** The index with the highest utility is always accepted. The loop tries all indices: ending at the
+** first acceptance would reveal something about the utilities.
 */
 int categorical_flip(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
                      size_t *chosen) {

@@ -1,7 +1,4 @@
-/*
-** csprng.c: ChaCha20 with fast key erasure and a key from the operating system (see csprng.h).
-** Tests: tests/noise/test_csprng.c
-*/
+/* csprng.c: see csprng.h. Tests: tests/noise/test_csprng.c */
 #include "noise/csprng.h"
 
 #include <sodium.h>

@@ -34,10 +34,7 @@ struct csprng {
   uint64_t reservoir; /* unused bits of the last word that csprng_take() has taken */
 };
 
-/*
-** Draws a key. Returns 1, or 0 if the system provides no random bytes. After a 0 the caller must
-** make no other call with this generator.
-*/
+/* Draws a key. Returns 0 if the system provides no random bytes; the generator is then unusable. */
 int csprng_start(struct csprng *random);
 
 /* Generates the next block. Only csprng_word() calls this function. */
@@ -54,10 +51,7 @@ static inline uint64_t csprng_word(struct csprng *random) {
   return word;
 }
 
-/*
-** Returns `width` fresh random bits, 0 <= width <= 63. The function never returns a bit twice and
-** never skips a bit.
-*/
+/* Returns `width` <= 63 fresh random bits, and never returns a bit twice or skips one. */
 static inline uint64_t csprng_take(struct csprng *random, unsigned width) {
   uint64_t value = random->reservoir;
   if (random->left >= width) {

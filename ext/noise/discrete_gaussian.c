@@ -84,13 +84,12 @@ static struct law law_of(const struct gaussian_bridge *bridge) {
   return law;
 }
 
-/* The number whole + rest/base. rest < base. */
+/* The number whole + rest/base, rest < base. magnitude_of() makes it of |whole + rest/base|. */
 struct number {
   uint64_t whole;
   uint128 rest, base;
 };
 
-/* Returns |whole + rest/base|. */
 static struct number magnitude_of(int64_t whole, int128 rest, uint128 base) {
   int128 quotient = rest / (int128)base, remainder = rest % (int128)base;
   if (remainder < 0) {
@@ -111,10 +110,10 @@ static int happens_of(struct csprng *random, const struct number *number) {
 }
 
 /*
-** Returns 1 with probability exp(-first second/2), otherwise 0. The function divides the exponent
-** into (first.whole + 1) (second.whole + 1) equal parts below 1/2, and draws an event of
-** probability exp(-part) for each part. It returns 1 if all these events happen. The inner loop is
-** the loop of bernoulli_from() in exact_events.h, for numbers of other types.
+** Returns 1 with probability exp(-first second/2), otherwise 0. The exponent is divided into
+** (first.whole + 1) (second.whole + 1) equal parts below 1/2: an event of probability exp(-part)
+** must happen for each part. The inner loop is that of bernoulli_from() in exact_events.h, for
+** numbers of other types.
 */
 static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
   uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);

@@ -14,13 +14,12 @@ struct step {
 };
 
 /*
-** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Here p = exp(-1/from) and r =
-** exp(-1/to) (noise.h). Let q = p/r = exp(-a/b), where a = to - from and b = from * to.
-** The function returns 1 if three independent events happen. The first event has probability q.
-** Each of the other two events happens if a geometric variable of ratio r does not exceed a
-** geometric variable of ratio q. The probability of such an event is the sum of (1-r) r^k q^k over
-** k >= 0, which is (1-r)/(1-p). The function draws all three events even if one has failed, so that
-** the time does not show which event failed.
+** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0, where p = exp(-1/from) and r =
+** exp(-1/to) (noise.h). With q = p/r = exp(-a/b), a = to - from and b = from * to, this is the
+** probability that three independent events happen: one of probability q, and twice that a
+** geometric variable of ratio r does not exceed one of ratio q, which has probability (1-r)/(1-p),
+** the sum of (1-r) r^k q^k over k >= 0. All three are drawn even if one has failed, so that the
+** time does not show which one.
 */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
@@ -128,10 +127,10 @@ static struct law law_of(const struct laplace_bridge *bridge) {
 /* ---- the factors ----------------------------------------------------------------------------- */
 
 /*
-** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. The function makes attempts
-** until one fails. Attempt k succeeds with probability x/(k + 1), so the first k attempts all
-** succeed with probability x^k/(k + 1)!. The number of the failed attempt is odd with probability 1
-** - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
+** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. Attempt k succeeds with
+** probability x/(k + 1), so the first k attempts all succeed with probability x^k/(k + 1)!. The
+** number of the failed attempt is odd with probability 1 - x/2! + x^2/3! - ..., which is (1 -
+** exp(-x))/x.
 */
 static int survives(struct csprng *random, struct ratio x) {
   uint64_t k = 1;
@@ -178,8 +177,8 @@ static enum part one_of_four(struct csprng *random, const struct law *law) {
 }
 
 /*
-** Decides at random whether the code keeps the part. `distance` is |m|. For the part BOTH,
-** step_both() must keep the proposal too.
+** Decides at random whether the part is kept. `distance` is |m|. For the part BOTH, step_both()
+** must keep the proposal, too.
 */
 static int is_kept(struct csprng *random, const struct law *law, enum part part,
                    uint64_t distance) {
@@ -220,7 +219,6 @@ struct gap {
   uint64_t distance;
 };
 
-/* Returns one draw of d. */
 static int64_t draw_between(struct csprng *random, const void *of_gap) {
   const struct gap *gap = of_gap;
   const struct law *law = gap->law;

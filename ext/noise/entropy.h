@@ -9,9 +9,7 @@
 
 #include <stddef.h>
 
-/*
-** Fills `bytes` with `count` random bytes. Returns 1, or 0 if the system provides no random bytes.
-*/
+/* Fills `bytes` with random bytes. Returns 0 if the system provides none. */
 int entropy_fill(void *bytes, size_t count);
 
 /* Overwrites a secret with zeros. The compiler cannot remove these writes. */

@@ -17,15 +17,12 @@
 #include "noise/entropy.h"
 #include "noise/lattice.h" /* uint128 */
 
-/* Returns the number of binary digits of x, which is 0 for x = 0. */
+/* The number of binary digits of x, which is 0 for x = 0. */
 static inline unsigned bit_length(uint64_t x) {
   return x ? 64 - (unsigned)__builtin_clzll(x) : 0;
 }
 
-/*
-** Returns the largest integer whose square is at most x. The loop finds one binary digit at a time,
-** the highest digit first.
-*/
+/* The largest integer whose square is at most x, one binary digit at a time. */
 static inline uint64_t isqrt(uint64_t x) {
   uint64_t root = 0;
   for (uint64_t digit = (uint64_t)1 << 31; digit > 0; digit >>= 1) {
@@ -35,10 +32,9 @@ static inline uint64_t isqrt(uint64_t x) {
 }
 
 /*
-** Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection. The loop draws as many
-** bits as n - 1 has until the drawn value is below n. All values of these bits are equally likely,
-** so all values below n are equally likely. More than half of the values are below n, so the loop
-** runs fewer than two times on average.
+** Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection: of as many bits as n - 1
+** has, all values are equally likely, and more than half of them are below n, so the loop runs
+** fewer than two times on average.
 */
 static inline uint64_t below(struct csprng *random, uint64_t n) {
   unsigned width = bit_length(n - 1);
@@ -49,7 +45,7 @@ static inline uint64_t below(struct csprng *random, uint64_t n) {
   return value;
 }
 
-/* Does what below() does, for 1 <= n < 2^126. */
+/* The same for 1 <= n < 2^126. */
 static inline uint128 below_wide(struct csprng *random, uint128 n) {
   uint64_t high = (uint64_t)((n - 1) >> 63);
   if (high == 0) return below(random, (uint64_t)n);
@@ -67,16 +63,15 @@ struct chance {
   uint64_t whole, rest, parts, base;
 };
 
-/* Returns the chance n/(base*parts), which must be at most 1. */
+/* The chance n/(base*parts), which must be at most 1. */
 static inline struct chance chance_of(uint128 n, uint64_t base, uint64_t parts) {
   return (struct chance){(uint64_t)(n / parts), (uint64_t)(n % parts), parts, base};
 }
 
 /*
-** Returns 1 with the probability `chance`, otherwise 0. Let U be a uniform integer below
-** base*parts. The function returns 1 if U is less than whole*parts + rest. U can need more than 64
-** bits, so the function draws the quotient and the remainder of U divided by `parts` separately. It
-** draws the remainder only if the quotient is equal to `whole`.
+** Returns 1 with the probability `chance`, otherwise 0: if a uniform integer U below base*parts is
+** less than whole*parts + rest. U can need more than 64 bits, so the quotient and the remainder of
+** U divided by `parts` are drawn separately, the remainder only if the quotient is `whole`.
 */
 static inline int happens(struct csprng *random, const struct chance *chance) {
   uint64_t quotient = below(random, chance->base);
@@ -92,18 +87,15 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
 }
 
 /*
-** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count`
-** chances, divided by `divisor`. If count is 0, this product is 1.
+** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count` chances
+** (1 for none), divided by `divisor`.
 **
 ** The function makes attempts until one fails. Attempt k succeeds with probability gamma/k, so the
 ** first k attempts all succeed with probability gamma^k/k!. The number of the failed attempt is odd
 ** with probability 1 - gamma + gamma^2/2! - ..., which is exp(-gamma) (Canonne, Kamath and Steinke
-** 2020, Algorithm 1). The loop makes exp(gamma) < 3 attempts on average. Each attempt consists of
-** several events. The event of probability 1/(divisor * k) comes first, because it needs the fewest
-** random bits.
-**
-** `k` is the number of the first attempt that the function makes. A caller passes k > 1 if the
-** attempts before k have already succeeded.
+** 2020, Algorithm 1). The loop makes exp(gamma) < 3 attempts on average. The event of probability
+** 1/(divisor * k) of an attempt comes first, because it needs the fewest random bits. A caller
+** passes k > 1 if the attempts before k have already succeeded.
 */
 static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *chances,
                                  int count, uint64_t divisor) {
@@ -124,8 +116,8 @@ struct proposal {
 };
 
 /*
-** Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection. The loop makes
-** at most 1.6 tries on average.
+** Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: at most 1.6
+** tries on average.
 */
 static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
@@ -136,8 +128,8 @@ static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
 }
 
 /*
-** Returns a random v >= 0 with P(v) proportional to exp(-v). v counts the successes before the
-** first failure, where each success has probability exp(-1).
+** Returns a random v >= 0 with P(v) proportional to exp(-v): the successes of probability exp(-1)
+** before the first failure.
 */
 static inline uint64_t laplace_quotient(struct csprng *random) {
   uint64_t v = 0;
@@ -146,8 +138,8 @@ static inline uint64_t laplace_quotient(struct csprng *random) {
 }
 
 /*
-** Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger. The
-** function draws a geometric variable of scale d, divides it by n and rounds down.
+** Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger: a
+** geometric variable of scale d, divided by n and rounded down.
 */
 static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) {
   uint128 remainder = laplace_remainder(random, d);
@@ -156,10 +148,10 @@ static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) 
 }
 
 /*
-** Returns a random y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign, where
-** u is laplace_remainder() and v is laplace_quotient(). The function rejects a zero with negative
-** sign, because zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v
-** reaches 2^31, which has a probability below 2^-(10^9).
+** Returns a random y with P(y) proportional to exp(-|y|/t): u + t*v with a random sign, where u is
+** laplace_remainder() and v is laplace_quotient(). A zero with negative sign is rejected, because
+** zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v reaches 2^31,
+** which has a probability below 2^-(10^9).
 */
 static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   struct proposal y;
@@ -171,19 +163,15 @@ static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   return y;
 }
 
-/*
-** Returns the chance n/(base*parts), with the smallest number of parts for which this chance is
-** less than 1.
-*/
+/* The chance n/(base*parts), with the smallest number of parts for which it is less than 1. */
 static inline struct chance part_of(uint128 n, uint64_t base) {
   return n < base ? (struct chance){(uint64_t)n, 0, 1, base}
                   : chance_of(n, base, (uint64_t)(n / base) + 1);
 }
 
 /*
-** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The function divides the
-** exponent into equal parts below 1 and draws an event of probability exp(-part) for each part. It
-** returns 1 if all these events happen.
+** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The exponent is divided into
+** equal parts below 1: an event of probability exp(-part) must happen for each part.
 */
 static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
   struct chance part = part_of(n, base);
@@ -197,9 +185,8 @@ static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
 #define HIDDEN_DRAWS 32
 
 /*
-** Returns one of HIDDEN_DRAWS draws. The function chooses the index before it makes the draws. The
-** index therefore does not depend on the draws, and the result has the distribution of a single
-** draw. All draws are complete before one of them is used.
+** Returns one of HIDDEN_DRAWS draws. Its index is chosen before and does not depend on the draws,
+** so the result has the distribution of a single draw. All draws are complete before one is used.
 */
 static inline int64_t hidden_draw(struct csprng *random,
                                   int64_t (*draw)(struct csprng *random, const void *law),

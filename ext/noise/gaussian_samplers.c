@@ -147,10 +147,7 @@ static int divide(uint32_t *x, size_t n, uint32_t divisor) {
   return any != 0;
 }
 
-/*
-** add_ulps() adds `ulps` to x, add() adds y to x, and subtract() subtracts y from x. Every result
-** must be in [0, 1).
-*/
+/* Add `ulps` or y to x, and subtract y from x. Every result must be in [0, 1). */
 static void add_ulps(uint32_t *x, size_t n, uint64_t ulps) {
   for (size_t i = n; i-- > 0;) {
     uint64_t low = (ulps & UINT32_MAX) + x[i];
@@ -221,15 +218,13 @@ static void power(uint32_t *x, size_t n, uint64_t strip) {
 
 struct digit {
   uint32_t whole; /* floor(SCALE 2^doublings e_i) mod 2^32 */
-  /*
-  ** Digit number `place` of the fractional part, a digit of 32 bits. The first digit has number 0.
-  */
+  /* Digit number `place` of the fractional part, a digit of 32 bits, from 0 on. */
   uint32_t value;
 };
 
 /*
 ** Computes the digit from a lower and an upper bound on e_i with n digits. Returns 1 if n digits
-** are enough, which means that both bounds give the same digit.
+** are enough: both bounds give the same digit.
 */
 static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place,
                       struct digit *digit) {
@@ -246,10 +241,7 @@ static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place
   return whole[0] == whole[1] && memcmp(low, high, (place + 1) * sizeof *low) == 0;
 }
 
-/*
-** Returns the digit. e_i is irrational for i >= 1, so the loop ends. place + 4 digits of e_i are
-** nearly always enough.
-*/
+/* e_i is irrational for i >= 1, so the loop ends. place + 4 digits are nearly always enough. */
 static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   struct digit digit;
   size_t n = place + 4;
@@ -258,8 +250,8 @@ static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
 }
 
 /*
-** Returns 1 with probability frac(SCALE 2^doublings e_i), otherwise 0. The function draws a uniform
-** real number digit by digit and returns whether this number is below frac(SCALE 2^doublings e_i).
+** Returns 1 with probability frac(SCALE 2^doublings e_i), otherwise 0: whether a uniform real
+** number, drawn digit by digit, is below it.
 */
 static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doublings) {
   if (strip == 0) return 0;
@@ -272,10 +264,7 @@ static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doub
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/*
-** In slot i, units 0 .. own-1 belong to strip i, and all other units belong to strip `other`. `own`
-** is at least 1.
-*/
+/* In slot i, units 0 .. own-1 belong to strip i, own >= 1, and all others to strip `other`. */
 static struct slot { uint32_t own, other; } slots[STRIPS];
 
 static uint32_t weight(unsigned strip) {
@@ -284,11 +273,10 @@ static uint32_t weight(unsigned strip) {
 
 /*
 ** The weights of strips 0 to 254 never increase with i, and strip 255 has fewer units than a slot.
-** So the strips that have more units than a slot (the givers) come first.
-** Strips with fewer units than a slot are the takers. Each giver in turn fills up the slots of
-** takers, until the giver itself has fewer units left than a slot holds. The giver then becomes a
-** taker, and the next giver fills up its slot. The weights add up to the size of all slots, so the
-** last slot is full when all units are placed.
+** So the strips with more units than a slot (the givers) come first; the others are the takers.
+** Each giver in turn fills up the slots of takers, until it has fewer units left than a slot holds,
+** becomes a taker, and the next giver fills up its slot. The weights add up to the size of all
+** slots, so the last slot is full when all units are placed.
 */
 static void make_slots(void) {
   uint32_t left[STRIPS];
@@ -328,11 +316,10 @@ struct gaussian_table gaussian_table_of(uint64_t variance) {
 }
 
 /*
-** Decides whether the trial continues. The caller calls this function if the unit is the edge of
-** *strip or any unit of the last strip. The edge of the last strip sets *strip to 255 + 256 G + B,
-** where B is a uniform integer of 8 bits and P(G) = 2^-(G+1). Each strip from 255 on therefore has
-** probability 2^-(9+G). No number overflows unless G reaches 2^16, which has a probability below
-** 2^-65000.
+** Decides whether the trial continues, if the unit is the edge of *strip or any unit of the last
+** strip. The edge of the last strip sets *strip to 255 + 256 G + B, where B is a uniform integer of
+** 8 bits and P(G) = 2^-(G+1), so each strip from 255 on has probability 2^-(9+G). No number
+** overflows unless G reaches 2^16, which has a probability below 2^-65000.
 */
 static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
   if (*strip < LAST) return fraction_happens(random, *strip, 0);
@@ -344,7 +331,7 @@ static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
 }
 
 /*
-** Returns the integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip: gamma
+** The integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip: gamma
 ** increases with u, u < w, and b is computed for u = w. If b >= 256, it says nothing about gamma,
 ** and accept() treats the strip in another way.
 */
@@ -355,9 +342,8 @@ static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
 
 /*
 ** Completes the event of probability exp(-gamma) after the eight bits of the first attempt were
-** below b. If b >= 256, eight bits are always below b, and gamma may exceed 1. The function then
-** divides gamma into equal parts below 1 and draws an event of probability exp(-part) for each
-** part. It accepts if all these events happen.
+** below b. If b >= 256, they always are, and gamma may exceed 1: it is divided into equal parts
+** below 1, and an event of probability exp(-part) must happen for each part.
 */
 static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
                   uint64_t place, uint64_t b) {
@@ -380,10 +366,7 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
-    /*
-    ** `place` is scaled / 2^29, rounded down, so it is less than w. The first `continue` below
-    ** makes it uniform.
-    */
+    /* scaled / 2^29 is less than w. The first `continue` below makes it uniform. */
     uint64_t scaled = (word >> 35) * law->width;
     uint64_t place = scaled >> PLACE_BITS;
     struct slot slot = slots[word % STRIPS];

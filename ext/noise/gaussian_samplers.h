@@ -16,10 +16,8 @@ struct cks_sampler {
   uint64_t square;   /* t^2, at most 2^62 */
 };
 
-/* Prepares draws of N_Z(0, variance), 1 <= variance < 2^62. */
+/* Prepares draws of N_Z(0, variance), 1 <= variance < 2^62, and returns one. */
 struct cks_sampler cks_sampler_of(uint64_t variance);
-
-/* Returns one draw of N_Z(0, variance). */
 int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random);
 
 /* The least variance for which the table is faster. */
@@ -34,10 +32,8 @@ struct gaussian_table {
   uint64_t bend;     /* an upper bound on 2^29 D/V */
 };
 
-/* Prepares draws of N_Z(0, variance), GAUSSIAN_TABLE_LEAST_VARIANCE <= variance < 2^62. */
+/* The same for GAUSSIAN_TABLE_LEAST_VARIANCE <= variance < 2^62. */
 struct gaussian_table gaussian_table_of(uint64_t variance);
-
-/* Returns one draw of N_Z(0, variance). */
 int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *random);
 
 #endif

@@ -1,17 +1,11 @@
 /*
-** lattice.c: see lattice.h.
-**
-** No function overflows. The functions round halves away from zero. For this, they split a signed
-** number into its sign and its magnitude and round the magnitude. Comments state the widest
-** intermediate values.
+** lattice.c: see lattice.h. No function overflows; comments state the widest intermediate values. A
+** signed number is rounded by its magnitude, with halves away from zero.
 ** Tests: tests/mechanism/test_lattice.c
 */
 #include "noise/lattice.h"
 
-/*
-** Returns -x if `negative` is true, and otherwise x. If `negative` is true, x is at most 2^63;
-** otherwise x is below 2^63.
-*/
+/* -x for x <= 2^63 if `negative` is true, otherwise x < 2^63. */
 static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
 }
@@ -26,10 +20,7 @@ static uint128 divide_up(uint128 a, uint128 b) {
   return a / b + (a % b > 0);
 }
 
-/*
-** Returns a/b rounded to the nearest integer, with halves up. The code compares a % b with b - a %
-** b, because 2 (a % b) might overflow.
-*/
+/* a/b rounded to the nearest integer, with halves up. 2 (a % b) might overflow. */
 static uint128 divide_nearest(uint128 a, uint128 b) {
   uint128 rest = a % b;
   return a / b + (rest >= b - rest);
@@ -62,10 +53,10 @@ int64_t lattice_round(int128 total, int shift) {
 
 /*
 ** If two totals of the same sign differ by D fine steps, the rounded totals differ by at most
-** ceil(D/2^shift) steps. If the totals have opposite signs, both can be rounded away from each
-** other, and the difference can be floor(D/2^shift) + 1 steps. floor(D/2^shift) + 1 is enough in
-** both cases. For every D > 0 and shift > 0, some totals have this difference. The sum steps + 1
-** could exceed 64 bits only for shift 0. In that case D itself is the sensitivity.
+** ceil(D/2^shift) steps; of opposite signs, both can be rounded away from each other, and the
+** difference can be floor(D/2^shift) + 1, which is enough in both cases. For every D > 0 and shift
+** > 0, some totals have this difference. steps + 1 could exceed 64 bits only for shift 0, where D
+** itself is the sensitivity.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;
@@ -73,11 +64,10 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift) {
 }
 
 /*
-** s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)). If exponent + 1 is positive, the code
-** multiplies the denominator by this power of two. Otherwise it multiplies the numerator by the
-** inverse power. Saturation does not change the result. If the denominator saturates, it exceeds
-** s^2 with or without saturation, so the quotient, rounded up, is 1. If the numerator saturates,
-** the quotient exceeds every variance with or without saturation.
+** s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)): a positive power of two multiplies the
+** denominator, and a negative one the numerator. Saturation does not change the result: a saturated
+** denominator exceeds s^2 anyway, so the quotient, rounded up, is 1; with a saturated numerator,
+** the quotient exceeds every variance anyway.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0;
@@ -94,10 +84,7 @@ uint64_t lattice_refinement(uint64_t inner, uint64_t outer) {
   return least < LATTICE_VARIANCE_END ? (uint64_t)least : 0;
 }
 
-/*
-** The two weights add up to outer < 2^62. Therefore |sum| is at most 2^125, and the result lies
-** between y and z.
-*/
+/* The weights add up to outer < 2^62, so |sum| <= 2^125, and the result is between y and z. */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer) {
   int128 sum = (int128)inner * y + (int128)(outer - inner) * z;
   return with_sign((uint64_t)divide_nearest(lattice_magnitude(sum), outer), sum < 0);

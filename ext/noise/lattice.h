@@ -26,20 +26,16 @@ __extension__ typedef unsigned __int128 uint128;
 /* Least variance of the noise that makes one point of a release from the next point inward. */
 #define LATTICE_MIN_STEP 16
 
-/* Returns |x|, even for the least int128. */
-static inline uint128 lattice_magnitude(int128 x) {
+static inline uint128 lattice_magnitude(int128 x) { /* |x|, even for the least int128 */
   return x < 0 ? -(uint128)x : (uint128)x;
 }
 
-/* Returns floor(sqrt(x)). */
-uint64_t lattice_root(uint128 x);
-
-/* Clamps x to [low, high]. low <= high. */
-int128 lattice_clamp(int128 x, int128 low, int128 high);
+uint64_t lattice_root(uint128 x);                        /* floor(sqrt(x)) */
+int128 lattice_clamp(int128 x, int128 low, int128 high); /* to [low, high] */
 
 /*
-** Both functions return x + y, where x, y and the sum saturate at +-2^125. lattice_add() is fast if
-** x and y are within +-2^124, because then nothing can saturate.
+** x + y, where x, y and the sum saturate at +-2^125; fast if x and y are within +-2^124, because
+** then nothing can saturate.
 */
 int128 lattice_add_large(int128 x, int128 y);
 static inline int128 lattice_add(int128 x, int128 y) {
@@ -63,9 +59,9 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
 ** Returns the least admissible variance V for sensitivity s < 2^32 at the zCDP rate mantissa *
-** 2^exponent: V = ceil(s^2 / (2 rate)) + 1. With this V, both s^2/(2V) and s^2/(2(V - 1/12)) are at
-** most the rate. The exponent can be any int. Returns 0 if V would not be below
-** LATTICE_VARIANCE_END, or if the rate is zero.
+** 2^exponent, for any int: V = ceil(s^2 / (2 rate)) + 1. With this V, both s^2/(2V) and s^2/(2(V -
+** 1/12)) are at most the rate. Returns 0 if V would not be below LATTICE_VARIANCE_END, or if the
+** rate is zero.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 

@@ -10,10 +10,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
-/*
-** Returns a path in UTF-16. The caller calls free(). Returns null if memory runs out or if the path
-** is not valid UTF-8.
-*/
+/* Returns a path in UTF-16, for free(), or null: no memory, or no valid UTF-8. */
 static wchar_t *windows_path(const char *utf8) {
   int size = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, 0, 0);
   wchar_t *wide = size > 0 ? malloc((size_t)size * sizeof *wide) : 0;
@@ -22,8 +19,8 @@ static wchar_t *windows_path(const char *utf8) {
 }
 
 /*
-** Returns the access list of a file, for use with a new file. The caller calls free(). Returns null
-** if the access list cannot be read. The new file then gets the access list of its folder.
+** Returns the access list of a file, for free() and a new file. Null: it cannot be read, and the
+** new file gets that of its folder.
 */
 static SECURITY_DESCRIPTOR *windows_access(const wchar_t *path) {
   DWORD size = 0;
@@ -275,20 +272,14 @@ int file_same(const char *a, const char *b) {
          one.st_ino == other.st_ino;
 }
 
-/*
-** Gives a new file the owner, group and permissions of another file, as far as the operating system
-** permits.
-*/
+/* Gives a new file the owner, group and permissions of another, as far as the system permits. */
 static int adopt(int file, const struct stat *model) {
   struct stat own;
   mode_t mode = model->st_mode & PERMISSIONS;
   if (fstat(file, &own) != 0) return 0;
   if (own.st_uid != model->st_uid && geteuid() == 0 && fchown(file, model->st_uid, (gid_t)-1) != 0)
     return 0;
-  /*
-  ** If setting the group fails, the new file keeps a group that is not the model's group. This
-  ** group must not get the rights of the model's group.
-  */
+  /* Then the file keeps a group that must not get the rights of the model's group. */
   if (own.st_gid != model->st_gid && fchown(file, (uid_t)-1, model->st_gid) != 0)
     mode &= (mode_t)~OF_GROUP;
   return fchmod(file, mode) == 0;
@@ -393,8 +384,8 @@ static int fail(struct lock_error *error, int code, int forbidden) {
 }
 
 /*
-** Opens or creates the lock file. If this process may not write the file, the function opens the
-** file for reading, which is enough for flock().
+** Opens or creates the lock file, only for reading if this process may not write it: flock() needs
+** no more.
 */
 static int open_lock(const char *name, const char *model) {
   struct stat status;
@@ -415,8 +406,8 @@ static int has_name(int file, const char *name) {
 }
 
 /*
-** Returns 1 if this process now holds the lock, 0 if another process holds the lock or has just
-** deleted the file, and -1 on error.
+** Returns 1 if this process now holds the lock, 0 if another one does or has just deleted the file,
+** and -1 on error.
 */
 static int try_lock(int file, const char *name) {
   struct stat status;
@@ -429,8 +420,7 @@ static int try_lock(int file, const char *name) {
 }
 
 /*
-** Gives the lock file the permissions of the model, because every process that can open the model
-** must be able to open the lock file. The lock file has no content to protect.
+** Every process that can open the model must be able to open the lock file, which has no content.
 */
 static void take_permissions(const char *model, int file) {
   struct stat theirs, ours;

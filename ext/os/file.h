@@ -1,8 +1,7 @@
 /*
-** file.h: works with files, and locks between processes. All names of files are in UTF-8.
-**
-** The functions named file_ never open an existing file to read or write it. On POSIX systems, a
-** process that closes a file loses all its locks on that file, even those that SQLite has taken.
+** file.h: files and locks between processes. All names of files are in UTF-8. The functions named
+** file_ never open an existing file to read or write it: on POSIX systems, a process that closes a
+** file loses all its locks on that file, even those that SQLite has taken.
 */
 #ifndef DIFFUSE_OS_FILE_H
 #define DIFFUSE_OS_FILE_H
@@ -43,19 +42,17 @@ int file_same(const char *a, const char *b);
 enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
 
 /*
-** Creates an empty file with the permissions and the owner of the file `model`. The new file never
-** gets more permissions than the model. If `model` is null, only the owner can use the new file. If
-** `path` is an empty file already, the function takes away those of its permissions that the model
-** does not have. If `path` is a dangling symbolic link, the function creates nothing and returns
-** FILE_DANGLES. On Windows the function never changes an existing file, and a new file gets the
-** access list of `model` and belongs to the user who creates the file.
+** Creates an empty file with the permissions and the owner of the file `model`, and never more
+** permissions; without a model, only the owner can use it. If `path` is an empty file already,
+** takes away those of its permissions that the model does not have. If it is a dangling symbolic
+** link, creates nothing and returns FILE_DANGLES. On Windows an existing file never changes, and a
+** new file gets the access list of `model` and belongs to the user who creates it.
 */
 enum creation file_create(const char *path, const char *model);
 
 /*
-** Gives the finished file `part` the name `path` in the same folder, and syncs the folder. The name
-** `part` is then gone. Returns FILE_EXISTS if anything has the name `path` already, also a dangling
-** link, and then changes nothing.
+** Gives the finished file `part` the name `path` in the same folder instead, and syncs the folder.
+** Returns FILE_EXISTS and changes nothing if anything has this name already, also a dangling link.
 */
 enum creation file_publish(const char *part, const char *path);
 
@@ -64,10 +61,10 @@ void file_delete(const char *path);
 /* ---- locks between processes ----------------------------------------------------------------- */
 
 /*
-** Each lock is a file of its own, which is empty and exists only while the lock is held. The lock
-** belongs to the open file, not to the process. Only one process can hold the lock of a given name.
-** If a killed process leaves its lock file behind, the next process that takes the lock uses this
-** file and later deletes it.
+** Each lock is an empty file of its own that exists only while the lock is held. It belongs to the
+** open file, not to the process, and only one process can hold the lock of a given name. If a
+** killed process leaves its lock file behind, the next one that takes the lock uses and later
+** deletes it.
 */
 #define LOCK_FILE_NONE ((intptr_t)-1)
 
@@ -81,24 +78,20 @@ enum lock_failure {
 struct lock_error {
   enum lock_failure failure;
   /*
-  ** 1: the lock file exists, but this process may not open it. Another process may have created the
-  ** file a moment ago and may be about to set its permissions.
+  ** 1: the lock file exists, but this process may not open it: its creator may be about to set its
+  ** permissions.
   */
   int is_there;
   char text[96]; /* the message of the operating system */
 };
 
 /*
-** Tries once to take the lock. Returns 1 and sets *lock if this process now holds the lock, 0 if
-** another process holds the lock, and -1 on error. The lock file gets the permissions of the file
-** `model`.
+** Tries once to take the lock, whose file gets the permissions of the file `model`. Returns 1 and
+** sets *lock, or 0 if another process holds the lock, or -1 on error.
 */
 int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error);
 
-/*
-** lock_file_drop() releases the lock. After a fork(), a child calls lock_file_forget() instead, so
-** that the parent keeps the lock.
-*/
+/* Release the lock; after a fork(), a child forgets it instead, so that the parent keeps it. */
 void lock_file_drop(intptr_t lock, const char *name);
 void lock_file_forget(intptr_t lock);
 

@@ -70,9 +70,8 @@ static void page_close(volatile unsigned char *page) {
 static _Atomic(uint64_t) forks;
 
 /*
-** When this shared library is unloaded, the C library removes the fork handler. macOS would keep
-** the handler, and a later fork() would call code that no longer exists. On macOS, diffuse
-** therefore registers no fork handler.
+** When this library is unloaded, the C library removes the fork handler. macOS would keep it, and a
+** later fork() would call code that no longer exists, so there is none on macOS.
 */
 #ifndef __APPLE__
 

@@ -22,8 +22,8 @@ struct process {
 };
 
 /*
-** process_remember() stores the identity of the calling process. process_forget() frees the page.
-** The parent and the child may both call process_forget().
+** Store the identity of the calling process, and free the page. After a fork() both processes may
+** call process_forget().
 */
 void process_remember(struct process *process);
 void process_forget(struct process *process);
@@ -49,9 +49,8 @@ int process_is_same(const struct process *process);
 void memory_limit(int (*within)(size_t taken));
 
 /*
-** memory_table() allocates `size` > 0 bytes, all zero, and counts them towards the memory limit. It
-** returns null if memory runs out or the limit is reached. memory_table_free() frees such a table
-** and accepts null.
+** memory_table() allocates `size` > 0 bytes, all zero, and counts them towards the memory limit.
+** Null: memory ran out, or the limit. memory_table_free() accepts null.
 */
 void *memory_table(size_t size);
 void memory_table_free(void *table, size_t size);
@@ -63,9 +62,8 @@ void memory_table_free(void *table, size_t size);
 int memory_resize(void *array, size_t size);
 
 /*
-** Prefetches the cache line at an address for writing. On x86-64 the function names the instruction
-** PREFETCHW. For generic x86, gcc would choose another instruction, which some processors ignore
-** after a TLB miss.
+** Prefetches the cache line at an address for writing: PREFETCHW on x86-64, where gcc would choose
+** an instruction that some processors ignore after a TLB miss.
 */
 static inline void memory_prefetch(const void *address) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -99,8 +97,8 @@ struct number_locale {
 #endif
 
 /*
-** locale_plain() sets the locale "C" for numbers in this thread and returns the previous locale.
-** locale_restore() sets the previous locale again. Pairs of calls may be nested.
+** Set the locale "C" for numbers in this thread, and set the previous one again. Pairs may be
+** nested.
 */
 struct number_locale locale_plain(void);
 void locale_restore(struct number_locale before);

@@ -51,20 +51,19 @@ void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
 /*
-** Calls the function if this is the first call of once_run() with this `once`. A concurrent call
-** with the same `once` waits until the function has returned.
+** Calls the function in the first call with this `once`; a concurrent call waits until it has
+** returned.
 */
 void once_run(struct once *once, void (*function)(void));
 
 /*
-** Starts a thread. The new thread receives no signals, because the host handles signals in its own
-** threads. Returns 0 if the thread cannot be started. `thread` must not move until thread_join()
-** has returned.
+** Starts a thread, which receives no signals: the host handles them in its own threads. Returns 0
+** if it cannot be started. `thread` must not move until thread_join() has returned.
 */
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
 void thread_join(struct thread *thread);
 
-/* Returns the number of milliseconds since an arbitrary moment. The number never decreases. */
+/* Milliseconds since an arbitrary moment. The number never decreases. */
 int64_t clock_milliseconds(void);
 
 /* Waits for about this number of microseconds. A signal may end the wait earlier. */

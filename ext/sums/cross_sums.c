@@ -11,6 +11,8 @@
 
 #include "os/process.h"
 #include "sums/households.h"
+#include "sums/row_store.h"
+#include "sums/unit_table.h"
 
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
 #define MOST_SUM        ((int128)1 << 110)
@@ -414,90 +416,55 @@ void cross_sums_end(struct cross_sums *tables, int128 *coordinates) {
     add_level(tables, level, coordinates);
 }
 
-/* ---- numbers of cells: a hash table with linear probing -------------------------------------- */
-
-#define FIRST_BITS 8
+/* ---- numbers of cells ------------------------------------------------------------------------ */
 
 struct full_cells {
   int is_direct;  /* a cell is its own number, and `count` is the size of the full table */
-  int64_t *cells; /* by number; has room for half of the slots */
-  int *slots;     /* number + 1, or 0 for an empty slot */
-  int bits;       /* there are 2^bits slots */
-  int count;
+  int64_t *cells; /* by number */
+  struct unit_table numbers; /* the number of each cell */
+  size_t count, room;
   int64_t last; /* the cell of the last call and its number: rows are often sorted */
   int last_number;
 };
 
-/* The upper bits of a product (Fibonacci hashing). */
-static size_t slot_of(const struct full_cells *table, int64_t cell) {
-  return (size_t)(((uint64_t)cell * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - table->bits));
-}
-
-static size_t next(const struct full_cells *table, size_t slot) {
-  return (slot + 1) & (((size_t)1 << table->bits) - 1);
-}
-
-static void put(struct full_cells *table, int number) {
-  size_t slot = slot_of(table, table->cells[number]);
-  while (table->slots[slot]) slot = next(table, slot);
-  table->slots[slot] = number + 1;
-}
-
-/* Makes a table of 2^bits slots. Returns 0 and changes nothing if memory runs out. */
-static int resize(struct full_cells *table, int bits) {
-  int *slots = calloc((size_t)1 << bits, sizeof *slots);
-  int64_t *cells = realloc(table->cells, sizeof *cells << (bits - 1));
-  if (cells) table->cells = cells;
-  if (!slots || !cells) {
-    free(slots);
-    return 0;
-  }
-  free(table->slots);
-  table->slots = slots;
-  table->bits = bits;
-  for (int i = 0; i < table->count; i++) put(table, i);
-  return 1;
-}
-
 struct full_cells *full_cells_open(int64_t size) {
+  static const struct secret none; /* nobody chooses the cells of a table */
   struct full_cells *table = calloc(1, sizeof *table);
   if (!table) return 0;
   table->last = -1;
   table->is_direct = size <= FULL_CELLS_DIRECT;
-  if (table->is_direct) table->count = (int)size;
-  if (table->is_direct || resize(table, FIRST_BITS)) return table;
-  full_cells_close(table);
+  if (table->is_direct) table->count = (size_t)size;
+  if (table->is_direct || unit_table_open(&table->numbers, &none, 1)) return table;
+  free(table);
   return 0;
 }
 
 void full_cells_close(struct full_cells *table) {
   if (!table) return;
+  if (!table->is_direct) unit_table_close(&table->numbers);
   free(table->cells);
-  free(table->slots);
   free(table);
 }
 
 int full_cells_number(struct full_cells *table, int64_t cell) {
   if (table->is_direct) return (int)cell;
   if (cell == table->last) return table->last_number;
-  size_t slot = slot_of(table, cell);
-  while (table->slots[slot] && table->cells[table->slots[slot] - 1] != cell)
-    slot = next(table, slot);
-  int number = table->slots[slot] - 1;
-  if (number < 0) {
-    if (table->count == INT_MAX - 1) return -1;
-    if (table->count == 1 << (table->bits - 1) && !resize(table, table->bits + 1)) return -1;
-    number = table->count++;
-    table->cells[number] = cell;
-    put(table, number);
+  int64_t number;
+  if (!unit_table_get(&table->numbers, identity_integer(cell), &number)) {
+    number = (int64_t)table->count;
+    int64_t *cells = chunks_grown(table->cells, sizeof *cells, table->count, &table->room);
+    if (!cells || number == INT_MAX - 1) return -1;
+    table->cells = cells;
+    unit_table_add(&table->numbers, identity_integer(cell), number);
+    if (!unit_table_flush(&table->numbers, 0, 0)) return -1;
+    cells[table->count++] = cell;
   }
   table->last = cell;
-  table->last_number = number;
-  return number;
+  return table->last_number = (int)number;
 }
 
 int full_cells_count(const struct full_cells *table) {
-  return table->count;
+  return (int)table->count;
 }
 
 int64_t full_cells_cell(const struct full_cells *table, int number) {
