@@ -312,7 +312,7 @@ CREATE TABLE dp_grant(
 
 -- What the owner chose for the page of a tier: the options of dp_report(), a JSON object.
 CREATE TABLE dp_page(
-  tier    TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
+  tier    TEXT UNIQUE REFERENCES dp_tier(name), -- NULL: the owner's page of all tiers
   options TEXT NOT NULL
 );
 

@@ -531,7 +531,11 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     break;
   case FLAG: text = *(const int *)member ? "true" : "false"; break;
   case PROTECTS: text = request->rows ? "\"row\"" : "\"unit\""; break;
-  case KEYS: text = request->programme ? request->programme->keys_text : request->keys; break;
+  case KEYS:
+    text = request->programme    ? request->programme->keys_text
+           : request->keys_given ? request->keys_given
+                                 : request->keys;
+    break;
   case WAYS: text = request->programme ? request->programme->ways_text : 0; break;
   case MECHANISM:
     if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);

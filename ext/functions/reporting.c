@@ -327,7 +327,7 @@ static char *page_json(sqlite3 *facts, struct json *json, const char *text, stru
   return 0;
 }
 
-/* Keeps the options that the owner gives for the page of a tier. Returns 0 after an error. */
+/* Keeps the owner's options for a tier's page (null: all tiers). Returns 0 after an error. */
 static int page_keep(struct host *host, sqlite3 *facts, const char *tier, const char *text) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
@@ -343,15 +343,16 @@ static int page_keep(struct host *host, sqlite3 *facts, const char *tier, const 
 }
 
 /*
-** dp_report([tier [, options]]) -> HTML. The same ledger gives the same bytes. Options stay in the
-** ledger until others are given.
+** dp_report([tier [, options]]) -> HTML. Without a tier, or with NULL, the page has all tiers. The
+** same ledger gives the same bytes. Options stay in the ledger until others are given.
 */
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
-  const char *tier = argc ? argument_text(context, argv[0], "tier") : 0;
-  if (argc && !tier) return;
+  int has_tier = argc && sqlite3_value_type(argv[0]) != SQLITE_NULL;
+  const char *tier = has_tier ? argument_text(context, argv[0], "tier") : 0;
+  if (has_tier && !tier) return;
   sqlite3 *facts = facts_for(host, tier);
   if (facts && argc > 1 && page_keep(host, facts, tier, plain_text(argv[1]))) {
     sqlite3_close(facts);

@@ -315,8 +315,8 @@ int ledger_read_periods(struct ledger *ledger);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
 /*
-** Keeps what the owner chose for the page of a tier, a JSON object ('{}': nothing), in a
-** transaction of its own. Writes nothing if the ledger has the same.
+** Keeps what the owner chose for the page of a tier (null: all tiers), a JSON object ('{}':
+** nothing), in a transaction of its own. Writes nothing if the ledger has the same.
 */
 int ledger_page_set(struct ledger *ledger, const char *tier, const char *options);
 

@@ -372,11 +372,11 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- the page of a tier ---------------------------------------------------------------------- */
 
-static const struct statement find_page = {.sql = "SELECT options FROM dp_page WHERE tier = ?"};
-static const struct statement insert_page = {
-    .sql = "INSERT INTO dp_page VALUES (?1, ?2) ON CONFLICT (tier) DO UPDATE SET options = ?2",
-    .changes = CHANGES_TERMS};
-static const struct statement delete_page = {.sql = "DELETE FROM dp_page WHERE tier = ?",
+/* A tier that is NULL stands for the page of all tiers. */
+static const struct statement find_page = {.sql = "SELECT options FROM dp_page WHERE tier IS ?"};
+static const struct statement insert_page = {.sql = "INSERT INTO dp_page VALUES (?, ?)",
+                                             .changes = CHANGES_TERMS};
+static const struct statement delete_page = {.sql = "DELETE FROM dp_page WHERE tier IS ?",
                                              .changes = CHANGES_TERMS};
 
 int ledger_page_set(struct ledger *ledger, const char *tier, const char *options) {
@@ -384,12 +384,12 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
   int count = 0, is_empty = strcmp(options, "{}") == 0;
   if (!ledger_begin(ledger)) return 0;
   if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
-      ledger_tier_find(ledger, tiers, count, tier) >= 0) {
+      (!tier || ledger_tier_find(ledger, tiers, count, tier) >= 0)) {
     sqlite3_stmt *row = statement_bind(ledger, &find_page, "s", tier);
     char *old = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
-    if (old ? strcmp(old, options) != 0 : !is_empty) /* the same options change nothing */
-      statement_run(ledger, is_empty ? &delete_page : &insert_page, is_empty ? "s" : "ss", tier,
-                    options);
+    int differs = old ? strcmp(old, options) != 0 : !is_empty; /* the same ones change nothing */
+    if (differs && (!old || statement_run(ledger, &delete_page, "s", tier)) && !is_empty)
+      statement_run(ledger, &insert_page, "ss", tier, options);
     sqlite3_free(old);
   }
   ledger_tiers_free(tiers, count);

@@ -2,11 +2,11 @@
 -- They are made from the facts of one audience (report.h) and from reader(tier): for whom the page is (NULL: the owner).
 -- Tests: tests/report/test_report.py, test_release_series.py, test_cross_tables_page.py
 
--- What the owner chose for this page: title, publisher, note and order. The owner's own page has none.
+-- What the owner chose for this page: title, publisher, note and order.
 CREATE TABLE chosen AS
   SELECT r.tier, json_extract(p.options, '$.title') AS title, json_extract(p.options, '$.publisher') AS publisher,
     json_extract(p.options, '$.note') AS note, ifnull(json_extract(p.options, '$.order'), '[]') AS names
-  FROM reader r LEFT JOIN dp_page p ON p.tier = r.tier;
+  FROM reader r LEFT JOIN dp_page p ON p.tier IS r.tier;
 
 -- ---- tiers ---------------------------------------------------------------------------------------
 

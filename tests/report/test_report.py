@@ -343,6 +343,18 @@ def test_what_the_owner_chooses_for_a_page(tmp_path):
     assert one(db, "SELECT dp_report('public', '{}')") == report(db, "public") == before
     assert one(db, "SELECT dp_report('public', ?)", '{"order":[],"note":"N"}') != before and one(db, "SELECT options FROM dp_page") == '{"note":"N","order":[]}'
     assert one(db, "SELECT dp_report('public', '{}')") == before
+    # The owner's page of all tiers has a title and an order of its own, which no audience sees.
+    every = report(db)
+    assert "<h1>All tiers</h1>" in every and one(db, "SELECT dp_report(NULL)") == every
+    mine = one(db, "SELECT dp_report(NULL, '{\"title\":\"Our year\",\"order\":[\"visits by ward\"]}')")
+    assert "<h1>Our year</h1>" in mine and mine == report(db)
+    assert headings(mine)[0] == "visits by ward" != headings(every)[0] and "Our year" not in report(db, "public")
+    assert db.execute("SELECT tier, json_extract(options, '$.title') FROM dp_page").fetchall() == [(None, "Our year")]
+    again = connect(tmp_path / "a.db")
+    one(again, "SELECT dp_guard('public')")
+    assert again.execute("SELECT * FROM dp_page").fetchall() == [] and one(again, "SELECT dp_report(NULL)") == report(again)
+    assert "only the owner may choose" in refused(again, "SELECT dp_report(NULL, '{}')")
+    assert "<h1>All tiers</h1>" in one(db, "SELECT dp_report(NULL, '{}')") and one(db, "SELECT dp_verify()") == "ok"
     # A dropped tier leaves nothing for a new one of its name.
     one(db, "SELECT dp_tier('new', 0.0001, 0.5, 1e-6)")
     one(db, "SELECT dp_report('new', '{\"title\":\"old\"}')")
