@@ -22,7 +22,8 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  if (rows_add(collection->rows, argv)) return;
+  if (collection->take ? collection->take(collection, argv) : rows_add(collection->rows, argv))
+    return;
   const struct unit_map *map = collection->rows->map;
   if (map && map->rc != SQLITE_OK) {
     sqlite3_result_error_code(context, map->rc);

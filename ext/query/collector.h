@@ -11,6 +11,8 @@
 /* The destination of the rows of a statement. */
 struct collection {
   struct rows *rows;
+  /* Takes a row instead of rows_add(). Returns 0 when out of memory. Null: rows_add() */
+  int (*take)(struct collection *collection, sqlite3_value **row);
   int columns;
   int ended; /* dp_collect() has finished */
 };

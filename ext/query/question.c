@@ -327,7 +327,7 @@ int question_open(struct question **out, struct collector *collector, struct led
   if (going && request->programme) going = check_attributes(question, request->programme, error);
   if (going) going = find_streams(question, error);
   if (going)
-    going = wider_units_open(&question->wider, collector->db, &question->policy,
+    going = wider_units_open(&question->wider, collector, &question->policy,
                              question->unit_column, error);
   if (going && !question->evaluator->counts_steps && !question->is_by_row)
     going = cannot_count("", error);

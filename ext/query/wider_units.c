@@ -24,7 +24,7 @@ static int check_schema(struct wider_units *wider, const struct ledger_policy *p
                         const struct table_column *unit, struct error *error) {
   const struct ledger_declaration *declared = ledger_policy_find(policy, policy->wider.table);
   struct error gone = {0};
-  if (!declared || !route_find(&wider->route, wider->db, policy, declared, &gone)) {
+  if (!declared || !route_find(&wider->route, wider->collector->db, policy, declared, &gone)) {
     int is_memory = error_is_memory(&gone);
     error_clear(&gone);
     return is_memory ? error_set_memory(error) : has_changed(&policy->wider, "is gone", error);
@@ -50,27 +50,35 @@ static int check_columns(const struct wider_units *wider, struct error *error) {
   unsigned char *used = calloc((size_t)facts->count, 1);
   if (!used) return error_set_memory(error);
   used[wider->column] = 1;
-  int safe = safe_columns_check(wider->db, &wider->route, used, error);
+  int safe = safe_columns_check(wider->collector->db, &wider->route, used, error);
   free(used);
   return safe;
 }
 
+static int is_left_out(const char *after, struct error *error) {
+  return error_set(
+      error, "an authorizer of the host leaves out dp_collect() (let the extension read)%s", after);
+}
+
 static int prepare(struct wider_units *wider, struct error *error) {
   const struct table_facts *facts = &wider->route.tables[0];
+  if (!column_is_shown(wider->collector->db, "SELECT dp_collect(1, 1)", "SELECT NULL"))
+    return is_left_out("", error);
   sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendall(sql, "SELECT ");
+  sqlite3_str_appendall(sql, "SELECT dp_collect(");
   route_append_unit(sql, &wider->route);
-  sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[wider->column].name);
+  sqlite3_str_appendf(sql, ", t0.\"%w\")", facts->columns[wider->column].name);
   route_append_from(sql, &wider->route);
   char *text = sqlite3_str_finish(sql);
-  int prepared = unit_loop_prepare(wider->db, text, 2, "", &wider->row, error);
+  int prepared = unit_loop_prepare(wider->collector->db, text, 1, "", &wider->row, error);
   sqlite3_free(text);
   return prepared;
 }
 
-int wider_units_open(struct wider_units *wider, sqlite3 *db, const struct ledger_policy *policy,
-                     const struct table_column *unit, struct error *error) {
-  *wider = (struct wider_units){.db = db};
+int wider_units_open(struct wider_units *wider, struct collector *collector,
+                     const struct ledger_policy *policy, const struct table_column *unit,
+                     struct error *error) {
+  *wider = (struct wider_units){.collector = collector};
   return !policy->wider.name || (check_schema(wider, policy, unit, error) &&
                                  check_columns(wider, error) && prepare(wider, error));
 }
@@ -82,33 +90,43 @@ void wider_units_close(struct wider_units *wider) {
   *wider = (struct wider_units){0};
 }
 
+/* The destination of the rows of the table. */
+struct noting {
+  struct collection collection;
+  struct households *households;
+  enum collation collations[2]; /* of the unit, and of the wider unit */
+};
+
 /* Notes the wider unit of one unit. Returns 0 when out of memory. */
-static int note(const struct wider_units *wider, struct rows *rows) {
-  const struct table_facts *first = &wider->route.tables[0];
-  const struct table_facts *last = &wider->route.tables[wider->route.count - 1];
-  enum collation collations[] = {last->columns[wider->route.unit].collation,
-                                 first->columns[wider->column].collation};
+static int note(struct collection *collection, sqlite3_value **row) {
+  const struct noting *noting = (const struct noting *)collection;
+  struct rows *rows = collection->rows;
   struct identity found[2];
   for (int i = 0; i < 2; i++) {
-    if (sqlite3_column_type(wider->row, i) == SQLITE_NULL) return 1;
-    /* The value is protected, as in unit_loop.c: the function that asks holds the mutex. */
-    if (!rows_give_unit(rows, sqlite3_column_value(wider->row, i), collations[i])) return 0;
+    if (sqlite3_value_type(row[i]) == SQLITE_NULL) return 1;
+    if (!rows_give_unit(rows, row[i], noting->collations[i])) return 0;
     found[i] = rows->given;
   }
-  return households_put(wider->households, found[0], found[1]);
+  return households_put(noting->households, found[0], found[1]);
 }
 
 int wider_units_read(struct wider_units *wider, struct rows *rows, const char *after,
                      struct error *error) {
   if (!wider->row) return 1;
+  const struct table_facts *last = &wider->route.tables[wider->route.count - 1];
+  const struct table_facts *first = &wider->route.tables[0];
   households_close(wider->households);
   wider->households = households_open(rows->secret);
-  int rc = SQLITE_ROW, noted = wider->households != 0;
-  while (noted && (rc = sqlite3_step(wider->row)) == SQLITE_ROW) noted = note(wider, rows);
-  if (noted && rc != SQLITE_DONE)
-    error_set(error, "the query failed: %s%s", sqlite3_errmsg(wider->db), after);
+  if (!wider->households) return error_set(error, "out of memory%s", after);
+  struct noting noting = {
+      {.rows = rows, .take = note, .columns = 2},
+      wider->households,
+      {last->columns[wider->route.unit].collation, first->columns[wider->column].collation}};
+  int rc = collector_run(wider->collector, wider->row, &noting.collection);
+  if (rc == SQLITE_OK) is_left_out(after, error);
+  if (rc != SQLITE_OK && rc != SQLITE_DONE)
+    error_set(error, "the query failed: %s%s", sqlite3_errmsg(wider->collector->db), after);
   sqlite3_reset(wider->row); /* the error has been reported */
-  if (!noted) return error_set(error, "out of memory%s", after);
   rows_use_households(rows, wider->households);
   return rc == SQLITE_DONE;
 }

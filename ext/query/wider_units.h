@@ -6,14 +6,14 @@
 #ifndef DIFFUSE_QUERY_WIDER_UNITS_H
 #define DIFFUSE_QUERY_WIDER_UNITS_H
 
-#include "query/row_reader.h"
+#include "query/collector.h"
 #include "query/schema.h"
 
 struct wider_units {
-  sqlite3 *db;
+  struct collector *collector;
   struct route route; /* of the table that declares the wider unit */
   int column;         /* of its first table */
-  sqlite3_stmt *row;  /* gives the unit and the wider unit; null: the ledger has no wider unit */
+  sqlite3_stmt *row;  /* collects units and wider units; null: the ledger has no wider unit */
   struct households *households;
 };
 
@@ -23,8 +23,9 @@ struct wider_units {
 ** question. Does nothing if the policy has no wider unit. Returns 1, or 0 with the error set. The
 ** caller must call wider_units_close(), even after an error.
 */
-int wider_units_open(struct wider_units *wider, sqlite3 *db, const struct ledger_policy *policy,
-                     const struct table_column *unit, struct error *error);
+int wider_units_open(struct wider_units *wider, struct collector *collector,
+                     const struct ledger_policy *policy, const struct table_column *unit,
+                     struct error *error);
 void wider_units_close(struct wider_units *wider);
 
 /*

@@ -6,52 +6,110 @@
 
 #include <stdlib.h>
 
-/* ---- persons --------------------------------------------------------------------------------- */
+#include "os/process.h"
 
-/* Hash tables with linear probing: from persons to households, from households to numbers. */
-struct person {
-  struct identity identity; /* of kind 0 in a free entry */
-  int64_t household;
+/* ---- numbers of identities ------------------------------------------------------------------- */
+
+/*
+** A map from identities to numbers. Units are mostly numbered 1, 2, 3, ..., so an array has a place
+** for each small integer. It is at most 2 SPARSE times as long as there are identities, or FIRST
+** entries long. All other identities are in a hash table with linear probing, at most three
+** quarters full.
+*/
+#define SPARSE 4
+#define FIRST  ((size_t)1 << 10)
+
+struct map {
+  uint32_t *direct; /* the number of each integer below `limit` plus 1, or 0 */
+  size_t limit;
+  struct identity *keys; /* of kind 0 in a free slot */
+  uint32_t *numbers;     /* the number of each key plus 1 */
+  size_t room, hashed;   /* the slots, and the used ones; `room` is 0 or a power of two */
+  size_t count;          /* the number of identities */
 };
 
-struct table {
-  struct person *list;
-  size_t room, count; /* `room` is 0 or a power of two */
-};
+static void map_close(struct map *map) {
+  memory_table_free(map->direct, map->limit * sizeof *map->direct);
+  memory_table_free(map->keys, map->room * sizeof *map->keys);
+  memory_table_free(map->numbers, map->room * sizeof *map->numbers);
+}
 
-struct households {
-  const struct secret *secret;
-  struct table persons, numbers;
-  struct identity *identities; /* of the households, by number */
-  size_t room;
-  int64_t last; /* the number that was asked for last */
-};
+static int is_direct(const struct map *map, struct identity identity) {
+  return identity.kind == IDENTITY_INTEGER && identity.low < map->limit;
+}
 
-#define FIRST_ROOM 256
-
-/* Returns the entry of an identity, or the free entry in which to put it. One entry is free. */
-static struct person *find(const struct table *table, const struct secret *secret,
-                           struct identity identity) {
+/* Returns the slot of an identity that is not direct, or the free slot in which to put it. */
+static size_t slot_of(const struct map *map, const struct secret *secret,
+                      struct identity identity) {
   size_t at = (size_t)identity_mix(secret, identity, 0);
   for (;; at++) {
-    struct person *person = &table->list[at & (table->room - 1)];
-    if (!person->identity.kind || identity_same(person->identity, identity)) return person;
+    const struct identity *key = &map->keys[at & (map->room - 1)];
+    if (!key->kind || identity_same(*key, identity)) return at & (map->room - 1);
   }
 }
 
-/* Makes room for one more entry: at most three quarters are used. Returns 0 when out of memory. */
-static int reserve(struct table *table, const struct secret *secret) {
-  if (4 * (table->count + 1) <= 3 * table->room) return 1;
-  struct table grown = {.room = table->room ? 2 * table->room : FIRST_ROOM, .count = table->count};
-  grown.list = calloc(grown.room, sizeof *grown.list);
-  if (!grown.list) return 0;
-  for (size_t i = 0; i < table->room; i++)
-    if (table->list[i].identity.kind)
-      *find(&grown, secret, table->list[i].identity) = table->list[i];
-  free(table->list);
-  *table = grown;
+/* Returns the number of an identity plus 1, or 0. */
+static uint32_t map_get(const struct map *map, const struct secret *secret,
+                        struct identity identity) {
+  if (is_direct(map, identity)) return map->direct[identity.low];
+  return map->room ? map->numbers[slot_of(map, secret, identity)] : 0;
+}
+
+/* Puts the number of a new identity, for which there is room, into the map. */
+static void enter(struct map *map, const struct secret *secret, struct identity identity,
+                  uint32_t number) {
+  if (is_direct(map, identity)) {
+    map->direct[identity.low] = number + 1;
+  } else {
+    size_t slot = slot_of(map, secret, identity);
+    map->keys[slot] = identity;
+    map->numbers[slot] = number + 1;
+    map->hashed++;
+  }
+  map->count++;
+}
+
+/* Moves all identities to a map with this room. Returns 0 when out of memory. */
+static int resize(struct map *map, const struct secret *secret, size_t limit, size_t room) {
+  struct map grown = {.limit = limit, .room = room};
+  grown.direct = limit ? memory_table(limit * sizeof *grown.direct) : 0;
+  grown.keys = room ? memory_table(room * sizeof *grown.keys) : 0;
+  grown.numbers = room ? memory_table(room * sizeof *grown.numbers) : 0;
+  if ((limit && !grown.direct) || (room && (!grown.keys || !grown.numbers))) {
+    map_close(&grown);
+    return 0;
+  }
+  for (size_t i = 0; i < map->limit; i++)
+    if (map->direct[i]) enter(&grown, secret, identity_integer((int64_t)i), map->direct[i] - 1);
+  for (size_t i = 0; i < map->room; i++)
+    if (map->keys[i].kind) enter(&grown, secret, map->keys[i], map->numbers[i] - 1);
+  map_close(map);
+  *map = grown;
   return 1;
 }
+
+/* Puts the number of a new identity into the map. Returns 0 when out of memory. */
+static int map_put(struct map *map, const struct secret *secret, struct identity identity,
+                   uint32_t number) {
+  size_t limit = map->limit ? map->limit : FIRST, most = SPARSE * map->count;
+  if (identity.kind == IDENTITY_INTEGER && identity.low < (most > FIRST ? most : FIRST))
+    while (limit <= identity.low) limit *= 2;
+  size_t room = map->room;
+  if (4 * (map->hashed + 1) > 3 * room) room = room ? 2 * room : FIRST;
+  if ((limit != map->limit || room != map->room) && !resize(map, secret, limit, room)) return 0;
+  enter(map, secret, identity, number);
+  return 1;
+}
+
+/* ---- persons --------------------------------------------------------------------------------- */
+
+struct households {
+  const struct secret *secret;
+  struct map persons;   /* the number of each person's household */
+  struct map numbers;   /* the number of each household */
+  struct identity last; /* the household that was noted last, and its number plus 1, or 0 */
+  uint32_t last_number;
+};
 
 struct households *households_open(const struct secret *secret) {
   struct households *households = calloc(1, sizeof *households);
@@ -61,52 +119,47 @@ struct households *households_open(const struct secret *secret) {
 
 void households_close(struct households *households) {
   if (!households) return;
-  free(households->persons.list);
-  free(households->numbers.list);
-  free(households->identities);
+  map_close(&households->persons);
+  map_close(&households->numbers);
   free(households);
 }
 
-/* Returns the number of a household, which may be new, or -1 when out of memory. */
-static int64_t number_of(struct households *households, struct identity identity) {
-  struct table *numbers = &households->numbers;
-  if (numbers->count && identity_same(identity, households->identities[households->last]))
-    return households->last; /* people are often sorted by household */
-  if (!reserve(numbers, households->secret)) return -1;
-  struct person *entry = find(numbers, households->secret, identity);
-  if (entry->identity.kind) return households->last = entry->household;
-  if (numbers->count == households->room) {
-    size_t room = households->room ? 2 * households->room : FIRST_ROOM;
-    struct identity *grown = realloc(households->identities, sizeof *grown * room);
-    if (!grown) return -1;
-    households->identities = grown;
-    households->room = room;
+/* Returns the number of a household, which may be new, plus 1, or 0 when out of memory. */
+static uint32_t number_of(struct households *households, struct identity identity) {
+  /* People are often sorted by household. */
+  if (households->last_number && identity_same(identity, households->last))
+    return households->last_number;
+  struct map *numbers = &households->numbers;
+  uint32_t number = map_get(numbers, households->secret, identity);
+  if (!number) {
+    number = (uint32_t)numbers->count + 1;
+    if (!number || !map_put(numbers, households->secret, identity, number - 1)) return 0;
   }
-  households->identities[numbers->count] = identity;
-  *entry = (struct person){identity, (int64_t)numbers->count++};
-  return households->last = entry->household;
-}
-
-static int is_less(struct identity a, struct identity b) {
-  return a.kind != b.kind ? a.kind < b.kind : a.low < b.low;
+  households->last = identity;
+  return households->last_number = number;
 }
 
 int households_put(struct households *households, struct identity person,
                    struct identity household) {
-  int64_t number = number_of(households, household);
-  if (number < 0 || !reserve(&households->persons, households->secret)) return 0;
-  struct person *entry = find(&households->persons, households->secret, person);
-  int is_new = !entry->identity.kind;
-  households->persons.count += (size_t)is_new;
-  if (is_new || is_less(household, households->identities[entry->household]))
-    *entry = (struct person){person, number};
-  return 1;
+  if (map_get(&households->persons, households->secret, person)) return 1;
+  uint32_t number = number_of(households, household);
+  return number && map_put(&households->persons, households->secret, person, number - 1);
 }
 
 int64_t households_find(const struct households *households, struct identity person) {
-  if (!households->persons.count) return HOUSEHOLD_NONE;
-  const struct person *entry = find(&households->persons, households->secret, person);
-  return entry->identity.kind ? entry->household : HOUSEHOLD_NONE;
+  return (int64_t)map_get(&households->persons, households->secret, person) - 1;
+}
+
+void households_expect(const void *context, struct identity person) {
+  const struct households *households = context;
+  const struct map *map = &households->persons;
+  if (is_direct(map, person)) {
+    __builtin_prefetch(&map->direct[person.low]);
+  } else if (map->room) {
+    size_t at = (size_t)identity_mix(households->secret, person, 0) & (map->room - 1);
+    __builtin_prefetch(&map->keys[at]);
+    __builtin_prefetch(&map->numbers[at]);
+  }
 }
 
 size_t households_count(const struct households *households) {

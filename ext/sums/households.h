@@ -29,7 +29,7 @@
 #include <stddef.h>
 
 #include "noise/lattice.h"
-#include "sums/identity.h"
+#include "sums/partitioned_sums.h"
 
 /* The number of parts of 1 in which a ledger declares how many persons a household may count. */
 #define HOUSEHOLDS_PARTS 64
@@ -47,14 +47,17 @@ struct households *households_open(const struct secret *secret);
 void households_close(struct households *households); /* `households` may be null */
 
 /*
-** Notes the household of a person. If a person is noted twice, with two households, the person
-** keeps the one with the smaller identity, whatever the order. Returns 1, or 0 if memory runs out.
+** Notes the household of a person. If a person is noted twice, the first household counts. Returns
+** 1, or 0 if memory runs out.
 */
 int households_put(struct households *households, struct identity person,
                    struct identity household);
 
 /* Returns the number of the household of a person, or HOUSEHOLD_NONE. */
 int64_t households_find(const struct households *households, struct identity person);
+
+/* Prefetches the memory that households_find() reads for a person. */
+expect_unit households_expect; /* the context is a struct households */
 
 /* The numbers of households are 0 ... households_count() - 1. */
 size_t households_count(const struct households *households);

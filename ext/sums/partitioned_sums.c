@@ -228,8 +228,10 @@ struct partitioned_sums {
   struct row_store stores[STORES];
   const struct row_store *taken; /* the store whose records are passed to the caller's function */
   struct unit_groups groups;
-  int128 *values;  /* the values of one record */
-  int64_t *narrow; /* the values of one row */
+  expect_unit *expect;   /* or null */
+  const void *expecting; /* its context */
+  int128 *values;        /* the values of one record */
+  int64_t *narrow;       /* the values of one row */
   int waiting;
   struct waiting batch[BATCH];
 };
@@ -453,11 +455,21 @@ static int settle_large(struct row_store *store, struct bucket *bucket) {
   return rows_of(store, bucket) <= store->full || row_store_settle(store, bucket);
 }
 
+void partitioned_sums_expect(struct partitioned_sums *records, expect_unit *expect,
+                             const void *context) {
+  records->expect = expect;
+  records->expecting = context;
+}
+
+#define AHEAD 8 /* units from expect() to take() */
+
 /* Calls `take` for each record of a settled bucket. With only one cell, each record is a unit. */
-static int take_records(struct row_store *store, const struct bucket *bucket, take_unit *take,
-                        void *context) {
+static int take_records(const struct partitioned_sums *records, const struct row_store *store,
+                        const struct bucket *bucket, take_unit *take, void *context) {
   for (size_t i = 0; i < bucket->settled; i++) {
     const record_word *record = row_at(store, bucket, i);
+    if (records->expect && i + AHEAD < bucket->settled)
+      records->expect(records->expecting, unit_of_row(store, row_at(store, bucket, i + AHEAD)));
     if (!take(context, &record, 1)) return 0;
   }
   return 1;
@@ -473,6 +485,8 @@ static int take_groups(struct partitioned_sums *records, take_unit *take, void *
   for (size_t i = 0; i < groups->count && !records->failed; i++) {
     const struct unit_group *group = &groups->groups[i];
     const record_word *const *list = (const record_word *const *)&groups->list[group->first];
+    if (records->expect && i + AHEAD < groups->count)
+      records->expect(records->expecting, group[AHEAD].unit);
     if (!take(context, list, group->end - group->first)) return 0;
   }
   return !records->failed;
@@ -497,7 +511,7 @@ int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take
       struct bucket *bucket = &store->buckets[j];
       int going = store->cells ? take_bucket(records, store, bucket, &is_gathered, take, context)
                                : prepare(records, store, bucket, &is_gathered) &&
-                                     take_records(store, bucket, take, context);
+                                     take_records(records, store, bucket, take, context);
       if (!going) return 0;
     }
   }

@@ -86,6 +86,14 @@ int partitioned_sums_each(struct partitioned_sums *records, take_record *take, v
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context);
 
 /*
+** Lets partitioned_sums_each_unit() and partitioned_sums_take_part() call `expect` with each unit
+** some units before they take it, so that its function can prefetch memory.
+*/
+typedef void expect_unit(const void *context, struct identity unit);
+void partitioned_sums_expect(struct partitioned_sums *records, expect_unit *expect,
+                             const void *context);
+
+/*
 ** Several sums of one release, whose secrets are equal, can be read on several threads. A part of
 ** them is all units of a store whose places begin with the first `depth` bits of `place`. Every
 ** unit is in one part. The threads read different parts, and between these calls nobody adds a row.

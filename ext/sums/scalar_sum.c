@@ -105,11 +105,30 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
          partitioned_sums_each(units->carried, take, context);
 }
 
+/* The bounded total of a unit, which waits until the processor has fetched its household. */
+#define LATE 32
+struct late {
+  struct identity unit;
+  int128 bounded;
+};
+
 /* The sum of all units, and with households the sum of each of them. */
 struct totals_of {
   struct scalar_sum sum;
   int128 *shared;
+  struct late late[LATE];
+  int late_count;
 };
+
+/* Adds the waiting totals to the sums of their households, or to the sum of all units. */
+static void add_late(struct totals_of *totals) {
+  for (int i = 0; i < totals->late_count; i++) {
+    int64_t household = households_find(totals->sum.households, totals->late[i].unit);
+    *(household == HOUSEHOLD_NONE ? &totals->sum.total : &totals->shared[household]) +=
+        totals->late[i].bounded;
+  }
+  totals->late_count = 0;
+}
 
 /* Bounds the total of a unit (U1), and adds it to the sum of its household or of all units. */
 static int take_total(void *context, struct identity unit, uint32_t cell, const int128 *steps) {
@@ -117,10 +136,15 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   struct scalar_sum *sum = &totals->sum;
   (void)cell;
   int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
-  int64_t household = totals->shared ? households_find(sum->households, unit) : HOUSEHOLD_NONE;
-  *(household == HOUSEHOLD_NONE ? &sum->total : &totals->shared[household]) += bounded;
   tally_add(&sum->tally, &sum->bounds.ladder, bounded != *steps, (double)lattice_magnitude(*steps),
             (double)lattice_magnitude(bounded));
+  if (!totals->shared) {
+    sum->total += bounded;
+    return 1;
+  }
+  households_expect(sum->households, unit);
+  totals->late[totals->late_count++] = (struct late){unit, bounded};
+  if (totals->late_count == LATE) add_late(totals);
   return 1;
 }
 
@@ -128,6 +152,7 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
 static void add_households(struct totals_of *totals) {
   size_t count = totals->shared ? households_count(totals->sum.households) : 0;
   int64_t most = totals->sum.bounds.wide;
+  add_late(totals);
   for (size_t i = 0; i < count; i++) {
     household_project(&totals->shared[i], 1, most, 0);
     totals->sum.total += totals->shared[i];
@@ -135,7 +160,7 @@ static void add_households(struct totals_of *totals) {
 }
 
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
-  struct totals_of totals = {*accumulator, 0};
+  struct totals_of totals = {.sum = *accumulator};
   int has_shared = accumulator->units && accumulator->households;
   if (accumulator->units) totals.sum.tally = (struct tally){.whole = 0};
   if (has_shared)

@@ -406,6 +406,7 @@ void vector_sum_forget_units(struct vector_sum *vectors) {
 
 void vector_sum_use_households(struct vector_sum *vectors, const struct households *households) {
   vectors->households = households;
+  partitioned_sums_expect(vectors->records, households ? households_expect : 0, households);
 }
 
 void vector_sum_close(struct vector_sum *vectors) {

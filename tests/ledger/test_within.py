@@ -180,8 +180,12 @@ def test_a_release_fails_closed(path, change):
 
 def test_an_authorizer_cannot_hide_the_column():
     db = clinic()
-    db.set_authorizer(lambda action, table, column, *_: sqlite3.SQLITE_IGNORE if (table, column) == ("patient", "household") else sqlite3.SQLITE_OK)
-    assert "hides column 'household'" in refused(db, "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"clip\":5}')")
+    ask = "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"clip\":5}')"
+    for hidden, reason in (("household", "hides column 'household'"), ("dp_collect", "leaves out dp_collect()")):
+        db.set_authorizer(lambda action, first, second, *_, hidden=hidden: sqlite3.SQLITE_IGNORE if second == hidden else sqlite3.SQLITE_OK)
+        assert reason in refused(db, ask)
+        db.set_authorizer(None)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------
