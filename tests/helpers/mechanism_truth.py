@@ -28,12 +28,6 @@ def divergence(p, q, alpha):
     return mp.log(mp.fsum(a ** mp.mpf(alpha) * b ** (1 - mp.mpf(alpha)) for a, b in pairs)) / (mp.mpf(alpha) - 1)
 
 
-def laplace_probability(y, scale):
-    """Returns the probability of y under the discrete Laplace distribution, P(y) proportional to exp(-|y|/scale)."""
-    p = mp.exp(-1 / mp.mpf(scale))
-    return (1 - p) / (1 + p) * p ** abs(y)
-
-
 def laplace_sum(alpha, sensitivity, scale):
     """Returns the divergence between the discrete Laplace distribution and its shift by an integer, as a sum over all outcomes.
     The tails are in closed form."""

@@ -49,14 +49,6 @@ def label_of(form, day):
     return day.isoformat()
 
 
-def last_day(label):
-    """Returns the last day of a period."""
-    form, day = first_day(label)
-    while label_of(form, day + datetime.timedelta(1)) == label:
-        day += datetime.timedelta(1)
-    return day
-
-
 def labels(periods):
     """Returns the labels of the option `periods`: "first/last", or a list of texts."""
     if isinstance(periods, list):

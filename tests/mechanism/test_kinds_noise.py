@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from conftest import INIT, ledger_of
-from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, levels, numbers
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, count_factor, is_l1, levels, numbers
 from kinds_tables import CALLS, consistent, few_rows, fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record
 
@@ -246,7 +246,8 @@ def values_of(kind, p, x, sigma):
             return centre + (found - centre) * min(1, p["radius"] / numpy.linalg.norm(found - centre)), 1
         return numpy.clip(found, centre - p["radius"], centre + p["radius"]), 1
     if kind in ("group_quantile", "group_median"):
-        return [y for tree in x.reshape(-1, 2 * p["bins"] - 2) for y in values_of(kind.removeprefix("group_"), p, tree, sigma)[0]], 1
+        nodes = sum(1 << level for level in levels(p))
+        return [y for tree in x.reshape(-1, nodes) for y in values_of(kind.removeprefix("group_"), p, tree, sigma)[0]], 1
     if kind in ("quantile", "median"):
         running = [0.0, *monotone(numpy.cumsum(consistent(x, levels(p))))]
         step = (p["hi"] - p["lo"]) / p["bins"]
@@ -259,17 +260,23 @@ def values_of(kind, p, x, sigma):
     if kind.endswith(("var", "stddev")):
         half, found = (p["hi"] - p["lo"]) / 2, []
         for n, a, b in x.reshape(-1, 3):
-            a, b = numpy.clip(numpy.array([a, b]) / max(n, 1), -1, 1)
-            w = min(max((b + 1) / 2 - a * a, 0), 1)
+            if is_l1(p):  # the sums of (1 - v)^2, 2 v (1 - v) and v^2, where v = (1 + u)/2
+                square = min(max(b / max(n + a + b, 1), 0), 1)
+                mean = min(max(a / 2 / max(n + a + b, 1) + square, 0), 1)
+                w = min(max(4 * (square - mean**2), 0), 1)
+            else:
+                a, b = numpy.clip(numpy.array([a, b]) / max(n, 1), -1, 1)
+                w = min(max((b + 1) / 2 - a * a, 0), 1)
             found.append(half**2 * w if kind.endswith("var") else half * math.sqrt(w))
         return found, 1
     if kind == "vec_avg":
-        return numpy.clip(x[1:] / max(x[0] / (p["clip"] / 2), 1), -p["clip"], p["clip"]), 1
+        factor = count_factor(p["dim"]) if is_l1(p) else 0.5
+        return numpy.clip(x[1:] / max(x[0] / (factor * p["clip"]), 1), -p["clip"], p["clip"]), 1
     if kind.endswith("avg"):
         half, middle, found = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2, []
-        for count, total in x.reshape(-1, 2):
-            n = max(2 * count, 1)
-            u = min(max(total / n, -1), 1)
+        for a, b in x.reshape(-1, 2):
+            rows, total = (a + b, a - b) if is_l1(p) else (2 * a, b)
+            u = min(max(total / max(rows, 1), -1), 1)
             found.append(middle + half * u)
         return found, 1
     centre, a = p.get("centre", 0), 1
@@ -278,32 +285,36 @@ def values_of(kind, p, x, sigma):
     return centre + a * (x - centre), a
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bounds"])  # test_bounds.py tests this kind
-def test_values_are_made_from_the_point(path, kind):
+@pytest.mark.parametrize("kind,mechanism", [(kind, mechanism) for kind in KINDS if kind != "bounds"  # test_bounds.py tests this kind
+                                            for mechanism in ("default", "laplace")[:1 if kind.startswith("ou_") else 2]])
+def test_values_are_made_from_the_point(path, kind, mechanism):
     """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
-    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 2.0}, path=path)
+    p = {**CALLS[kind], **({"mechanism": mechanism} if mechanism == "laplace" else {})}
+    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9 if is_l1(p) else 2.0}, path=path)
     fill(db, few_rows())
-    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, "inner")))
+    one(db, *flat(by_query(kind, {**p, "name": "r"}, "inner")))
     one(db, "SELECT dp_diffuse('r', 'outer')")
     one(db, "SELECT dp_diffuse('r', 'middle')")
     ledger = books(path)
     granularity = one(ledger, "SELECT granularity FROM dp_release")
+    quantile = -math.log(0.05) / math.sqrt(2) if is_l1(p) else stats.norm.ppf(0.975)
     for tier in NAMES:
         rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
         x, sigma = numpy.array([value for _, value in rows]) * 2.0**granularity, math.sqrt(rows[0][0]) * 2.0**granularity
-        wanted, shrink = values_of(kind, CALLS[kind], x, sigma)
+        wanted, shrink = values_of(kind, p, x, sigma)
         got = ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
         assert [value for value, _, _, _ in got] == pytest.approx(list(wanted), rel=1e-9, abs=1e-9)
         published = record(ledger, "SELECT shrink, centre, rate FROM dp_publication WHERE tier = ?", tier)
         assert published["shrink"] == pytest.approx(shrink, rel=1e-9)
         assert (shrink < 1) == (kind.startswith("ou_") and kind in LINEAR)
-        for _, stddev, low, high in got:
+        for value, stddev, low, high in got:
+            assert low <= value <= high
             if kind in LINEAR:
                 assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
-            # test_means.py has averages of few rows, and test_estimate.c spreads, test_intervals.py quantiles. Here the number of rows is 16
-            # standard deviations above the limit.
-            if not kind.endswith(("group_avg", "var", "stddev", "quantile", "median")):
-                width = 2 * stats.norm.ppf(0.975) * stddev / shrink  # and a value that shrinks may be outside
+            # test_means.py has averages of few rows, test_estimate.c spreads, test_intervals.py quantiles. Here the number of rows is
+            # 16 standard deviations above the limit.
+            if not kind.endswith(("group_avg", "var", "stddev", "quantile", "median")) and not (is_l1(p) and kind == "vec_avg"):
+                width = 2 * quantile * stddev / shrink  # and a value that shrinks may be outside
                 assert high - low == pytest.approx(width, rel=1e-6, abs=1e-300) or (kind.startswith("ou_") and high - low > width)
     ledger.close()
 

@@ -1,5 +1,5 @@
 """Tests Laplace noise on the vectors of every linear kind: the exact vectors, the distribution of the noise and its charge, the
-published numbers and their intervals, shard states, and private keys.
+intervals, shard states, and private keys. test_kinds_noise.py has the published numbers.
 
 Points are compared with the definitions (kinds_reference.py) at the rate 1e3, where the scale of the noise is 1/1001 of
 the sensitivity. About 9000 coordinates are compared at e^-40 each. Shares and moments are compared at 1e-10, in about 160 places: 2e-8 in all.
@@ -15,8 +15,8 @@ import numpy
 import pytest
 from scipy import stats
 
-from kinds_reference import KINDS, Row, aggregate, by_query, count_factor, effective, levels, totals
-from kinds_tables import CALLS, PARAMETERS, cases, consistent, few_rows, fill, random_table
+from kinds_reference import KINDS, Row, aggregate, by_query, effective, levels, totals
+from kinds_tables import CALLS, PARAMETERS, cases, few_rows, fill, random_table
 from laplace_helpers import check_curve, scale_of
 from mechanism_truth import curve_of
 from noise_helpers import SEVEN, check_share, connect, error_of, one, open_ledger, quick_path, record
@@ -248,81 +248,6 @@ def test_coordinates_walk_on_their_own(path, case):
     held = db.execute("SELECT low, high FROM dp_value WHERE release = 'r0' AND tier = 'inner' ORDER BY CAST(key AS INTEGER), component"
                       ).fetchall()
     check_share(sum(low <= x <= high for (low, high), x in zip(held, exact)), len(exact), 0.95, "cover of the intervals")
-
-
-# ---- from a point to values ----------------------------------------------------------------------------------------
-
-
-def values_of(kind, p, x):
-    """Returns the numbers that are published for a point, in the order of keys and components."""
-    p = effective(kind, p, True)
-    if kind in ("avg", "group_avg"):
-        half, middle = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2
-        return [middle + half * min(max((a - b) / max(a + b, 1), -1), 1) for a, b in x.reshape(-1, 2)]
-    if kind.endswith(("var", "stddev")):
-        found = []
-        for a, b, c in x.reshape(-1, 3):
-            n = max(a + b + c, 1)
-            square, mean = min(max(c / n, 0), 1), min(max((b / 2) / n + min(max(c / n, 0), 1), 0), 1)
-            variance = (p["hi"] - p["lo"]) ** 2 * min(max(square - mean**2, 0), 0.25)
-            found.append(variance if kind.endswith("var") else math.sqrt(variance))
-        return found
-    if kind == "vec_avg":
-        n = max(x[0] / (count_factor(p["dim"]) * p["clip"]), 1)
-        return [min(max(v / n, -p["clip"]), p["clip"]) for v in x[1:]]
-    if kind in ("group_quantile", "group_median"):
-        return [y for tree in x.reshape(-1, sum(1 << level for level in levels(p))) for y in values_of(kind.removeprefix("group_"), p, tree)]
-    if kind in ("quantile", "median"):
-        leaves = consistent(x, levels(p))
-        running = numpy.maximum(numpy.concatenate([[0], numpy.maximum.accumulate(pooled(numpy.cumsum(leaves)))]), 0)
-        found = []
-        for q in p["q"] if isinstance(p["q"], list) else [p["q"]]:
-            rank = 0.5 + q * (running[-1] - 1)
-            i = max(int(numpy.searchsorted(running, rank)), 1)
-            part = min(max((rank - running[i - 1]) / (running[i] - running[i - 1]), 0), 1)
-            found.append(p["lo"] + (p["hi"] - p["lo"]) * (i - 1 + part) / p["bins"])
-        return found
-    return list(x)
-
-
-def pooled(y):
-    """Returns the isotonic regression of y: at each place i, the maximum over starts a <= i of the minimum over ends b >= i of
-    the mean of y from a to b."""
-    n = len(y)
-    means = [[numpy.mean(y[a:b + 1]) if a <= b else 0 for b in range(n)] for a in range(n)]
-    return numpy.array([max(min(means[a][b] for b in range(i, n)) for a in range(i + 1)) for i in range(n)])
-
-
-@pytest.mark.parametrize("kind", [kind for kind in LINEAR_KINDS if kind != "bounds"])  # test_bounds.py tests this kind
-def test_values_are_made_from_the_point(path, kind):
-    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
-    fill(db, few_rows())
-    p = {**CALLS[kind], **LAPLACE}
-    ask(db, kind, {**p, "name": "r"}, tier="inner")
-    for tier in ("outer", "middle"):
-        one(db, "SELECT dp_diffuse('r', ?)", tier)
-    ledger = books(path)
-    g = ledger.execute("SELECT granularity FROM dp_release").fetchone()[0]
-    for tier in TIERS:
-        rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
-        wanted = values_of(kind, p, numpy.array([value for _, value in rows]) * 2.0**g)
-        got = ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
-        assert [value for value, _, _, _ in got] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
-        sigma = math.sqrt(rows[0][0]) * 2.0**g
-        linear = not any(word in kind for word in ("avg", "var", "stddev", "quantile", "median"))
-        for value, stddev, low, high in got:
-            if linear:
-                assert stddev == pytest.approx(sigma, rel=1e-9)
-            # test_estimate.c, test_intervals.py and test_means.py have the intervals of spreads, quantiles and small groups
-            if not kind.endswith(("var", "stddev", "quantile", "median")) and kind not in ("group_avg", "vec_avg"):
-                assert (high - low) / 2 == pytest.approx(-math.log(0.05) / math.sqrt(2) * stddev, rel=1e-6)
-                assert (high + low) / 2 == pytest.approx(value, rel=1e-9, abs=1e-9)
-            assert low <= value <= high
-        if kind == "avg":  # the standard deviation follows from that of (a - b)/(a + b)
-            a, b = (value * 2.0**g for _, value in rows)
-            u = (a - b) / (a + b)
-            assert got[0][1] == pytest.approx(3 * sigma / (a + b) * math.sqrt(2 + 2 * u * u), rel=1e-9)
-    ledger.close()
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------------
